@@ -1,0 +1,80 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <optional>
+
+#include "components/callback/callback.h"
+#include "generated/callback/early_stopping.h"
+#include "runner/core/suggest.h"
+
+namespace components::callback::early_stopping {
+namespace {
+
+using runner::core::Node;
+
+std::string short_number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6g", value);
+  return text;
+}
+
+class EarlyStopping final : public Callback {
+ public:
+  explicit EarlyStopping(const Config& config) : config_(config) {}
+
+  void on_eval_end(Context& context) override {
+    const double* value = context.metric(config_.monitor);
+    if (value == nullptr) return;
+    if (improves(*value)) {
+      best_ = *value;
+      evaluations_without_ = 0;
+      return;
+    }
+    if (++evaluations_without_ < config_.patience) return;
+    context.request_stop(
+        config_.monitor + " has not improved" + (best_ ? " on " + short_number(*best_) : std::string(" on NaN")) +
+        " for " + std::to_string(evaluations_without_) + (evaluations_without_ == 1 ? " evaluation" : " evaluations"));
+  }
+
+  void save_state(runner::core::StateWriter& writer) const override {
+    writer.value("best", best_ ? Node::floating(*best_) : Node::null());
+    writer.value("evaluations_without", Node::integer(evaluations_without_));
+  }
+
+  void load_state(const runner::core::StateReader& reader) override {
+    const Node& best = reader.value("best");
+    best_ = best.is_number() ? std::optional<double>(best.as_double()) : std::nullopt;
+    evaluations_without_ = reader.value("evaluations_without").as_integer();
+  }
+
+ private:
+  /// An infinite loss counts like NaN: it is nothing to improve on, and it could not be written as a JSON number.
+  bool improves(double value) const {
+    if (!std::isfinite(value)) return false;
+    if (!best_) return true;
+    return config_.mode == Mode::kMin ? value < *best_ - config_.min_delta : value > *best_ + config_.min_delta;
+  }
+
+  Config config_;
+  std::optional<double> best_;
+  std::int64_t evaluations_without_ = 0;
+};
+
+}  // namespace
+
+std::shared_ptr<Callback> make(const Config& config, const Inputs& inputs) {
+  const std::vector<std::string>& names = inputs.metric_names;
+  if (std::find(names.begin(), names.end(), config.monitor) == names.end()) {
+    const Node* monitor = inputs.block.find("monitor");
+    std::string hint = "this recipe has ";
+    const std::string near = runner::core::closest(config.monitor, names);
+    for (std::size_t i = 0; i < names.size(); ++i) hint += (i == 0 ? "" : ", ") + names[i];
+    if (!near.empty()) hint = "did you mean \"" + near + "\"?";
+    inputs.diagnostics.error(monitor == nullptr ? inputs.block.place() : monitor->place(),
+                             "no metric of this recipe is called \"" + config.monitor + "\"", hint);
+    return nullptr;
+  }
+  return std::make_shared<EarlyStopping>(config);
+}
+
+}  // namespace components::callback::early_stopping

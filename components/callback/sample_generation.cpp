@@ -1,0 +1,146 @@
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <span>
+
+#include "components/callback/callback.h"
+#include "components/tensors.h"
+#include "generated/callback/sample_generation.h"
+#include "runner/core/units.h"
+
+// B: texts written at once   T: positions so far, at most the data set's max_seq_len   V: vocabulary
+
+namespace components::callback::sample_generation {
+namespace {
+
+using runner::core::Interval;
+using runner::core::Node;
+
+/// Puts the blocks into evaluation mode, so that nothing is dropped and no draw of the training is used up, and back.
+class EvaluationMode {
+ public:
+  explicit EvaluationMode(const model::Model& model) : model_(model) { set_training(false); }
+  ~EvaluationMode() { set_training(true); }
+  EvaluationMode(const EvaluationMode&) = delete;
+  EvaluationMode& operator=(const EvaluationMode&) = delete;
+
+ private:
+  void set_training(bool training) {
+    for (const auto& block : model_.blocks()) block->set_training(training);
+  }
+  const model::Model& model_;
+};
+
+class SampleGeneration final : public Callback {
+ public:
+  SampleGeneration(const Config& config, std::int64_t max_seq_len) : config_(config), max_seq_len_(max_seq_len) {}
+
+  void on_step_end(Context& context) override {
+    if (!config_.every) return;
+    const double now =
+        config_.every->unit == Interval::Unit::kEpochs ? context.epoch() : static_cast<double>(context.step());
+    // A step that lands on a multiple may miss it by a rounding error of the epoch.
+    const auto due = static_cast<std::int64_t>(std::floor(now / config_.every->amount + 1e-9));
+    if (due <= done_) return;
+    done_ = due;
+    write(context);
+  }
+
+  void on_train_end(Context& context) override {
+    if (last_step_ != context.step()) write(context);
+  }
+
+  void save_state(runner::core::StateWriter& writer) const override {
+    writer.value("done", Node::integer(done_));
+    writer.value("last_step", Node::integer(last_step_));
+  }
+
+  void load_state(const runner::core::StateReader& reader) override {
+    done_ = reader.value("done").as_integer();
+    last_step_ = reader.value("last_step").as_integer();
+  }
+
+ private:
+  void write(Context& context) {
+    last_step_ = context.step();
+    const c10::NoGradGuard no_grad;
+    const EvaluationMode evaluation(context.model());
+    const std::vector<std::int64_t> prompt = context.train_data().encode(config_.prompt);
+    at::Tensor ids_BT = at::tensor(prompt, at::kLong).unsqueeze(0).repeat({config_.num_samples, 1});
+    // Of the seed and the step alone: a resumed run writes what the uninterrupted one would have written.
+    at::Generator generator = at::detail::createCPUGenerator(context.seed() * 0x9E3779B97F4A7C15ULL +
+                                                             static_cast<std::uint64_t>(context.step()));
+    for (std::int64_t i = 0; i < config_.max_new_tokens; ++i) {
+      const at::Tensor next_B1 = next(context.model(), ids_BT, generator);
+      if (!next_B1.defined()) {
+        context.log_text("sample", "(the model gives numbers that are not finite)");
+        return;
+      }
+      ids_BT = at::cat({ids_BT, next_B1}, 1);
+    }
+    for (std::int64_t b = 0; b < config_.num_samples; ++b) {
+      const at::Tensor ids_T = ids_BT[b].contiguous();
+      const std::span<const std::int64_t> ids(ids_T.const_data_ptr<std::int64_t>(),
+                                              static_cast<std::size_t>(ids_T.numel()));
+      context.log_text(config_.num_samples == 1 ? "sample" : "sample/" + std::to_string(b + 1),
+                       context.train_data().decode(ids));
+    }
+  }
+
+  /// One more id for each text, [B, 1]; undefined when the logits are not finite.
+  at::Tensor next(const model::Model& model, const at::Tensor& ids_BT, at::Generator& generator) const {
+    const std::int64_t begin = std::max<std::int64_t>(ids_BT.size(1) - max_seq_len_, 0);
+    TensorMap activations;
+    activations.set(kInput, ids_BT.slice(1, begin).contiguous());
+    model.forward(activations);
+    at::Tensor logits_BV = activations.at(kOutput).to(at::kFloat);
+    if (logits_BV.dim() == 3) logits_BV = logits_BV.select(1, -1);
+    if (!at::isfinite(logits_BV).all().item<bool>()) return {};
+    if (config_.temperature == 0) return logits_BV.argmax(1, /*keepdim=*/true);
+    if (config_.top_k && *config_.top_k < logits_BV.size(1)) {
+      const at::Tensor least_B1 = std::get<0>(logits_BV.topk(*config_.top_k, 1)).slice(1, *config_.top_k - 1);
+      logits_BV = logits_BV.masked_fill(logits_BV < least_B1, -std::numeric_limits<double>::infinity());
+    }
+    // Subtracting the largest first keeps a very low temperature from overflowing to infinity.
+    const at::Tensor shifted_BV = logits_BV - logits_BV.amax(1, /*keepdim=*/true);
+    return at::multinomial(at::softmax(shifted_BV / config_.temperature, 1), 1, /*replacement=*/false, generator);
+  }
+
+  Config config_;
+  std::int64_t max_seq_len_;
+  std::int64_t done_ = 0;        ///< multiples of the interval that have passed
+  std::int64_t last_step_ = -1;  ///< when the last text was written
+};
+
+}  // namespace
+
+std::shared_ptr<Callback> make(const Config& config, const Inputs& inputs) {
+  if (inputs.data.vocab_size == 0) {
+    inputs.diagnostics.error(inputs.block.place(), "sample_generation continues text, but the training set is not text",
+                             "take it out, or train on data such as {type: text}");
+    return nullptr;
+  }
+  if (config.every) {
+    const Interval::Unit unit = config.every->unit;
+    const Node* every = inputs.block.find("every");
+    if (unit != Interval::Unit::kSteps && unit != Interval::Unit::kEpochs) {
+      inputs.diagnostics.error(every->place(),
+                               "every is " + every->scalar_text() +
+                                   ", but samples are written every so many "
+                                   "steps or epochs",
+                               "write an integer for steps, or `1ep`");
+      return nullptr;
+    }
+    if (config.every->amount <= 0) {
+      inputs.diagnostics.error(every->place(), "every is " + every->scalar_text() + ", and must be above 0");
+      return nullptr;
+    }
+  }
+  return std::make_shared<SampleGeneration>(config, inputs.data.max_seq_len);
+}
+
+}  // namespace components::callback::sample_generation

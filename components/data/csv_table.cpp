@@ -1,0 +1,357 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "components/data/block_place.h"
+#include "components/data/csv_file.h"
+#include "components/data/rows.h"
+#include "components/data/same_task.h"
+#include "components/data/table_encoding.h"
+#include "components/data/words.h"
+#include "generated/data/csv_table.h"
+#include "runner/core/suggest.h"
+#include "runner/core/utf8.h"
+
+namespace components::data::csv_table {
+namespace {
+
+using runner::core::quote;
+
+class CsvTable final : public Rows {
+ public:
+  CsvTable(TableEncoding encoding, DataSignature signature, Content content, std::string description)
+      : Rows(std::move(signature), std::move(content), std::move(description)), encoding_(std::move(encoding)) {}
+
+  const TableEncoding& encoding() const { return encoding_; }
+
+ private:
+  TableEncoding encoding_;
+};
+
+MissingPolicy policy_of(Missing missing) {
+  switch (missing) {
+    case Missing::kMean: return MissingPolicy::kMean;
+    case Missing::kDrop: return MissingPolicy::kDrop;
+    case Missing::kError: break;
+  }
+  return MissingPolicy::kError;
+}
+
+/// Builds one table: finds its columns, takes the encoding of the training set or makes it, and encodes every row.
+class Builder {
+ public:
+  Builder(const Config& config, const Inputs& inputs, const CsvFile& file, RecordErrors& errors)
+      : config_(config), inputs_(inputs), file_(file), errors_(errors), policy_(policy_of(config.missing)) {}
+
+  std::shared_ptr<Dataset> build() {
+    const auto* train = dynamic_cast<const CsvTable*>(inputs_.train);
+    const int before = inputs_.diagnostics.error_count();
+    find_columns(train == nullptr ? nullptr : &train->encoding());
+    if (inputs_.diagnostics.error_count() > before) return nullptr;
+    select_rows();
+    if (rows_.empty() && !errors_.any()) errors_.add(0, "every row has a missing value, so none is left");
+    if (errors_.any()) return nullptr;
+    if (train != nullptr) {
+      check_same_as(train->encoding());
+      encoding_ = train->encoding();
+    } else {
+      make_encoding();
+    }
+    if (errors_.any() || inputs_.diagnostics.error_count() > before) return nullptr;
+    if (!fits_training_set(signature(), inputs_)) return nullptr;
+    Rows::Content content = encode();
+    if (errors_.any()) return nullptr;
+    return std::make_shared<CsvTable>(encoding_, signature(), std::move(content), describe());
+  }
+
+ private:
+  std::optional<std::size_t> column(const std::string& name, const runner::core::Place& place) {
+    const auto at = std::find(file_.columns.begin(), file_.columns.end(), name);
+    if (at != file_.columns.end()) return static_cast<std::size_t>(at - file_.columns.begin());
+    const std::string near = runner::core::closest(name, file_.columns);
+    std::string hint =
+        near.empty() ? "its columns are " + list_some(file_.columns) : "did you mean " + quote(near) + "?";
+    if (file_.columns.size() == 1 && near.empty() && file_.columns[0].find_first_of(";\t|,") != std::string::npos) {
+      hint = "its header is one column, " + quote(file_.columns[0]) + ": set `delimiter`";
+    }
+    inputs_.diagnostics.error(place, config_.path + " has no column " + quote(name), hint);
+    return std::nullopt;
+  }
+
+  void find_columns(const TableEncoding* train) {
+    for (std::size_t i = 0; i < config_.target.size(); ++i) {
+      const runner::core::Place place = place_of(inputs_.block, "target", i);
+      const auto at = column(config_.target[i], place);
+      if (!at) continue;
+      if (std::count(columns_.targets.begin(), columns_.targets.end(), *at) > 0) {
+        inputs_.diagnostics.error(place, "target \"" + config_.target[i] + "\" is named twice");
+      }
+      columns_.targets.push_back(*at);
+    }
+    if (config_.features) {
+      for (std::size_t i = 0; i < config_.features->size(); ++i) {
+        add_feature((*config_.features)[i], place_of(inputs_.block, "features", i));
+      }
+    } else if (train != nullptr) {
+      for (const ColumnEncoding& feature : train->features) add_feature(feature.name, place_of(inputs_.block, "path"));
+    } else {
+      for (std::size_t i = 0; i < file_.columns.size(); ++i) {
+        if (std::count(columns_.targets.begin(), columns_.targets.end(), i) == 0) columns_.features.push_back(i);
+      }
+      if (columns_.features.empty()) {
+        inputs_.diagnostics.error(place_of(inputs_.block, "target"),
+                                  config_.path + " has no column besides the target");
+      }
+    }
+    check_types();
+  }
+
+  void add_feature(const std::string& name, const runner::core::Place& place) {
+    const auto at = column(name, place);
+    if (!at) return;
+    if (std::count(columns_.targets.begin(), columns_.targets.end(), *at) > 0) {
+      inputs_.diagnostics.error(place, "feature \"" + name + "\" is the target, too",
+                                "a model that is given the answer learns nothing else");
+    } else if (std::count(columns_.features.begin(), columns_.features.end(), *at) > 0) {
+      inputs_.diagnostics.error(place, "feature \"" + name + "\" is named twice");
+    }
+    columns_.features.push_back(*at);
+  }
+
+  void check_types() {
+    const runner::core::Node* types = inputs_.block.find("types");
+    if (types == nullptr) return;
+    for (const auto& entry : types->entries()) {
+      const std::optional<std::size_t> at = column(entry.key, entry.key_place);
+      if (at)
+        types_.emplace_back(*at, entry.value.as_string() == "number" ? ColumnType::kNumber : ColumnType::kCategory);
+    }
+  }
+
+  std::vector<std::size_t> used() const {
+    std::vector<std::size_t> used = columns_.features;
+    used.insert(used.end(), columns_.targets.begin(), columns_.targets.end());
+    return used;
+  }
+
+  /// Keeps the rows that the policy for missing values lets through.
+  void select_rows() {
+    for (const CsvRow& row : file_.rows) {
+      bool keep = true;
+      for (const std::size_t at : columns_.features) keep = field_is_kept(row, at, policy_) && keep;
+      const MissingPolicy of_target = policy_ == MissingPolicy::kMean ? MissingPolicy::kError : policy_;
+      for (const std::size_t at : columns_.targets) keep = field_is_kept(row, at, of_target) && keep;
+      if (keep) rows_.push_back(&row);
+    }
+  }
+
+  bool field_is_kept(const CsvRow& row, std::size_t at, MissingPolicy policy) {
+    if (!is_missing(row.fields[at]) || policy == MissingPolicy::kMean) return true;
+    if (policy == MissingPolicy::kDrop) return false;
+    const std::string what = row.fields[at].empty() ? "is empty" : "is " + quote(row.fields[at]);
+    if (policy_ == MissingPolicy::kMean) {
+      errors_.add(row.line, "target " + name(at) + " " + what,
+                  "a target is not made up: set missing: drop, or mend the row");
+    } else {
+      errors_.add(row.line, "column " + name(at) + " " + what, "set missing: mean or missing: drop, or mend the row");
+    }
+    return false;
+  }
+
+  std::string name(std::size_t at) const { return quote(file_.columns[at]); }
+
+  std::optional<ColumnType> given_type(std::size_t at) const {
+    for (const auto& [column, type] : types_) {
+      if (column == at) return type;
+    }
+    return std::nullopt;
+  }
+
+  void make_encoding() {
+    for (const std::size_t at : columns_.features) {
+      ColumnEncoding feature{file_.columns[at], ColumnType::kNumber, {}, 0, 0};
+      feature.type = given_type(at).value_or(ColumnType::kNumber);
+      if (!given_type(at)) feature.type = infer_type(file_, at, errors_);
+      if (feature.type == ColumnType::kCategory) feature.categories = find_categories(file_, at, errors_);
+      if (feature.type == ColumnType::kNumber && !errors_.any()) measure(at, feature);
+      encoding_.features.push_back(std::move(feature));
+    }
+    for (const std::size_t at : columns_.targets) make_target(at);
+    const std::vector<ColumnEncoding>& targets = encoding_.targets;
+    if (encoding_.classification && targets.size() > 1) {
+      inputs_.diagnostics.error(place_of(inputs_.block, "target"),
+                                "classification has one target, got " + std::to_string(targets.size()),
+                                "name one column, or take several number columns with task: regression");
+    }
+    if (encoding_.classification && targets.size() == 1 && targets[0].categories.size() == 1) {
+      errors_.add(0, "target \"" + targets[0].name + "\" is \"" + targets[0].categories[0] + "\" in every row",
+                  "there is nothing to tell apart with one class");
+    }
+  }
+
+  void make_target(std::size_t at) {
+    ColumnEncoding target{file_.columns[at], ColumnType::kNumber, {}, 0, 0};
+    if (config_.task == Task::kClassification) {
+      target.type = ColumnType::kCategory;
+    } else {
+      target.type = given_type(at).value_or(ColumnType::kNumber);
+      if (!given_type(at)) target.type = infer_type(file_, at, errors_);
+      if (target.type == ColumnType::kCategory && config_.task == Task::kRegression) {
+        inputs_.diagnostics.error(place_of(inputs_.block, "task"),
+                                  "task is regression, but target " + name(at) + " is a category column",
+                                  "set task: classification, or name a number column");
+      }
+    }
+    if (target.type == ColumnType::kCategory) {
+      target.categories = find_categories(file_, at, errors_);
+      encoding_.classification = true;
+    }
+    encoding_.targets.push_back(std::move(target));
+  }
+
+  void measure(std::size_t at, ColumnEncoding& feature) {
+    double sum = 0;
+    std::int64_t count = 0;
+    for (const CsvRow* row : rows_) {
+      const std::optional<double> value = number(*row, at);
+      if (!value) continue;
+      sum += *value;
+      ++count;
+    }
+    if (count == 0 || errors_.any()) return;
+    feature.mean = sum / static_cast<double>(count);
+    double squares = 0;
+    for (const CsvRow* row : rows_) {
+      const std::optional<double> value = number(*row, at);
+      if (value) squares += (*value - feature.mean) * (*value - feature.mean);
+    }
+    feature.deviation = std::sqrt(squares / static_cast<double>(count));
+    // Rounding of the mean leaves a trace of deviation in a constant column; scaled by it, noise would look like data.
+    if (feature.deviation <= 1e-12 * std::fabs(feature.mean)) feature.deviation = 0;
+  }
+
+  /// The number in a field; none where it is missing. What is no number is reported.
+  std::optional<double> number(const CsvRow& row, std::size_t at) {
+    const Number number = parse_number(row.fields[at]);
+    if (number.kind == Number::Kind::kNumber) return number.value;
+    if (number.kind == Number::Kind::kMissing) return std::nullopt;
+    const bool text = number.kind == Number::Kind::kText;
+    const std::string wanted = text ? "a number" : "a finite number";
+    errors_.add(row.line, "column " + name(at) + " must be " + wanted + ", got " + quote(row.fields[at]),
+                text && !inputs_.train ? "mend the file, or say types: {" + file_.columns[at] + ": category}" : "");
+    return 0.0;
+  }
+
+  void check_same_as(const TableEncoding& train) {
+    const auto names = [this](const std::vector<std::size_t>& columns) {
+      std::vector<std::string> names;
+      for (const std::size_t at : columns) names.push_back(file_.columns[at]);
+      return names;
+    };
+    const auto trained = [](const std::vector<ColumnEncoding>& columns) {
+      std::vector<std::string> names;
+      for (const ColumnEncoding& column : columns) names.push_back(column.name);
+      return names;
+    };
+    if (names(columns_.features) != trained(train.features)) {
+      inputs_.diagnostics.error(place_of(inputs_.block, "features"),
+                                "the features of data." + inputs_.name + " are not those of data.train",
+                                "data.train has " + list_some(trained(train.features)));
+    }
+    if (names(columns_.targets) != trained(train.targets)) {
+      inputs_.diagnostics.error(place_of(inputs_.block, "target"),
+                                "the target of data." + inputs_.name + " is not that of data.train",
+                                "data.train has " + list_some(trained(train.targets)));
+    }
+  }
+
+  Rows::Content encode() {
+    Rows::Content content{static_cast<std::int64_t>(rows_.size()), {}, {}, {}};
+    content.inputs.reserve(rows_.size() * static_cast<std::size_t>(encoding_.in_features()));
+    for (const CsvRow* row : rows_) {
+      for (std::size_t i = 0; i < columns_.features.size(); ++i) {
+        encode_feature(*row, columns_.features[i], encoding_.features[i], content.inputs);
+      }
+      for (std::size_t i = 0; i < columns_.targets.size(); ++i) {
+        const std::size_t at = columns_.targets[i];
+        if (encoding_.classification) {
+          content.classes.push_back(category(*row, at, encoding_.targets[i]));
+        } else {
+          content.values.push_back(static_cast<float>(number(*row, at).value_or(0)));
+        }
+      }
+    }
+    return content;
+  }
+
+  void encode_feature(const CsvRow& row, std::size_t at, const ColumnEncoding& feature, std::vector<float>& inputs) {
+    if (feature.type == ColumnType::kNumber) {
+      double value = number(row, at).value_or(feature.mean);
+      if (config_.normalize) value = feature.deviation > 0 ? (value - feature.mean) / feature.deviation : 0.0;
+      inputs.push_back(static_cast<float>(value));
+      return;
+    }
+    const std::size_t first = inputs.size();
+    inputs.resize(first + feature.categories.size(), 0.0F);
+    if (is_missing(row.fields[at])) return;
+    const std::int64_t index = category(row, at, feature);
+    if (index >= 0) inputs[first + static_cast<std::size_t>(index)] = 1.0F;
+  }
+
+  std::int64_t category(const CsvRow& row, std::size_t at, const ColumnEncoding& encoding) {
+    const std::int64_t index = encoding.category(row.fields[at]);
+    if (index < 0) {
+      errors_.add(row.line,
+                  "column " + name(at) + " has " + quote(row.fields[at]) + ", which the training set never has",
+                  "the training set has " + list_some(encoding.categories));
+    }
+    return index;
+  }
+
+  DataSignature signature() const {
+    const std::int64_t in_features = encoding_.in_features();
+    if (!encoding_.classification) {
+      return Rows::regression_signature(in_features, static_cast<std::int64_t>(encoding_.targets.size()));
+    }
+    return Rows::classification_signature(in_features,
+                                          static_cast<std::int64_t>(encoding_.targets[0].categories.size()));
+  }
+
+  std::string describe() const {
+    const std::int64_t dropped = static_cast<std::int64_t>(file_.rows.size() - rows_.size());
+    std::string text = counted(static_cast<std::int64_t>(rows_.size()), "row", "rows") + " of " + config_.path;
+    if (dropped > 0) text += " (" + with_commas(dropped) + " dropped)";
+    text += ", " + counted(encoding_.in_features(), "input", "inputs") + " from " +
+            counted(static_cast<std::int64_t>(encoding_.features.size()), "column", "columns") + ", ";
+    if (encoding_.classification) {
+      return text + counted(static_cast<std::int64_t>(encoding_.targets[0].categories.size()), "class", "classes") +
+             " of " + encoding_.targets[0].name;
+    }
+    for (std::size_t i = 0; i < encoding_.targets.size(); ++i) {
+      text += (i == 0 ? (encoding_.targets.size() == 1 ? "target " : "targets ") : ", ") + encoding_.targets[i].name;
+    }
+    return text;
+  }
+
+  const Config& config_;
+  const Inputs& inputs_;
+  const CsvFile& file_;
+  RecordErrors& errors_;
+  MissingPolicy policy_;
+  TableColumns columns_;
+  std::vector<std::pair<std::size_t, ColumnType>> types_;
+  std::vector<const CsvRow*> rows_;
+  TableEncoding encoding_;
+};
+
+}  // namespace
+
+std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
+  RecordErrors errors(inputs.diagnostics, place_of(inputs.block, "path"), config.path);
+  const CsvFile file = read_csv(config.path, {config.delimiter[0], config.header}, errors);
+  if (errors.any()) return nullptr;
+  return Builder(config, inputs, file, errors).build();
+}
+
+}  // namespace components::data::csv_table

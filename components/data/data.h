@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "components/signature.h"
+#include "runner/core/diagnostics.h"
+#include "runner/core/node.h"
+
+namespace components {
+class TensorMap;
+}
+
+namespace components::data {
+
+/// A named data set: samples by index, the same every time (random access; order is the sampler's).
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+  virtual const DataSignature& signature() const = 0;
+  virtual std::int64_t size() const = 0;  ///< samples
+  /// Writes kInput [B, ...] and kTarget [B, ...] of these samples into `batch`. RunError names file and record when one
+  /// is bad. May be called from several threads.
+  virtual void fetch(std::span<const std::int64_t> indices, TensorMap& batch) const = 0;
+  /// How an epoch is put in order when shuffled: whole permutation, or (streaming) permuted blocks of neighbours, so
+  /// that the disk is read in runs. 0: whole permutation.
+  virtual std::int64_t shuffle_block() const { return 0; }
+  /// Units of text or tokens in one sample, for tokens/s and max_tokens; 0 when samples are not token sequences.
+  virtual std::int64_t tokens_per_sample() const { return 0; }
+  /// Entropy in nats per token of the data's unigram distribution (add-nothing); NaN when it makes no sense.
+  virtual double unigram_entropy() const;
+  /// One line for `plan`: `12 files, 1.1 MB, 8,714 samples of 128 bytes`.
+  virtual std::string describe() const = 0;
+  /// Text of ids, for sample generation; "" when ids are not text.
+  virtual std::string decode(std::span<const std::int64_t> ids) const;
+  virtual std::vector<std::int64_t> encode(const std::string& text) const;
+};
+
+struct Inputs {
+  std::string name;                 ///< `train`, `val`, ...
+  const runner::core::Node& block;  ///< for places in messages
+  runner::core::Diagnostics& diagnostics;
+  bool header_only =
+      false;  ///< `plan`: sizes, columns and shapes, without reading all of the data where that can be avoided
+  const Dataset* train =
+      nullptr;  ///< already built training set: vocabulary, classes and normalisation statistics come from it
+  std::uint64_t seed = 0;  ///< the recipe's
+};
+
+/// Null when `diagnostics` got an error.
+std::shared_ptr<Dataset> build(const runner::core::Node& block, const Inputs& inputs);
+
+}  // namespace components::data

@@ -1,0 +1,13 @@
+#include <limits>
+
+#include "components/data/data.h"
+
+namespace components::data {
+
+double Dataset::unigram_entropy() const { return std::numeric_limits<double>::quiet_NaN(); }
+
+std::string Dataset::decode(std::span<const std::int64_t>) const { return ""; }
+
+std::vector<std::int64_t> Dataset::encode(const std::string&) const { return {}; }
+
+}  // namespace components::data

@@ -1,0 +1,62 @@
+#include "components/data/rows.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "components/tensors.h"
+#include "runner/core/error.h"
+
+// B: samples of the batch   F: inputs   O: targets   N: samples of the set
+
+namespace components::data {
+namespace {
+
+/// Copies rows of `width` values; a tensor operation for each batch would cost more than the copy of small rows.
+template <typename T>
+void gather(const std::vector<T>& rows, std::int64_t width, std::span<const std::int64_t> indices, T* to) {
+  for (const std::int64_t index : indices) to = std::copy_n(rows.data() + index * width, width, to);
+}
+
+}  // namespace
+
+Rows::Rows(DataSignature signature, Content content, std::string description)
+    : signature_(std::move(signature)), content_(std::move(content)), description_(std::move(description)) {}
+
+void Rows::fetch(std::span<const std::int64_t> indices, TensorMap& batch) const {
+  for (const std::int64_t index : indices) {
+    RUNNER_ASSERT(index >= 0 && index < content_.size, "the sampler keeps to the data set");
+  }
+  const auto samples = static_cast<std::int64_t>(indices.size());
+  const std::int64_t in_features = signature_.input.shape[1];
+  at::Tensor input_BF = at::empty({samples, in_features}, at::kFloat);
+  gather(content_.inputs, in_features, indices, input_BF.mutable_data_ptr<float>());
+  batch.set(kInput, std::move(input_BF));
+  if (signature_.num_classes > 0) {
+    at::Tensor target_B = at::empty({samples}, at::kLong);
+    gather(content_.classes, 1, indices, target_B.mutable_data_ptr<std::int64_t>());
+    batch.set(kTarget, std::move(target_B));
+  } else {
+    const std::int64_t out_features = signature_.target.shape[1];
+    at::Tensor target_BO = at::empty({samples, out_features}, at::kFloat);
+    gather(content_.values, out_features, indices, target_BO.mutable_data_ptr<float>());
+    batch.set(kTarget, std::move(target_BO));
+  }
+}
+
+DataSignature Rows::regression_signature(std::int64_t in_features, std::int64_t out_features) {
+  DataSignature signature;
+  signature.input = {kInput, Dtype::kFloat32, {kBatch, in_features}, false};
+  signature.target = {kTarget, Dtype::kFloat32, {kBatch, out_features}, false};
+  return signature;
+}
+
+DataSignature Rows::classification_signature(std::int64_t in_features, std::int64_t num_classes) {
+  DataSignature signature;
+  signature.input = {kInput, Dtype::kFloat32, {kBatch, in_features}, false};
+  signature.target = {kTarget, Dtype::kInt64, {kBatch}, false};
+  signature.num_classes = num_classes;
+  return signature;
+}
+
+}  // namespace components::data

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "components/data/data.h"
+
+namespace components::data {
+
+/// Samples that are rows of numbers, held in memory: what a table and made-up data become.
+class Rows : public Dataset {
+ public:
+  /// Either `values` or `classes` is the target; the signature says which. `inputs` is empty under `header_only`.
+  struct Content {
+    std::int64_t size = 0;              ///< N
+    std::vector<float> inputs;          ///< [N, F]
+    std::vector<float> values;          ///< [N, O]
+    std::vector<std::int64_t> classes;  ///< [N]
+  };
+
+  Rows(DataSignature signature, Content content, std::string description);
+
+  const DataSignature& signature() const override { return signature_; }
+  std::int64_t size() const override { return content_.size; }
+  void fetch(std::span<const std::int64_t> indices, TensorMap& batch) const override;
+  std::string describe() const override { return description_; }
+
+  /// `input` float32 [batch, in_features]; `target` float32 [batch, out_features], or int64 [batch] below
+  /// `num_classes`.
+  static DataSignature regression_signature(std::int64_t in_features, std::int64_t out_features);
+  static DataSignature classification_signature(std::int64_t in_features, std::int64_t num_classes);
+
+ private:
+  DataSignature signature_;
+  Content content_;
+  std::string description_;
+};
+
+}  // namespace components::data

@@ -1,0 +1,42 @@
+#include "components/data/same_task.h"
+
+#include "components/data/block_place.h"
+#include "components/data/words.h"
+
+namespace components::data {
+namespace {
+
+bool same_port(const Port& port, const Port& train, const char* what, const Inputs& inputs) {
+  if (port == train) return true;
+  inputs.diagnostics.error(
+      inputs.block.place(),
+      std::string(what) + " of data." + inputs.name + " is " + to_text(port) + ", and of data.train " + to_text(train),
+      "one model learns from data.train and is judged on data." + inputs.name + ": give both the same shape");
+  return false;
+}
+
+}  // namespace
+
+bool fits_training_set(const DataSignature& signature, const Inputs& inputs) {
+  if (inputs.train == nullptr) return true;
+  const DataSignature& train = inputs.train->signature();
+  bool fits = same_port(signature.input, train.input, "input", inputs);
+  fits = same_port(signature.target, train.target, "target", inputs) && fits;
+  if (fits && signature.num_classes != train.num_classes) {
+    inputs.diagnostics.error(inputs.block.place(), "data." + inputs.name + " has " +
+                                                       counted(signature.num_classes, "class", "classes") +
+                                                       ", and data.train has " + with_commas(train.num_classes));
+    fits = false;
+  }
+  if (fits && signature.max_seq_len > train.max_seq_len) {
+    const std::string length = std::to_string(train.max_seq_len);
+    inputs.diagnostics.error(place_of(inputs.block, "max_seq_len"),
+                             "max_seq_len of data." + inputs.name + " is " + std::to_string(signature.max_seq_len) +
+                                 ", but the model is made for the " + length + " of data.train",
+                             "take max_seq_len: " + length + " or less");
+    fits = false;
+  }
+  return fits;
+}
+
+}  // namespace components::data

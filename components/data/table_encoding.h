@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "components/data/csv_file.h"
+
+namespace components::data {
+
+enum class ColumnType { kNumber, kCategory };
+enum class MissingPolicy { kError, kMean, kDrop };
+
+/// How one column becomes inputs or a target. Found on the training set, then used for every set.
+struct ColumnEncoding {
+  std::string name;
+  ColumnType type = ColumnType::kNumber;
+  std::vector<std::string> categories;  ///< in the order of their text (numbers by size); empty for a number column
+  double mean = 0;
+  double deviation = 0;  ///< over the training set, divided by N; 0 for a constant column
+
+  /// Inputs that the column takes.
+  std::int64_t width() const { return type == ColumnType::kNumber ? 1 : static_cast<std::int64_t>(categories.size()); }
+  /// Index of a category; -1 when the training set never has it.
+  std::int64_t category(const std::string& text) const;
+};
+
+struct TableEncoding {
+  std::vector<ColumnEncoding> features;
+  std::vector<ColumnEncoding> targets;
+  bool classification = false;
+
+  std::int64_t in_features() const;
+};
+
+/// What the recipe says about the columns; the indices are those of the file.
+struct TableColumns {
+  std::vector<std::size_t> features;
+  std::vector<std::size_t> targets;
+};
+
+/// A field of a number column. Missing: empty, `NA`, `N/A`, `NaN`, `null` in any case.
+struct Number {
+  enum class Kind { kMissing, kNumber, kNotFinite, kText };
+  Kind kind = Kind::kMissing;
+  double value = 0;
+};
+Number parse_number(const std::string& field);
+bool is_missing(const std::string& field);
+
+/// Type of a column when the recipe does not say: numbers, unless fewer than half of the fields are. A few words among
+/// numbers are more likely a slip than a category, and are reported. An all-missing column is reported, too.
+ColumnType infer_type(const CsvFile& file, std::size_t column, RecordErrors& errors);
+
+/// Categories of `column` in order; reports when there are more than kCategoriesMax.
+std::vector<std::string> find_categories(const CsvFile& file, std::size_t column, RecordErrors& errors);
+
+inline constexpr std::int64_t kCategoriesMax = 1000;
+
+/// `"electric", "gas" and 3 more`; for hints.
+std::string list_some(const std::vector<std::string>& names);
+
+}  // namespace components::data

@@ -1,0 +1,179 @@
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <mutex>
+#include <numeric>
+
+#include "components/data/block_place.h"
+#include "components/data/byte_stream.h"
+#include "components/data/data.h"
+#include "components/data/same_task.h"
+#include "components/data/text_files.h"
+#include "components/data/words.h"
+#include "components/tensors.h"
+#include "generated/data/text.h"
+#include "runner/core/error.h"
+#include "runner/core/units.h"
+
+// B: samples of the batch   T: bytes of a window
+
+namespace components::data::text {
+namespace {
+
+constexpr std::int64_t kBytes = 256;  ///< the vocabulary
+/// A block of neighbours that stays together when a stream is shuffled, and the fewest blocks that make a shuffle.
+constexpr std::int64_t kShuffleBlockBytes = std::int64_t{256} << 10;
+constexpr std::int64_t kShuffleBlocksMin = 64;
+
+DataSignature signature_of(std::int64_t max_seq_len) {
+  DataSignature signature;
+  signature.input = {kInput, Dtype::kInt64, {kBatch, kTime}, false};
+  signature.target = {kTarget, Dtype::kInt64, {kBatch, kTime}, false};
+  signature.vocab_size = kBytes;
+  signature.max_seq_len = max_seq_len;
+  return signature;
+}
+
+class Text final : public Dataset {
+ public:
+  Text(std::unique_ptr<ByteStream> stream, std::int64_t max_seq_len, std::int64_t stride, bool streaming)
+      : signature_(signature_of(max_seq_len)), stream_(std::move(stream)), stride_(stride), streaming_(streaming) {
+    size_ = (stream_->size() - max_seq_len - 1) / stride + 1;
+  }
+
+  const DataSignature& signature() const override { return signature_; }
+  std::int64_t size() const override { return size_; }
+  std::int64_t tokens_per_sample() const override { return signature_.max_seq_len; }
+
+  void fetch(std::span<const std::int64_t> indices, TensorMap& batch) const override {
+    const auto samples = static_cast<std::int64_t>(indices.size());
+    const std::int64_t length = signature_.max_seq_len;
+    at::Tensor input_BT = at::empty({samples, length}, at::kLong);
+    at::Tensor target_BT = at::empty({samples, length}, at::kLong);
+    auto* input = input_BT.mutable_data_ptr<std::int64_t>();
+    auto* target = target_BT.mutable_data_ptr<std::int64_t>();
+    std::vector<unsigned char> scratch;
+    for (const std::int64_t index : indices) {
+      RUNNER_ASSERT(index >= 0 && index < size_, "the sampler keeps to the data set");
+      const unsigned char* bytes = stream_->read(index * stride_, length + 1, scratch);
+      input = std::copy_n(bytes, length, input);
+      target = std::copy_n(bytes + 1, length, target);
+    }
+    batch.set(kInput, std::move(input_BT));
+    batch.set(kTarget, std::move(target_BT));
+  }
+
+  std::int64_t shuffle_block() const override {
+    if (!streaming_) return 0;
+    return std::clamp<std::int64_t>(kShuffleBlockBytes / stride_, 1,
+                                    std::max<std::int64_t>(size_ / kShuffleBlocksMin, 1));
+  }
+
+  double unigram_entropy() const override {
+    std::call_once(counted_, [this] {
+      const auto counts = stream_->histogram();
+      const auto total = static_cast<double>(std::accumulate(counts.begin(), counts.end(), std::int64_t{0}));
+      for (const std::int64_t count : counts) {
+        const double share = static_cast<double>(count) / total;
+        if (count > 0) entropy_ -= share * std::log(share);
+      }
+    });
+    return entropy_;
+  }
+
+  std::string describe() const override {
+    return counted(stream_->file_count(), "file", "files") + ", " + runner::core::format_bytes(stream_->size()) + ", " +
+           counted(size_, "sample", "samples") + " of " + counted(signature_.max_seq_len, "byte", "bytes");
+  }
+
+  std::string decode(std::span<const std::int64_t> ids) const override {
+    std::string bytes;
+    for (const std::int64_t id : ids) bytes += static_cast<char>(static_cast<unsigned char>(id));
+    return valid_utf8(bytes);
+  }
+
+  std::vector<std::int64_t> encode(const std::string& text) const override {
+    std::vector<std::int64_t> ids;
+    for (const char c : text) ids.push_back(static_cast<unsigned char>(c));
+    return ids;
+  }
+
+ private:
+  DataSignature signature_;
+  std::unique_ptr<ByteStream> stream_;
+  std::int64_t stride_;
+  bool streaming_;
+  std::int64_t size_ = 0;
+  mutable std::once_flag counted_;
+  mutable double entropy_ = 0;
+};
+
+std::int64_t total_bytes(const std::vector<TextFile>& files) {
+  std::int64_t bytes = 0;
+  for (const TextFile& file : files) bytes += file.bytes;
+  return bytes;
+}
+
+std::string short_hint(std::int64_t bytes) {
+  if (bytes < 2) return "give it more text";
+  return "take max_seq_len: " + std::to_string(bytes - 1) + " or less, or give it more text";
+}
+
+}  // namespace
+
+std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
+  if (!fits_training_set(signature_of(config.max_seq_len), inputs)) return nullptr;
+  PercentRange range;
+  if (config.split) {
+    const auto parsed = parse_split(*config.split);
+    if (!parsed) {
+      inputs.diagnostics.error(place_of(inputs.block, "split"), parsed.failure().message, parsed.failure().hint);
+      return nullptr;
+    }
+    range = parsed.value();
+  }
+  std::vector<TextFile> files = find_text_files(config.path, config.exclude, inputs);
+  if (files.empty()) return nullptr;
+
+  if (config.split_by == SplitBy::kFiles) {
+    const auto whole = static_cast<std::int64_t>(files.size());
+    files = split_files(std::move(files), range);
+    range = {};
+    if (files.empty()) {
+      inputs.diagnostics.error(
+          place_of(inputs.block, "split"),
+          "split \"" + config.split.value_or(":") + "\" of " + counted(whole, "file", "files") + " holds no whole file",
+          "take a larger share, or split_by: bytes");
+      return nullptr;
+    }
+  }
+  const std::int64_t whole = total_bytes(files);
+  const std::int64_t begin = PercentRange::boundary(whole, range.from);
+  const std::int64_t end = PercentRange::boundary(whole, range.to);
+  if (end - begin < config.max_seq_len + 1) {
+    inputs.diagnostics.error(place_of(inputs.block, "max_seq_len"),
+                             "data." + inputs.name + " has " + counted(end - begin, "byte", "bytes") +
+                                 ", and a sample takes max_seq_len + 1 = " + with_commas(config.max_seq_len + 1),
+                             short_hint(end - begin));
+    return nullptr;
+  }
+  if (!config.streaming && end - begin > machine_memory_bytes()) {
+    inputs.diagnostics.error(place_of(inputs.block, "path"),
+                             "data." + inputs.name + " has " + runner::core::format_bytes(end - begin) +
+                                 ", and this machine has " + runner::core::format_bytes(machine_memory_bytes()) +
+                                 " of memory",
+                             "set streaming: true");
+    return nullptr;
+  }
+  const bool hold = !config.streaming && !inputs.header_only;
+  try {
+    return std::make_shared<Text>(std::make_unique<ByteStream>(files, begin, end, hold), config.max_seq_len,
+                                  config.stride.value_or(config.max_seq_len), config.streaming);
+  } catch (const runner::core::RunError& error) {
+    inputs.diagnostics.error(place_of(inputs.block, "path"), error.what(), error.hint());
+    return nullptr;
+  }
+}
+
+}  // namespace components::data::text

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace components::data {
+
+/// `8,714`; for people.
+std::string with_commas(std::int64_t count);
+
+/// `1 file`, `8,714 files`.
+std::string counted(std::int64_t count, const std::string& one, const std::string& many);
+
+/// The bytes as valid UTF-8: what is not becomes U+FFFD, one for each byte that belongs to no character.
+std::string valid_utf8(std::string_view bytes);
+
+/// The hint for a file that is not there: a name in the same folder that is near, or what paths are relative to.
+std::string missing_file_hint(const std::string& path);
+
+/// Bytes of memory in this machine.
+std::int64_t machine_memory_bytes();
+
+/// A 64-bit hash of text that is the same on every machine (FNV-1a, finished by splitmix64).
+std::uint64_t stable_hash(std::string_view text);
+
+}  // namespace components::data

@@ -1,0 +1,58 @@
+// B: samples   T: positions   E: embedding_dim   V: ids
+
+#include <ATen/ops/embedding.h>
+
+#include <memory>
+#include <string>
+
+#include "components/layer/layer.h"
+#include "components/model/basic_block.h"
+#include "components/tensors.h"
+#include "generated/layer/embedding.h"  // Config; declares make()
+
+namespace components::layer::embedding {
+namespace {
+
+Port output_of(const Config& config, const Inputs& inputs) {
+  Port output{inputs.output_name, Dtype::kFloat32, inputs.input.shape};
+  output.shape.push_back(config.embedding_dim);
+  return output;
+}
+
+class Embedding final : public model::BasicBlock {
+ public:
+  Embedding(const Config& config, const Inputs& inputs, std::int64_t ids)
+      : BasicBlock(inputs.name, inputs.input, output_of(config, inputs)) {
+    const std::int64_t shape[] = {ids, config.embedding_dim};
+    add_parameter(name() + ".weight", model::normal_parameter(shape, 1.0, inputs.meta));
+  }
+
+  void forward(TensorMap& activations) const override {
+    write(activations, at::embedding(parameter(0), read(activations)));  // [B, T] -> [B, T, E]
+  }
+};
+
+}  // namespace
+
+std::shared_ptr<Layer> make(const Config& config, const Inputs& inputs) {
+  if (inputs.input.dtype != Dtype::kInt64) {
+    misfit(inputs, nullptr, "works on ids, int64", "an embedding comes first, and only for data of ids");
+    return nullptr;
+  }
+  const std::string ids = std::to_string(inputs.vocab_size);
+  if (!config.num_embeddings && inputs.vocab_size <= 0) {
+    misfit(inputs, nullptr, "cannot tell num_embeddings", "set num_embeddings");
+    return nullptr;
+  }
+  if (config.num_embeddings && *config.num_embeddings < inputs.vocab_size) {
+    const runner::core::Node* node = inputs.block.find("num_embeddings");
+    inputs.diagnostics.error(node != nullptr ? node->place() : inputs.block.place(),
+                             inputs.path + ": num_embeddings is " + std::to_string(*config.num_embeddings) +
+                                 ", but the data holds " + ids + " different ids",
+                             "set num_embeddings to " + ids + " or leave it out");
+    return nullptr;
+  }
+  return std::make_shared<Embedding>(config, inputs, config.num_embeddings.value_or(inputs.vocab_size));
+}
+
+}  // namespace components::layer::embedding

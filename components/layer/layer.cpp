@@ -1,0 +1,57 @@
+#include "components/layer/layer.h"
+
+#include <utility>
+
+#include "components/model/basic_block.h"
+#include "components/tensors.h"
+
+namespace components::layer {
+namespace {
+
+class Elementwise final : public model::BasicBlock {
+ public:
+  Elementwise(const Inputs& inputs, at::Tensor (*function)(const at::Tensor&))
+      : BasicBlock(inputs.name, inputs.input, {inputs.output_name, Dtype::kFloat32, inputs.input.shape}),
+        function_(function) {}
+
+  void forward(TensorMap& activations) const override { write(activations, function_(read(activations))); }
+
+ private:
+  at::Tensor (*function_)(const at::Tensor&);
+};
+
+std::string type_of(const runner::core::Node& block) {
+  const runner::core::Node* type = block.find("type");
+  return type != nullptr ? type->as_string() : block.is_string() ? block.as_string() : "this layer";
+}
+
+}  // namespace
+
+void misfit(const Inputs& inputs, const char* key, const std::string& what, const std::string& hint) {
+  const runner::core::Node* node = key != nullptr ? inputs.block.find(key) : nullptr;
+  inputs.diagnostics.error(node != nullptr ? node->place() : inputs.block.place(),
+                           inputs.path + ": " + type_of(inputs.block) + " " + what + ", but " + inputs.from +
+                               " gives " + to_text(inputs.input),
+                           hint);
+}
+
+bool expect_floats(const Inputs& inputs) {
+  if (inputs.input.dtype == Dtype::kFloat32) return true;
+  misfit(inputs, nullptr, "works on float32", "put an embedding before it");
+  return false;
+}
+
+std::shared_ptr<Layer> make_elementwise(const Inputs& inputs, at::Tensor (*function)(const at::Tensor&)) {
+  if (!expect_floats(inputs)) return nullptr;
+  return std::make_shared<Elementwise>(inputs, function);
+}
+
+double rows_per_sample(const Port& port, std::int64_t positions) {
+  double rows = 1.0;
+  for (std::size_t i = 1; i + 1 < port.shape.size(); ++i) {
+    rows *= static_cast<double>(port.shape[i] == kTime ? positions : port.shape[i]);
+  }
+  return rows;
+}
+
+}  // namespace components::layer

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "components/model/model.h"
+#include "components/signature.h"
+#include "runner/core/diagnostics.h"
+#include "runner/core/node.h"
+#include "runner/core/tensor_fwd.h"
+
+namespace components::layer {
+
+/// What a layer of `sequential` sees when it is made: the activation before it, and where it stands in the recipe.
+struct Inputs {
+  std::string name;             ///< of the block: `layers.2`
+  std::string path;             ///< how messages name it: `layers[2]`
+  std::string from;             ///< what gives `input`: `layers[1]`, or `the data`
+  Port input;                   ///< what arrives
+  std::string output_name;      ///< the activation to write
+  std::int64_t vocab_size = 0;  ///< of the data, when its input is ids
+  bool meta = false;
+  const runner::core::Node& block;
+  runner::core::Diagnostics& diagnostics;
+};
+
+/// One layer: a block with one input activation and one output activation.
+using Layer = model::Block;
+
+/// Null when the layer does not fit what arrives; the error stands in `diagnostics` at the layer's place.
+std::shared_ptr<Layer> build(const runner::core::Node& block, const Inputs& inputs);
+
+/// A layer without parameters that keeps the shape: `function` is applied to float activations of any shape.
+std::shared_ptr<Layer> make_elementwise(const Inputs& inputs, at::Tensor (*function)(const at::Tensor&));
+
+/// True when `input` holds floats; else an error: `layers[1]: relu works on float32, but the data gives int64 [batch,
+/// time]`.
+bool expect_floats(const Inputs& inputs);
+
+/// Reports `layers[2]: <what>, but layers[1] gives float32 [batch, 32]` at a key of the layer (or at the layer).
+void misfit(const Inputs& inputs, const char* key, const std::string& what, const std::string& hint);
+
+/// How often a product over the last dimension is done for one sample: the dimensions between batch and last.
+double rows_per_sample(const Port& port, std::int64_t positions);
+
+}  // namespace components::layer

@@ -1,0 +1,45 @@
+// N: features of the last dimension
+
+#include <ATen/ops/layer_norm.h>
+
+#include <memory>
+
+#include "components/layer/layer.h"
+#include "components/model/basic_block.h"
+#include "components/tensors.h"
+#include "generated/layer/layer_norm.h"  // Config; declares make()
+
+namespace components::layer::layer_norm {
+namespace {
+
+class LayerNorm final : public model::BasicBlock {
+ public:
+  LayerNorm(const Config& config, const Inputs& inputs)
+      : BasicBlock(inputs.name, inputs.input, {inputs.output_name, Dtype::kFloat32, inputs.input.shape}),
+        eps_(config.eps) {
+    const std::int64_t shape[] = {inputs.input.shape.back()};
+    add_parameter(name() + ".weight", model::constant_parameter(shape, 1.0, inputs.meta));
+    add_parameter(name() + ".bias", model::constant_parameter(shape, 0.0, inputs.meta));
+  }
+
+  void forward(TensorMap& activations) const override {
+    const at::Tensor& weight_N = parameter(0);
+    write(activations, at::layer_norm(read(activations), weight_N.sizes(), weight_N, parameter(1), eps_));
+  }
+
+ private:
+  double eps_;
+};
+
+}  // namespace
+
+std::shared_ptr<Layer> make(const Config& config, const Inputs& inputs) {
+  if (!expect_floats(inputs)) return nullptr;
+  if (inputs.input.shape.size() < 2 || inputs.input.shape.back() <= 0) {
+    misfit(inputs, nullptr, "needs a last dimension of known size", "embed or flatten it first");
+    return nullptr;
+  }
+  return std::make_shared<LayerNorm>(config, inputs);
+}
+
+}  // namespace components::layer::layer_norm

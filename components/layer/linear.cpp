@@ -1,0 +1,67 @@
+// F: features in   O: features out
+
+#include <ATen/ops/linear.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <memory>
+#include <string>
+
+#include "components/layer/layer.h"
+#include "components/model/basic_block.h"
+#include "components/tensors.h"
+#include "generated/layer/linear.h"  // Config; declares make()
+
+namespace components::layer::linear {
+namespace {
+
+Port output_of(const Config& config, const Inputs& inputs) {
+  Port output{inputs.output_name, Dtype::kFloat32, inputs.input.shape};
+  output.shape.back() = config.out_features;
+  return output;
+}
+
+class Linear final : public model::BasicBlock {
+ public:
+  Linear(const Config& config, const Inputs& inputs)
+      : BasicBlock(inputs.name, inputs.input, output_of(config, inputs)), bias_(config.bias) {
+    const std::int64_t in = input().shape.back(), out = config.out_features;
+    const bool zeros = config.init == Init::kZeros;
+    const auto start = [zeros](const at::Tensor& drawn) {
+      return zeros ? at::zeros_like(drawn).set_requires_grad(true) : drawn;
+    };
+    add_parameter(name() + ".weight", start(model::linear_weight(in, out, inputs.meta)));
+    if (bias_) add_parameter(name() + ".bias", start(model::linear_bias(in, out, inputs.meta)));
+  }
+
+  void forward(TensorMap& activations) const override {
+    const at::Tensor& x_F = read(activations);
+    write(activations, bias_ ? at::linear(x_F, parameter(0), parameter(1)) : at::linear(x_F, parameter(0)));
+  }
+
+  double forward_flops(std::int64_t positions) const override {
+    const double in = static_cast<double>(input().shape.back()), out = static_cast<double>(output().shape.back());
+    return 2.0 * in * out * rows_per_sample(input(), positions);
+  }
+
+ private:
+  bool bias_;
+};
+
+}  // namespace
+
+std::shared_ptr<Layer> make(const Config& config, const Inputs& inputs) {
+  if (!expect_floats(inputs)) return nullptr;
+  const std::int64_t arriving = inputs.input.shape.back();
+  if (inputs.input.shape.size() < 2 || arriving <= 0) {
+    misfit(inputs, nullptr, "needs a last dimension of known size", "embed or flatten it first");
+    return nullptr;
+  }
+  if (config.in_features && *config.in_features != arriving) {
+    misfit(inputs, "in_features", "expects " + std::to_string(*config.in_features) + " features",
+           "set in_features to " + std::to_string(arriving) + " or leave it out");
+    return nullptr;
+  }
+  return std::make_shared<Linear>(config, inputs);
+}
+
+}  // namespace components::layer::linear

@@ -1,0 +1,78 @@
+// B: samples   T: positions   C: classes (V, the vocabulary, for sequences)
+
+#include <ATen/core/Reduction.h>
+#include <ATen/ops/cross_entropy_loss.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "components/loss/loss.h"
+#include "components/tensors.h"
+#include "generated/loss/cross_entropy.h"  // Config; declares make()
+
+namespace components::loss::cross_entropy {
+namespace {
+
+class CrossEntropy final : public Loss {
+ public:
+  explicit CrossEntropy(const Config& config) : config_(config) {}
+
+  at::Tensor sum(const at::Tensor& output, const at::Tensor& target) const override {
+    const at::Tensor logits_NC = output.dim() == 2 ? output : output.reshape({-1, output.size(-1)});
+    const at::Tensor target_N = target.dim() == 1 ? target : target.reshape({-1});
+    // The log-softmax of bfloat16 logits would lose what the loss is about.
+    return at::cross_entropy_loss(logits_NC.to(at::kFloat), target_N, {}, at::Reduction::Sum, config_.ignore_index,
+                                  config_.label_smoothing);
+  }
+
+  std::int64_t count(const at::Tensor& target) const override {
+    const at::Tensor dense = target.contiguous();
+    const std::int64_t* value = dense.const_data_ptr<std::int64_t>();
+    std::int64_t counted = 0;
+    for (std::int64_t i = 0; i < dense.numel(); ++i) counted += value[i] != config_.ignore_index ? 1 : 0;
+    return counted;
+  }
+
+  bool count_is_static() const override { return false; }
+
+ private:
+  Config config_;
+};
+
+}  // namespace
+
+std::shared_ptr<Loss> make(const Config& config, const Inputs& inputs) {
+  const Port& output = inputs.output;
+  const Port& target = inputs.data.target;
+  const runner::core::Place& place = inputs.block.place();
+  if (target.dtype != Dtype::kInt64) {
+    inputs.diagnostics.error(place,
+                             "cross_entropy needs classes or ids as target, but the data gives " + to_text(target),
+                             "use mse for values, or task: classification for a table");
+    return nullptr;
+  }
+  const bool fits = output.dtype == Dtype::kFloat32 && output.shape.size() == target.shape.size() + 1 &&
+                    std::equal(target.shape.begin(), target.shape.end(), output.shape.begin());
+  if (!fits) {
+    std::string wanted = to_text({"", Dtype::kFloat32, target.shape});
+    wanted.insert(wanted.size() - 1, ", classes");
+    inputs.diagnostics.error(place,
+                             "cross_entropy needs logits " + wanted + " for a target of " + to_text(target) +
+                                 ", but the model gives " + to_text(output),
+                             target.shape.size() == 1 ? "reduce the positions first, for example with mean_pool"
+                                                      : "use a model that gives logits for each position, such as gpt");
+    return nullptr;
+  }
+  const std::int64_t classes = inputs.data.num_classes > 0 ? inputs.data.num_classes : inputs.data.vocab_size;
+  if (output.shape.back() < classes) {
+    inputs.diagnostics.error(place,
+                             "cross_entropy needs " + std::to_string(classes) +
+                                 " outputs, one for each class of the data, but the model gives " + to_text(output),
+                             "give the model's last layer " + std::to_string(classes) + " outputs");
+    return nullptr;
+  }
+  return std::make_shared<CrossEntropy>(config);
+}
+
+}  // namespace components::loss::cross_entropy

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "components/signature.h"
+#include "runner/core/diagnostics.h"
+#include "runner/core/node.h"
+#include "runner/core/tensor_fwd.h"
+
+namespace components::loss {
+
+/// A loss as a sum and a count, so that the mean over a window of micro-batches is exact whatever their sizes.
+class Loss {
+ public:
+  virtual ~Loss() = default;
+  /// Scalar, differentiable: the sum over the elements that `count` counts. float32 whatever the output's type.
+  virtual at::Tensor sum(const at::Tensor& output, const at::Tensor& target) const = 0;
+  /// Elements that the mean is taken over: targets that are not ignored; all elements for `mse`.
+  virtual std::int64_t count(const at::Tensor& target) const = 0;
+  /// True when `count` needs no look at the values (no ignored targets possible).
+  virtual bool count_is_static() const = 0;
+};
+
+struct Inputs {
+  const Port& output;  ///< of the model
+  const DataSignature& data;
+  const runner::core::Node& block;
+  runner::core::Diagnostics& diagnostics;
+};
+
+/// Null when output and target do not fit (`diagnostics` says so).
+std::shared_ptr<Loss> build(const runner::core::Node& block, const Inputs& inputs);
+
+}  // namespace components::loss

@@ -1,0 +1,56 @@
+// B: samples   T: positions   C: classes
+
+#include <ATen/ops/argmax.h>
+#include <ATen/ops/eq.h>
+#include <ATen/ops/ge.h>
+
+#include <limits>
+#include <memory>
+#include <string>
+
+#include "components/metric/metric.h"
+#include "components/tensors.h"
+#include "generated/metric/accuracy.h"  // Config; declares make()
+
+namespace components::metric::accuracy {
+namespace {
+
+class Accuracy final : public Metric {
+ public:
+  const std::string& name() const override { return name_; }
+  void reset() override { right_ = seen_ = 0; }
+
+  void update(const at::Tensor& output, const at::Tensor& target, double, std::int64_t) override {
+    const at::Tensor guess = at::argmax(output, -1);
+    const at::Tensor counted = at::ge(target, 0);
+    right_ += at::eq(guess, target).logical_and(counted).sum().item<std::int64_t>();
+    seen_ += counted.sum().item<std::int64_t>();
+  }
+
+  double value() const override {
+    if (seen_ == 0) return std::numeric_limits<double>::quiet_NaN();
+    return static_cast<double>(right_) / static_cast<double>(seen_);
+  }
+  bool higher_is_better() const override { return true; }
+
+ private:
+  std::string name_ = "accuracy";
+  std::int64_t right_ = 0, seen_ = 0;
+};
+
+}  // namespace
+
+std::shared_ptr<Metric> make(const Config&, const Inputs& inputs) {
+  const Port& target = inputs.data.target;
+  if (target.dtype != Dtype::kInt64 || inputs.output.shape.size() != target.shape.size() + 1) {
+    inputs.diagnostics.error(
+        inputs.block.place(),
+        "accuracy needs classes or ids as target and an output for each class, but there are target " +
+            to_text(target) + " and output " + to_text(inputs.output),
+        "use the metric mse for values");
+    return nullptr;
+  }
+  return std::make_shared<Accuracy>();
+}
+
+}  // namespace components::metric::accuracy

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "components/signature.h"
+#include "runner/core/diagnostics.h"
+#include "runner/core/node.h"
+#include "runner/core/tensor_fwd.h"
+
+namespace components::metric {
+
+/// One number over a data set, gathered batch by batch.
+class Metric {
+ public:
+  virtual ~Metric() = default;
+  virtual const std::string& name() const = 0;  ///< `accuracy`; reported as `<set>/accuracy`
+  virtual void reset() = 0;
+  /// Without gradients. `loss_sum` and `count` are the loss's own for this batch.
+  virtual void update(const at::Tensor& output, const at::Tensor& target, double loss_sum, std::int64_t count) = 0;
+  virtual double value() const = 0;  ///< NaN before the first update
+  virtual bool higher_is_better() const = 0;
+};
+
+struct Inputs {
+  const Port& output;
+  const DataSignature& data;
+  const runner::core::Node& block;
+  runner::core::Diagnostics& diagnostics;
+};
+
+std::shared_ptr<Metric> build(const runner::core::Node& block, const Inputs& inputs);
+
+}  // namespace components::metric

@@ -1,0 +1,54 @@
+#include <ATen/core/Reduction.h>
+#include <ATen/ops/mse_loss.h>
+
+#include <limits>
+#include <memory>
+#include <string>
+
+#include "components/metric/metric.h"
+#include "components/tensors.h"
+#include "generated/metric/mse.h"  // Config; declares make()
+
+namespace components::metric::mse {
+namespace {
+
+class Mse final : public Metric {
+ public:
+  const std::string& name() const override { return name_; }
+  void reset() override {
+    sum_ = 0.0;
+    count_ = 0;
+  }
+
+  void update(const at::Tensor& output, const at::Tensor& target, double, std::int64_t) override {
+    sum_ += at::mse_loss(output.to(at::kFloat), target, at::Reduction::Sum).item<double>();
+    count_ += target.numel();
+  }
+
+  double value() const override {
+    if (count_ == 0) return std::numeric_limits<double>::quiet_NaN();
+    return sum_ / static_cast<double>(count_);
+  }
+  bool higher_is_better() const override { return false; }
+
+ private:
+  std::string name_ = "mse";
+  double sum_ = 0.0;
+  std::int64_t count_ = 0;
+};
+
+}  // namespace
+
+std::shared_ptr<Metric> make(const Config&, const Inputs& inputs) {
+  const Port& target = inputs.data.target;
+  if (target.dtype != Dtype::kFloat32 || inputs.output.shape != target.shape) {
+    inputs.diagnostics.error(inputs.block.place(),
+                             "mse needs values as target and an output of the same shape, but there are target " +
+                                 to_text(target) + " and output " + to_text(inputs.output),
+                             "use accuracy or perplexity for classes and ids");
+    return nullptr;
+  }
+  return std::make_shared<Mse>();
+}
+
+}  // namespace components::metric::mse

@@ -1,0 +1,50 @@
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <string>
+
+#include "components/metric/metric.h"
+#include "generated/metric/perplexity.h"  // Config; declares make()
+
+namespace components::metric::perplexity {
+namespace {
+
+class Perplexity final : public Metric {
+ public:
+  const std::string& name() const override { return name_; }
+  void reset() override {
+    loss_sum_ = 0.0;
+    count_ = 0;
+  }
+
+  void update(const at::Tensor&, const at::Tensor&, double loss_sum, std::int64_t count) override {
+    loss_sum_ += loss_sum;
+    count_ += count;
+  }
+
+  double value() const override {
+    if (count_ == 0) return std::numeric_limits<double>::quiet_NaN();
+    return std::exp(loss_sum_ / static_cast<double>(count_));
+  }
+  bool higher_is_better() const override { return false; }
+
+ private:
+  std::string name_ = "perplexity";
+  double loss_sum_ = 0.0;
+  std::int64_t count_ = 0;
+};
+
+}  // namespace
+
+std::shared_ptr<Metric> make(const Config&, const Inputs& inputs) {
+  const Port& target = inputs.data.target;
+  if (target.dtype != Dtype::kInt64) {
+    inputs.diagnostics.error(inputs.block.place(),
+                             "perplexity needs classes or ids as target, but the data gives " + to_text(target),
+                             "use the metric mse for values");
+    return nullptr;
+  }
+  return std::make_shared<Perplexity>();
+}
+
+}  // namespace components::metric::perplexity

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "components/signature.h"
+#include "runner/core/diagnostics.h"
+#include "runner/core/node.h"
+#include "runner/core/tensor_fwd.h"
+
+namespace components {
+struct NamedTensor;
+class TensorMap;
+}  // namespace components
+
+namespace components::model {
+
+/// A parameter that is the same storage as one of another block (saved and counted once, under its owner).
+struct Tie {
+  std::string name;   ///< `head.weight`
+  std::string owner;  ///< `wte.weight`
+};
+
+/// The unit of everything that wraps, places or cuts a model: sharding, activation checkpointing, pipeline stages,
+/// adapters, profiler ranges. A block reads its inputs from the map and writes its outputs there.
+class Block {
+ public:
+  virtual ~Block() = default;
+  virtual const std::string& name() const = 0;  ///< `h.0`; unique in the model
+  virtual const std::vector<Port>& inputs() const = 0;
+  virtual const std::vector<Port>& outputs() const = 0;
+  virtual void forward(TensorMap& activations) const = 0;
+  /// Full names (`h.0.ln_1.weight`), in a fixed order; a tied parameter appears at its owner only.
+  virtual std::vector<NamedTensor> parameters() const = 0;
+  virtual std::vector<NamedTensor> buffers() const = 0;
+  virtual std::vector<Tie> ties() const = 0;
+  virtual void set_training(bool training) = 0;
+  /// Multiply-adds x 2 of one forward pass over one sample of `positions` positions (matrix products only).
+  virtual double forward_flops(std::int64_t positions) const = 0;
+};
+
+/// Hooks around every block, run in the order they were added (before_*) and in reverse (after_*).
+struct BlockHooks {
+  std::function<void(const Block&, TensorMap&)> before_forward;
+  std::function<void(const Block&, TensorMap&)> after_forward;
+};
+
+/// An ordered list of named blocks. `forward` needs `kInput` in the map and leaves `kOutput` there.
+class Model {
+ public:
+  explicit Model(std::vector<std::unique_ptr<Block>> blocks);
+  ~Model();
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
+
+  const std::vector<std::unique_ptr<Block>>& blocks() const { return blocks_; }
+  void forward(TensorMap& activations) const;
+  void add_hooks(BlockHooks hooks) { hooks_.push_back(std::move(hooks)); }
+
+  std::vector<NamedTensor> parameters() const;
+  std::vector<NamedTensor> buffers() const;
+  std::vector<Tie> ties() const;
+  void set_training(bool training);
+  double forward_flops(std::int64_t positions) const;
+  std::int64_t parameter_count() const;  ///< tied ones once
+
+ private:
+  std::vector<std::unique_ptr<Block>> blocks_;
+  std::vector<BlockHooks> hooks_;
+};
+
+/// What a model is made for. On the meta device nothing is allocated: `plan` builds every model that way first.
+struct Inputs {
+  const DataSignature& data;
+  bool meta = false;
+  const runner::core::Node& block;         ///< the model's block in the recipe, for places in messages
+  runner::core::Diagnostics& diagnostics;  ///< shapes that do not fit, a vocabulary that is too small
+};
+
+/// Null when `diagnostics` got an error. Initial weights are drawn from LibTorch's default CPU generator.
+/// Defined by the generated table: reads `type:`, parses the Config and calls that component's make().
+std::shared_ptr<Model> build(const runner::core::Node& block, const Inputs& inputs);
+
+}  // namespace components::model

@@ -1,0 +1,22 @@
+#include <memory>
+
+#include "components/optimizer/adam_family.h"
+#include "components/optimizer/optimizer.h"
+#include "components/tensors.h"
+#include "generated/optimizer/adam.h"  // Config; declares make()
+
+namespace components::optimizer::adam {
+
+std::shared_ptr<Optimizer> make(const Config& config, const Inputs& inputs) {
+  const AdamFamily::Options options{.lr = config.lr,
+                                    .beta1 = config.betas[0],
+                                    .beta2 = config.betas[1],
+                                    .eps = config.eps,
+                                    .weight_decay = config.weight_decay,
+                                    .amsgrad = config.amsgrad,
+                                    .maximize = config.maximize,
+                                    .decoupled = false};
+  return std::make_shared<AdamFamily>(inputs.groups, options);
+}
+
+}  // namespace components::optimizer::adam

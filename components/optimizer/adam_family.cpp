@@ -1,0 +1,38 @@
+#include "components/optimizer/adam_family.h"
+
+#include <ATen/ops/_fused_adam.h>
+#include <ATen/ops/_fused_adamw.h>
+#include <ATen/ops/zeros.h>
+
+#include <utility>
+
+#include "components/tensors.h"
+
+namespace components::optimizer {
+namespace {
+
+std::vector<std::string> buffers_for(bool amsgrad) {
+  if (amsgrad) return {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"};
+  return {"exp_avg", "exp_avg_sq"};
+}
+
+}  // namespace
+
+AdamFamily::AdamFamily(std::vector<Group> groups, const Options& options)
+    : GroupedOptimizer(std::move(groups), options.lr, options.weight_decay, buffers_for(options.amsgrad)),
+      options_(options),
+      step_scalars_{at::zeros({}, at::kFloat)} {}
+
+AdamFamily::~AdamFamily() = default;
+
+void AdamFamily::update(const Batch& batch) {
+  const at::Tensor scalar = step_scalars_.front();
+  *scalar.mutable_data_ptr<float>() = static_cast<float>(batch.step);
+  step_scalars_.resize(batch.parameters.size(), scalar);
+  const at::TensorList largest = options_.amsgrad ? at::TensorList(batch.buffers[2]) : at::TensorList();
+  const auto kernel = options_.decoupled ? &at::_ops::_fused_adamw_::call : &at::_ops::_fused_adam_::call;
+  kernel(batch.parameters, batch.gradients, batch.buffers[0], batch.buffers[1], largest, step_scalars_, batch.lr,
+         options_.beta1, options_.beta2, batch.weight_decay, options_.eps, options_.amsgrad, options_.maximize, {}, {});
+}
+
+}  // namespace components::optimizer

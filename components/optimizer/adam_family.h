@@ -1,0 +1,32 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "components/optimizer/grouped.h"
+#include "runner/core/tensor_fwd.h"
+
+namespace components::optimizer {
+
+/// Adam and AdamW: the same buffers and kernel arguments; they differ in what weight decay does.
+class AdamFamily final : public GroupedOptimizer {
+ public:
+  struct Options {
+    double lr, beta1, beta2, eps, weight_decay;
+    bool amsgrad, maximize;
+    bool decoupled;  ///< AdamW: decay shrinks the parameter; Adam: it joins the gradient
+  };
+  AdamFamily(std::vector<Group> groups, const Options& options);
+  ~AdamFamily() override;
+
+ protected:
+  void update(const Batch& batch) override;
+
+ private:
+  Options options_;
+  /// The step count as the kernel wants it: a float32 scalar for each tensor of the list (here the same one).
+  std::vector<at::Tensor> step_scalars_;
+};
+
+}  // namespace components::optimizer

@@ -1,0 +1,189 @@
+#include "components/optimizer/grouped.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros_like.h>
+#include <omp.h>
+
+#include <algorithm>
+#include <set>
+#include <sstream>
+#include <utility>
+
+#include "components/tensors.h"
+#include "runner/core/error.h"
+
+namespace components::optimizer {
+
+namespace {
+
+/// Below this many elements the kernels' own threads cost more than they give (a few microseconds a tensor).
+constexpr std::int64_t kSmallTensorMax = 16'384;
+
+/// Keeps parallel regions of this thread to one thread; far cheaper than at::set_num_threads, and local.
+class OneThread {
+ public:
+  OneThread() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }
+  ~OneThread() { omp_set_num_threads(before_); }
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+ private:
+  int before_;
+};
+
+}  // namespace
+
+/// The small or the large tensors of a group.
+struct GroupedOptimizer::State {
+  std::size_t group = 0;
+  bool small = false;
+  std::vector<std::string> names;
+  std::vector<at::Tensor> parameters;
+  std::vector<at::Tensor> gradients;             // filled for the length of one step
+  std::vector<std::vector<at::Tensor>> buffers;  // [buffer][parameter]; undefined before the first gradient
+  std::vector<std::int64_t> steps;               // done, of each parameter
+  bool in_step = true;                           // all `steps` are equal
+
+  void make_buffers(std::size_t parameter) {
+    for (auto& of_kind : buffers) of_kind[parameter] = at::zeros_like(parameters[parameter]);
+  }
+  void compare_steps() {
+    in_step = std::all_of(steps.begin(), steps.end(), [this](std::int64_t step) { return step == steps.front(); });
+  }
+  /// True when every parameter has one.
+  bool take_gradients() {
+    bool all = true;
+    gradients.clear();
+    for (const at::Tensor& parameter : parameters) {
+      const at::Tensor& gradient = parameter.grad();
+      all = all && gradient.defined();
+      // The fused kernels read memory in order, whatever the strides say.
+      gradients.push_back(gradient.defined() ? gradient.contiguous() : gradient);
+    }
+    return all;
+  }
+};
+
+GroupedOptimizer::GroupedOptimizer(std::vector<Group> groups, double lr, double weight_decay,
+                                   std::vector<std::string> buffer_names)
+    : groups_(std::move(groups)), lr_(lr), weight_decay_(weight_decay), buffer_names_(std::move(buffer_names)) {
+  for (std::size_t group = 0; group < groups_.size(); ++group) {
+    for (const bool small : {true, false}) {
+      auto state = std::make_unique<State>();
+      state->group = group;
+      state->small = small;
+      for (const NamedTensor& parameter : groups_[group].parameters) {
+        if ((parameter.tensor.numel() < kSmallTensorMax) != small) continue;
+        state->names.push_back(parameter.name);
+        state->parameters.push_back(parameter.tensor);
+      }
+      if (state->parameters.empty()) continue;
+      state->buffers.assign(buffer_names_.size(), std::vector<at::Tensor>(state->parameters.size()));
+      state->steps.assign(state->parameters.size(), 0);
+      states_.push_back(std::move(state));
+    }
+  }
+}
+
+GroupedOptimizer::~GroupedOptimizer() = default;
+
+double GroupedOptimizer::lr(std::size_t group) const { return groups_[group].lr.value_or(lr_) * lr_factor_; }
+
+double GroupedOptimizer::weight_decay(std::size_t group) const {
+  return groups_[group].weight_decay.value_or(weight_decay_);
+}
+
+void GroupedOptimizer::step() {
+  const at::NoGradGuard no_grad;
+  for (const auto& state : states_) {
+    if (state->take_gradients() && state->in_step) {
+      step_together(*state);
+    } else {
+      const std::set<std::int64_t> counts(state->steps.begin(), state->steps.end());
+      // From the furthest on, so that no parameter is met twice.
+      for (auto count = counts.rbegin(); count != counts.rend(); ++count) step_subset(*state, *count);
+      state->compare_steps();
+    }
+    state->gradients.clear();  // lets go of the gradients' memory
+  }
+}
+
+void GroupedOptimizer::step_together(State& state) {
+  if (state.steps.front() == 0) {
+    for (std::size_t i = 0; i < state.parameters.size(); ++i) state.make_buffers(i);
+  }
+  for (std::int64_t& steps : state.steps) ++steps;
+  update_part(state, {state.parameters, state.gradients, state.buffers, state.steps.front(), lr(state.group),
+                      weight_decay(state.group)});
+}
+
+void GroupedOptimizer::step_subset(State& state, std::int64_t steps_done) {
+  std::vector<at::Tensor> parameters, gradients;
+  std::vector<std::vector<at::Tensor>> buffers(state.buffers.size());
+  for (std::size_t i = 0; i < state.parameters.size(); ++i) {
+    if (state.steps[i] != steps_done || !state.gradients[i].defined()) continue;
+    if (steps_done == 0) state.make_buffers(i);
+    ++state.steps[i];
+    parameters.push_back(state.parameters[i]);
+    gradients.push_back(state.gradients[i]);
+    for (std::size_t k = 0; k < buffers.size(); ++k) buffers[k].push_back(state.buffers[k][i]);
+  }
+  if (parameters.empty()) return;
+  update_part(state, {parameters, gradients, buffers, steps_done + 1, lr(state.group), weight_decay(state.group)});
+}
+
+void GroupedOptimizer::update_part(const State& state, const Batch& batch) {
+  if (!state.small) return update(batch);
+  const OneThread one_thread;
+  update(batch);
+}
+
+void GroupedOptimizer::save_state(runner::core::StateWriter& writer) const {
+  using runner::core::Node;
+  std::int64_t newest = 0;
+  for (const auto& state : states_) {
+    for (const std::int64_t steps : state->steps) newest = std::max(newest, steps);
+  }
+  Node lagging = Node::mapping();
+  for (const auto& state : states_) {
+    for (std::size_t i = 0; i < state->parameters.size(); ++i) {
+      const std::string& name = state->names[i];
+      if (state->steps[i] != newest) lagging.set(name, Node::integer(state->steps[i]));
+      if (state->steps[i] == 0) continue;
+      for (std::size_t k = 0; k < buffer_names_.size(); ++k) {
+        writer.tensor(buffer_names_[k] + "." + name, state->buffers[k][i]);
+      }
+    }
+  }
+  writer.value("step", Node::integer(newest));
+  writer.value("steps", std::move(lagging));
+}
+
+void GroupedOptimizer::load_state(const runner::core::StateReader& reader) {
+  const std::int64_t newest = reader.value("step").as_integer();
+  const runner::core::Node& lagging = reader.value("steps");
+  for (const auto& owned : states_) {
+    State& state = *owned;
+    for (std::size_t i = 0; i < state.parameters.size(); ++i) {
+      const std::string& name = state.names[i];
+      const runner::core::Node* own = lagging.find(name);
+      state.steps[i] = own != nullptr ? own->as_integer() : newest;
+      if (state.steps[i] == 0) continue;
+      for (std::size_t k = 0; k < buffer_names_.size(); ++k) {
+        const std::string full_name = buffer_names_[k] + "." + name;
+        at::Tensor saved = reader.tensor(full_name);
+        const at::Tensor& parameter = state.parameters[i];
+        if (saved.sizes() != parameter.sizes() || saved.scalar_type() != parameter.scalar_type()) {
+          std::ostringstream message;
+          message << "optimizer state " << full_name << " is " << saved.scalar_type() << " " << saved.sizes()
+                  << ", but the parameter is " << parameter.scalar_type() << " " << parameter.sizes();
+          throw runner::core::RunError(message.str(), "the checkpoint is of another model; start anew with --new");
+        }
+        state.buffers[k][i] = std::move(saved);
+      }
+    }
+    state.compare_steps();
+  }
+}
+
+}  // namespace components::optimizer

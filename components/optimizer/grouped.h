@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "components/optimizer/optimizer.h"
+#include "runner/core/tensor_fwd.h"
+
+namespace components::optimizer {
+
+/// What the optimizers here share: rates of each group, buffers of each parameter, which parameters have a gradient,
+/// and the saved state. The concrete one only computes `update` for tensors that are at the same step.
+///
+/// State: tensors `<buffer>.<parameter>`, value `step`, and value `steps` for parameters that lag behind it.
+class GroupedOptimizer : public Optimizer {
+ public:
+  /// `buffer_names`: tensors of the parameter's shape that start at zero (`exp_avg`, `exp_avg_sq`).
+  GroupedOptimizer(std::vector<Group> groups, double lr, double weight_decay, std::vector<std::string> buffer_names);
+  ~GroupedOptimizer() override;
+
+  void step() final;
+  void set_lr_factor(double factor) final { lr_factor_ = factor; }
+  double lr(std::size_t group = 0) const final;
+  const std::vector<Group>& groups() const final { return groups_; }
+  int moments() const final { return static_cast<int>(buffer_names_.size()); }
+  void save_state(runner::core::StateWriter& writer) const final;
+  void load_state(const runner::core::StateReader& reader) final;
+
+ protected:
+  /// Some or all parameters of one group; the lists run in parallel.
+  struct Batch {
+    const std::vector<at::Tensor>& parameters;
+    const std::vector<at::Tensor>& gradients;
+    const std::vector<std::vector<at::Tensor>>& buffers;  ///< buffers[k][i]: buffer_names[k] of parameters[i]
+    std::int64_t step;                                    ///< 1 in the first step of these parameters
+    double lr, weight_decay;
+  };
+  /// Moves the parameters in place; called without gradients being recorded.
+  virtual void update(const Batch& batch) = 0;
+
+ private:
+  struct State;
+
+  void step_together(State& state);
+  void step_subset(State& state, std::int64_t steps_done);
+  void update_part(const State& state, const Batch& batch);
+  double weight_decay(std::size_t group) const;
+
+  std::vector<Group> groups_;
+  double lr_, weight_decay_;
+  double lr_factor_ = 1.0;
+  std::vector<std::string> buffer_names_;
+  std::vector<std::unique_ptr<State>> states_;  // of each group: its small tensors, then its large ones
+};
+
+}  // namespace components::optimizer

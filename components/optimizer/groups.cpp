@@ -1,0 +1,161 @@
+// How a recipe's patterns cut the parameters into groups.
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "components/optimizer/optimizer.h"
+#include "components/tensors.h"
+#include "runner/core/suggest.h"
+
+namespace components::optimizer {
+namespace {
+
+using runner::core::Node;
+
+/// `*` stands for any text, also for none; everything else for itself.
+bool matches(std::string_view pattern, std::string_view name) {
+  std::size_t p = 0, n = 0, star = std::string_view::npos, after_star = 0;
+  while (n < name.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      after_star = n;
+    } else if (p < pattern.size() && pattern[p] == name[n]) {
+      ++p;
+      ++n;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      n = ++after_star;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+bool ends_with_part(std::string_view name, std::string_view part) {
+  if (!name.ends_with(part)) return false;
+  return name.size() == part.size() || name[name.size() - part.size() - 1] == '.';
+}
+
+/// One text or a list of them, each with its place.
+std::vector<const Node*> texts(const Node* node) {
+  std::vector<const Node*> all;
+  if (node == nullptr || node->is_null()) return all;
+  if (node->is_string()) return {node};
+  for (const Node& item : node->items()) all.push_back(&item);
+  return all;
+}
+
+std::optional<double> number(const Node& block, const char* key) {
+  const Node* node = block.find(key);
+  if (node == nullptr || node->is_null()) return std::nullopt;
+  return node->as_double();
+}
+
+class Cutter {
+ public:
+  Cutter(const std::vector<NamedTensor>& parameters, runner::core::Diagnostics& diagnostics)
+      : parameters_(parameters), diagnostics_(diagnostics) {
+    for (const NamedTensor& parameter : parameters) {
+      names_.push_back(parameter.name);
+      // A one-dimensional `weight` is a norm's scale; its siblings belong to the same norm.
+      if (ends_with_part(parameter.name, "weight") && parameter.tensor.dim() < 2) {
+        norms_.insert(parameter.name.substr(0, parameter.name.size() - std::string("weight").size()));
+      }
+    }
+  }
+
+  /// Which parameters a pattern names; an error when there are none.
+  std::vector<bool> named(const Node& pattern) {
+    std::vector<bool> chosen(parameters_.size());
+    bool any = false;
+    for (std::size_t i = 0; i < names_.size(); ++i) {
+      chosen[i] = matches(pattern.as_string(), names_[i]);
+      any = any || chosen[i];
+    }
+    if (!any)
+      diagnostics_.error(pattern.place(), "no parameter is called \"" + pattern.as_string() + "\"", hint(pattern));
+    return chosen;
+  }
+
+  /// The same for `no_decay`, where some words are rules. A rule may choose nothing.
+  std::vector<bool> without_decay(const Node& word) {
+    const std::string& text = word.as_string();
+    if (text != "1d" && text != "bias" && text != "norm") return named(word);
+    std::vector<bool> chosen(parameters_.size());
+    for (std::size_t i = 0; i < names_.size(); ++i) {
+      if (text == "1d") chosen[i] = parameters_[i].tensor.dim() < 2;
+      if (text == "bias") chosen[i] = ends_with_part(names_[i], "bias");
+      if (text == "norm") chosen[i] = norms_.contains(names_[i].substr(0, names_[i].rfind('.') + 1));
+    }
+    return chosen;
+  }
+
+ private:
+  std::string hint(const Node& pattern) const {
+    const std::string near = runner::core::closest(pattern.as_string(), names_);
+    if (!near.empty()) return "did you mean \"" + near + "\"? `*` stands for any text";
+    std::string some;
+    for (std::size_t i = 0; i < names_.size() && i < 3; ++i) some += (i > 0 ? ", " : "") + names_[i];
+    if (names_.size() > 3) some += ", ...";
+    return "the parameters are called " + some + "; `*` stands for any text";
+  }
+
+  const std::vector<NamedTensor>& parameters_;
+  runner::core::Diagnostics& diagnostics_;
+  std::vector<std::string> names_;
+  std::set<std::string> norms_;  // prefixes with their dot
+};
+
+}  // namespace
+
+std::vector<Group> cut_groups(const Node& block, const std::vector<NamedTensor>& parameters,
+                              runner::core::Diagnostics& diagnostics) {
+  Cutter cutter(parameters, diagnostics);
+  // Written groups first as seen by a parameter (the first match wins), but listed after the two that have no pattern.
+  std::vector<Group> groups{{"default", {}, {}, {}}, {"no_decay", {}, {}, 0.0}};
+  std::vector<std::size_t> group_of(parameters.size(), 0);
+  const Node* written = block.find("param_groups");
+  const std::vector<Node> none;
+  for (const Node& item : written != nullptr ? written->items() : none) {
+    std::string name;
+    for (const Node* pattern : texts(item.find("pattern"))) {
+      name += (name.empty() ? "" : ", ") + pattern->as_string();
+      const std::vector<bool> chosen = cutter.named(*pattern);
+      for (std::size_t i = 0; i < parameters.size(); ++i) {
+        if (chosen[i] && group_of[i] == 0) group_of[i] = groups.size();
+      }
+    }
+    groups.push_back({name, {}, number(item, "lr"), number(item, "weight_decay")});
+  }
+
+  std::vector<bool> undecayed(parameters.size());
+  for (const Node* word : texts(block.find("no_decay"))) {
+    const std::vector<bool> chosen = cutter.without_decay(*word);
+    for (std::size_t i = 0; i < parameters.size(); ++i) undecayed[i] = undecayed[i] || chosen[i];
+  }
+  // A written group with a decay of its own keeps it; any other is parted in two.
+  std::vector<std::size_t> parted(groups.size(), 0);
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    std::size_t group = group_of[i];
+    if (undecayed[i] && group == 0) {
+      group = 1;
+    } else if (undecayed[i] && !groups[group].weight_decay) {
+      if (parted[group] == 0) {
+        parted[group] = groups.size();
+        groups.push_back({groups[group].name + ", no_decay", {}, groups[group].lr, 0.0});
+      }
+      group = parted[group];
+    }
+    groups[group].parameters.push_back(parameters[i]);
+  }
+  std::erase_if(groups, [](const Group& group) { return group.parameters.empty(); });
+  if (groups.empty()) groups.push_back({"default", {}, {}, {}});
+  return groups;
+}
+
+}  // namespace components::optimizer

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runner/core/diagnostics.h"
+#include "runner/core/node.h"
+#include "runner/core/state.h"
+
+namespace components {
+struct NamedTensor;
+}
+
+namespace components::optimizer {
+
+/// Parameters that share their settings. `lr` and `weight_decay` override the optimizer's own.
+struct Group {
+  std::string name;  ///< the pattern that chose it; "default", "no_decay"
+  std::vector<NamedTensor> parameters;
+  std::optional<double> lr, weight_decay;
+};
+
+/// Moves parameters by their `.grad`. Parameters without a gradient stay as they are and have no state.
+class Optimizer : public runner::core::Stateful {
+ public:
+  /// One step at each group's lr times the factor set last.
+  virtual void step() = 0;
+  /// The schedule's factor of the base rates; 1 until set.
+  virtual void set_lr_factor(double factor) = 0;
+  /// Learning rate of the first group, as the next step will use it; `lr(i)` of group i.
+  virtual double lr(std::size_t group = 0) const = 0;
+  virtual const std::vector<Group>& groups() const = 0;
+  /// Tensors of a parameter's size that it keeps beside each parameter once it has moved: 0 sgd, 1 momentum, 2 adam.
+  virtual int moments() const = 0;
+};
+
+struct Inputs {
+  std::vector<Group> groups;  ///< at least one; each parameter in exactly one
+};
+
+/// Cuts the parameters into groups by the recipe's `param_groups` (patterns with `*`, first match wins) and `no_decay`:
+/// patterns, or the words `1d` (fewer than two dimensions), `bias`, and `norm` (scale and offset of a norm). What
+/// `no_decay` names goes into a group of its own with weight decay 0, unless its written group has a decay. A pattern
+/// that matches nothing is an error at its place, with the nearest parameter name. Never empty; groups without
+/// parameters are left out.
+std::vector<Group> cut_groups(const runner::core::Node& block, const std::vector<NamedTensor>& parameters,
+                              runner::core::Diagnostics& diagnostics);
+
+std::shared_ptr<Optimizer> build(const runner::core::Node& block, const Inputs& inputs);
+
+}  // namespace components::optimizer

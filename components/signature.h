@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace components {
+
+enum class Dtype { kFloat32, kInt64 };
+
+/// A dimension that is only known at run time.
+inline constexpr std::int64_t kBatch = -1;  ///< samples of the micro-batch
+inline constexpr std::int64_t kTime = -2;   ///< positions of a sequence, at most the data set's max_seq_len
+
+/// One named activation: what `plan` knows of it before anything runs.
+struct Port {
+  std::string name;
+  Dtype dtype = Dtype::kFloat32;
+  std::vector<std::int64_t> shape;  ///< kBatch first; then sizes or kTime
+  bool differentiable = true;
+
+  bool operator==(const Port&) const = default;
+};
+
+/// `float32 [batch, 64]`, for messages.
+std::string to_text(const Port& port);
+
+/// Names every data set, model, loss and metric agrees on.
+inline constexpr const char* kInput = "input";    ///< ids [B, T] int64, or features [B, F] float32
+inline constexpr const char* kTarget = "target";  ///< ids [B, T] int64, classes [B] int64, or values [B, O] float32
+inline constexpr const char* kOutput = "output";  ///< logits [B, T, V] or [B, C], or values [B, O]
+
+/// What a data set hands out, before it is read whole.
+struct DataSignature {
+  Port input;
+  Port target;
+  std::int64_t vocab_size = 0;   ///< > 0: `input` holds ids below it
+  std::int64_t num_classes = 0;  ///< > 0: `target` holds classes below it
+  std::int64_t max_seq_len = 0;  ///< > 0: the length of T
+};
+
+}  // namespace components

@@ -1,0 +1,33 @@
+#pragma once
+
+// The one header of the components that brings LibTorch along; the kinds' own headers name these types without it.
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace components {
+
+struct NamedTensor {
+  std::string name;
+  at::Tensor tensor;
+};
+using NamedTensors = std::vector<NamedTensor>;
+
+/// A small map of named activations in order of arrival: what flows between blocks, and what a batch is.
+class TensorMap {
+ public:
+  const at::Tensor& at(std::string_view name) const;  ///< RUNNER_ASSERT when absent
+  const at::Tensor* find(std::string_view name) const;
+  void set(std::string_view name, at::Tensor tensor);
+  void clear() { items_.clear(); }
+  const std::vector<NamedTensor>& items() const { return items_; }
+
+ private:
+  std::vector<NamedTensor> items_;
+};
+
+}  // namespace components

@@ -1,0 +1,116 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runner/core/node.h"
+#include "runner/core/result.h"
+
+namespace runner::artifact {
+
+class Io;
+/// The disk itself; tests pass one that fails.
+Io& system_io();
+
+/// Bytes of one tensor, borrowed. `dtype` is safetensors' word: F64 F32 BF16 F16 I64 I32 I16 I8 U8 BOOL, U16 U32 U64
+/// F8_E4M3 F8_E5M2.
+struct TensorBytes {
+  std::string name;
+  std::string dtype;
+  std::vector<std::int64_t> shape;
+  const void* data = nullptr;
+  std::int64_t bytes = 0;
+};
+
+/// What a checkpoint says of itself besides its files (format version, checksum and file table are added by commit()).
+struct ManifestFields {
+  std::int64_t step = 0;
+  std::int64_t branch = 0;
+  std::int64_t last_metric_row = 0;
+  std::string run_id, recipe_hash, cpu_capability;
+  int world_size = 1;
+  int threads = 1;
+  core::Node mesh;           ///< sizes by axis
+  core::Node data_position;  ///< epoch, sample index, ...
+  core::Node metrics;        ///< monitored value, for save_best
+};
+
+struct FileEntry {
+  std::string name;
+  std::int64_t bytes = 0;
+  std::string checksum;  ///< `xxh128:` and 32 hex digits, as `xxhsum -H2` prints them
+};
+
+struct Manifest {
+  int format_version = 1;
+  ManifestFields fields;
+  std::int64_t created_ms = 0;
+  std::vector<FileEntry> files;
+};
+
+/// One save, in DESIGN 6's order: free space, hidden folder, fsync of files and folder, verify, then commit's rename
+/// and fsync of the parent. A draft that is not committed leaves nothing behind. One draft at a time for one folder:
+/// what drafts of dead processes, and earlier ones of this process, left there is deleted by begin().
+class CheckpointDraft {
+ public:
+  /// `bytes_needed` is checked against the free space first (Failure with the figures).
+  static core::Result<std::unique_ptr<CheckpointDraft>> begin(const std::string& checkpoints_dir, std::int64_t step,
+                                                              std::int64_t bytes_needed, Io& io = system_io());
+  virtual ~CheckpointDraft() = default;
+  /// Tensors in safetensors' order (by dtype, widest first, then name), data aligned to 64 bytes.
+  virtual core::Result<void> add_safetensors(const std::string& file, std::vector<TensorBytes> tensors,
+                                             const std::vector<std::pair<std::string, std::string>>& metadata) = 0;
+  virtual core::Result<void> add_text(const std::string& file, const std::string& content) = 0;
+  /// Verifies the files, calls `metrics_committed` (flushes run.db; what it returns becomes `last_metric_row`), writes
+  /// and verifies the manifest, renames, fsyncs. Returns the folder, `step-000500`. One of that name is replaced in the
+  /// same moment; when it is pinned or none of ours, it is put aside under another visible name instead.
+  virtual core::Result<std::string> commit(ManifestFields fields,
+                                           const std::function<std::int64_t()>& metrics_committed,
+                                           std::int64_t now_ms) = 0;
+};
+
+struct CheckpointInfo {
+  std::string path;
+  std::int64_t step = 0;
+  Manifest manifest;
+};
+
+/// Folders with our manifest, whatever their names, oldest first: by recorded branch, then recorded step (a later
+/// branch starts from an earlier one, so the last of it is the newest). Others are left alone. Files are not looked at.
+std::vector<CheckpointInfo> list_checkpoints(const std::string& checkpoints_dir);
+/// Folders that hold a manifest.json which cannot be taken for ours, and why; by name.
+std::vector<std::pair<std::string, core::Failure>> list_damaged(const std::string& checkpoints_dir);
+bool is_pinned(const std::string& path);
+/// Sizes and checksums of every file and of the manifest itself.
+core::Result<Manifest> verify_checkpoint(const std::string& path);
+/// The newest one that verifies; `skipped` gets a line for each newer one that does not, with the reason.
+std::optional<CheckpointInfo> newest_verified(const std::string& checkpoints_dir, std::vector<std::string>& skipped);
+
+struct RetentionPolicy {
+  int save_total_limit = 0;     ///< 0: keep all
+  std::int64_t keep_every = 0;  ///< steps; 0: off
+  std::optional<std::int64_t> best_step;
+};
+/// Deletes the oldest checkpoints (in the order of list_checkpoints) until `save_total_limit` are left. The newest and
+/// the best stay always and count towards the limit; pinned ones and every keep_every-th stay and do not count. Returns
+/// what was deleted; what could not be is a warning in the log and next time's work. Deleting renames first, so that a
+/// half-deleted folder never looks whole.
+std::vector<std::string> rotate(const std::string& checkpoints_dir, const RetentionPolicy& policy,
+                                Io& io = system_io());
+
+/// A safetensors file, memory-mapped. Views live as long as the object.
+class SafetensorsReader {
+ public:
+  static core::Result<std::unique_ptr<SafetensorsReader>> open(const std::string& path);
+  virtual ~SafetensorsReader() = default;
+  virtual const std::vector<TensorBytes>& tensors() const = 0;
+  virtual const TensorBytes* find(const std::string& name) const = 0;
+  virtual const std::vector<std::pair<std::string, std::string>>& metadata() const = 0;
+};
+
+}  // namespace runner::artifact

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace runner::artifact {
+
+/// XXH3 of 128 bits over a stream of bytes (what `xxhsum -H2` prints): memory speed, so that hashing never is what a
+/// save waits for. It finds damage; it is no signature.
+class Checksum {
+ public:
+  Checksum();
+  ~Checksum();
+  void update(const void* data, std::int64_t bytes);
+  /// `xxh128:` and 32 hex digits.
+  std::string text() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+std::string checksum_of(std::string_view bytes);
+
+inline constexpr std::string_view kChecksumPrefix = "xxh128:";
+inline constexpr std::size_t kChecksumDigits = 32;
+
+}  // namespace runner::artifact

@@ -1,0 +1,53 @@
+#include "runner/artifact/draft_names.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <optional>
+#include <string_view>
+
+namespace runner::artifact {
+namespace {
+
+constexpr std::string_view kDraft = ".draft-";
+constexpr std::string_view kDeleted = ".deleted-";
+
+std::optional<pid_t> owner_of(std::string_view name) {
+  if (name.empty() || name.front() != '.') return std::nullopt;
+  for (const std::string_view mark : {kDraft, kDeleted}) {
+    const std::size_t at = name.rfind(mark);
+    if (at == std::string_view::npos) continue;
+    const std::string_view digits = name.substr(at + mark.size());
+    pid_t pid = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), pid);
+    if (error == std::errc() && end == digits.data() + digits.size() && pid > 0) return pid;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string checkpoint_name(std::int64_t step) {
+  char name[32];
+  std::snprintf(name, sizeof name, "step-%06lld", static_cast<long long>(step));
+  return name;
+}
+
+std::string draft_name(const std::string& name) {
+  return '.' + name + std::string(kDraft) + std::to_string(::getpid());
+}
+
+std::string deleted_name(const std::string& name) {
+  return '.' + name + std::string(kDeleted) + std::to_string(::getpid());
+}
+
+bool is_leftover(const std::string& name) {
+  const std::optional<pid_t> owner = owner_of(name);
+  if (!owner) return false;
+  return *owner == ::getpid() || (::kill(*owner, 0) != 0 && errno == ESRCH);
+}
+
+}  // namespace runner::artifact

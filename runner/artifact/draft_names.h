@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace runner::artifact {
+
+/// `step-000500`
+std::string checkpoint_name(std::int64_t step);
+
+/// Hidden names beside it: `.step-000500.draft-4711` while it is written, `.step-000500.deleted-4711` while it goes
+/// away.
+std::string draft_name(const std::string& name);
+std::string deleted_name(const std::string& name);
+
+/// True for hidden names of processes that are gone, and of this one (which is at work on another save by now).
+bool is_leftover(const std::string& name);
+
+}  // namespace runner::artifact

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+#include "runner/core/result.h"
+
+namespace runner::artifact {
+
+/// The disk as a checkpoint uses it, one call for each thing that can fail or be the last one before a crash.
+/// Everything that changes the disk goes through here; tests pass one that fails or stops at the k-th call.
+///
+/// Errors  RunError that names the path and what the disk said; a full disk leaves with the exit code for "resumable".
+class Io {
+ public:
+  virtual ~Io() = default;
+  virtual void make_dir(const std::string& path);
+  /// Creates a file that must not exist yet; the handle is for write, sync and close.
+  virtual int create(const std::string& path);
+  /// All of the bytes, in as many calls to the system as it takes.
+  virtual void write(int handle, const std::string& path, const void* data, std::int64_t bytes);
+  /// A hint only: the disk may start on what was written up to `end`, so that sync_file has less to wait for.
+  virtual void start_writeback(int handle, std::int64_t begin, std::int64_t end);
+  virtual void sync_file(int handle, const std::string& path);
+  virtual void close(int handle, const std::string& path);
+  virtual void sync_dir(const std::string& path);
+  virtual void rename(const std::string& from, const std::string& to);
+  /// Swaps two folders in one step; false where the file system cannot, with nothing changed.
+  virtual bool exchange(const std::string& one, const std::string& other);
+  virtual void remove_file(const std::string& path);
+  virtual void remove_dir(const std::string& path);
+  /// What an ordinary user may still write below `path`.
+  virtual std::int64_t free_bytes(const std::string& path);
+};
+
+Io& system_io();
+
+/// RunError with `what` ("cannot write", ...), the path and the system's words for `error_number`.
+[[noreturn]] void throw_disk_error(const std::string& what, const std::string& path, int error_number);
+
+/// Removes a folder with all it holds; links are removed, not followed.
+void remove_tree(Io& io, const std::string& path);
+
+/// Runs `body` and gives its RunError back as a Failure, for callers that can act on it.
+template <typename Body>
+auto attempt(Body body) -> core::Result<decltype(body())> {
+  try {
+    if constexpr (std::is_void_v<decltype(body())>) {
+      body();
+      return {};
+    } else {
+      return body();
+    }
+  } catch (const core::RunError& error) {
+    return core::Failure{error.what(), error.hint(), error.exit_code()};
+  }
+}
+
+}  // namespace runner::artifact

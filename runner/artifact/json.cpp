@@ -1,0 +1,116 @@
+#include "runner/artifact/json.h"
+
+#include <nlohmann/json.hpp>
+
+#include <limits>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+namespace runner::artifact {
+namespace {
+
+using core::Node;
+using Json = nlohmann::json;
+
+/// Builds the tree from the parser's events, so that depth and size are refused before they cost anything.
+class Builder final : public Json::json_sax_t {
+ public:
+  explicit Builder(const JsonLimits& limits) : limits_(limits) {}
+
+  bool null() override { return add(Node::null()); }
+  bool boolean(bool value) override { return add(Node::boolean(value)); }
+  bool number_integer(number_integer_t value) override { return add(Node::integer(value)); }
+  bool number_unsigned(number_unsigned_t value) override {
+    if (value > static_cast<number_unsigned_t>(std::numeric_limits<std::int64_t>::max())) {
+      return refuse("the integer " + std::to_string(value) + " is beyond 64 bits");
+    }
+    return add(Node::integer(static_cast<std::int64_t>(value)));
+  }
+  bool number_float(number_float_t value, const string_t& text) override {
+    // The parser takes an integer of any length as a float; silently less exact is worse than refused.
+    if (text.find_first_of(".eE") == std::string::npos) return refuse("the integer " + text + " is beyond 64 bits");
+    return add(Node::floating(value));
+  }
+  bool string(string_t& value) override { return add(Node::string(std::move(value))); }
+  bool binary(binary_t&) override { return refuse("binary values are no JSON"); }
+  bool start_object(std::size_t) override { return open(Node::mapping()); }
+  bool start_array(std::size_t) override { return open(Node::sequence()); }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+  bool key(string_t& value) override {
+    if (!open_.back().keys.insert(value).second) return refuse("the key \"" + value + "\" stands there twice");
+    open_.back().key = std::move(value);
+    return true;
+  }
+  bool parse_error(std::size_t position, const std::string&, const Json::exception&) override {
+    return refuse("it is no JSON from byte " + std::to_string(position) + " on");
+  }
+
+  Node take() { return std::move(root_); }
+  const std::string& problem() const { return problem_; }
+
+ private:
+  struct Level {
+    Node node;
+    std::string key;
+    std::unordered_set<std::string> keys;
+  };
+
+  bool refuse(std::string why) {
+    if (problem_.empty()) problem_ = std::move(why);
+    return false;
+  }
+
+  bool open(Node node) {
+    if (static_cast<int>(open_.size()) >= limits_.depth_max) {
+      return refuse("it is nested deeper than " + std::to_string(limits_.depth_max) + " levels");
+    }
+    open_.push_back({std::move(node), {}, {}});
+    return true;
+  }
+
+  bool close() {
+    Node node = std::move(open_.back().node);
+    open_.pop_back();
+    return add(std::move(node));
+  }
+
+  bool add(Node node) {
+    if (++values_ > limits_.values_max) {
+      return refuse("it holds more than " + std::to_string(limits_.values_max) + " values");
+    }
+    if (open_.empty()) {
+      root_ = std::move(node);
+      return true;
+    }
+    Level& level = open_.back();
+    if (level.node.is_sequence()) {
+      level.node.items().push_back(std::move(node));
+    } else {
+      // Not set(): that looks through the keys there are, and a model may have many thousand tensors.
+      level.node.entries().push_back({std::move(level.key), {}, std::move(node)});
+    }
+    return true;
+  }
+
+  const JsonLimits& limits_;
+  Node root_;
+  std::vector<Level> open_;
+  std::int64_t values_ = 0;
+  std::string problem_;
+};
+
+}  // namespace
+
+core::Result<Node> parse_json(std::string_view text, const JsonLimits& limits) {
+  Builder builder(limits);
+  if (!Json::sax_parse(text.begin(), text.end(), &builder)) return core::Failure{builder.problem(), ""};
+  return builder.take();
+}
+
+std::string json_quoted(std::string_view text) {
+  return Json(std::string(text)).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace runner::artifact

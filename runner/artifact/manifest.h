@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "runner/artifact/checkpoint_dir.h"
+#include "runner/core/result.h"
+
+namespace runner::artifact {
+
+inline constexpr const char* kManifestFile = "manifest.json";
+inline constexpr const char* kPinnedFile = "pinned";  ///< a file of this name in the folder: rotation leaves it alone
+inline constexpr int kManifestVersion = 1;
+
+/// JSON text, with its own checksum: that of the text in which the checksum's digits are zeros.
+std::string manifest_text(const Manifest& manifest);
+
+/// Reads it back. Failures name `path`: no manifest of ours, a newer format version, changed or damaged, a field
+/// missing.
+core::Result<Manifest> parse_manifest(std::string_view text, const std::string& path);
+
+/// Of the folder `checkpoint`; the checksum of the manifest is checked, the files are not looked at.
+core::Result<Manifest> read_manifest(const std::string& checkpoint);
+
+}  // namespace runner::artifact

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "components/model/model.h"
+#include "runner/artifact/checkpoint_dir.h"
+#include "runner/core/node.h"
+#include "runner/core/state.h"
+
+namespace runner::checkpoint {
+
+/// Everything that decides the next step, by reference. `stateful` names go into trainer.json as sections
+/// ("lr_scheduler", "callbacks.0", ...); the optimizer's tensors go into optimizer.safetensors, those of the others
+/// into
+/// `<name>.safetensors`.
+struct TrainState {
+  const components::model::Model* model = nullptr;
+  std::vector<std::pair<std::string, core::Stateful*>> stateful;  ///< "optimizer" first
+  core::Node counters;                                            ///< steps, epochs, samples, tokens, seconds
+};
+
+struct SaveOptions {
+  std::string checkpoints_dir;
+  artifact::ManifestFields fields;  ///< step, branch, run_id, recipe_hash, data_position, metrics
+  std::function<std::int64_t()> metrics_committed;
+  std::int64_t now_ms = 0;
+};
+
+/// Writes step-NNNNNN with model.safetensors, optimizer.safetensors, trainer.json and random_states_0.safetensors
+/// (LibTorch's default CPU generator). Returns the folder. RunError when the disk says no; the last checkpoint is still
+/// whole.
+std::string save(const TrainState& state, const SaveOptions& options);
+
+/// What save() will write, in bytes, for `plan` and the free-space check.
+std::int64_t estimate_bytes(const components::model::Model& model, int optimizer_tensors_per_parameter);
+
+/// Fills model, stateful parts and generator from a verified folder; returns the counters. RunError names the tensor
+/// that does not fit.
+core::Node load(const std::string& path, TrainState& state);
+
+/// Weights only, for `eval`, `predict` and `init_from`: strict names and shapes.
+void load_weights(const std::string& path, const components::model::Model& model);
+
+}  // namespace runner::checkpoint

@@ -1,0 +1,11 @@
+#pragma once
+
+namespace runner::checkpoint {
+
+inline constexpr const char* kModelFile = "model.safetensors";
+inline constexpr const char* kTrainerFile = "trainer.json";
+inline constexpr const char* kRandomSection = "random_states_0";  ///< of rank 0, as `<name>.safetensors`
+inline constexpr const char* kCpuGenerator = "torch.cpu";
+inline constexpr int kTrainerVersion = 1;
+
+}  // namespace runner::checkpoint

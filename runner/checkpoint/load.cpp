@@ -1,0 +1,166 @@
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/core/Generator.h>
+
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <system_error>
+#include <unordered_set>
+#include <utility>
+
+#include "components/tensors.h"
+#include "runner/artifact/json.h"
+#include "runner/checkpoint/checkpoint.h"
+#include "runner/checkpoint/files.h"
+#include "runner/checkpoint/state_section.h"
+#include "runner/checkpoint/tensor_file.h"
+#include "runner/core/error.h"
+#include "runner/core/files.h"
+#include "runner/core/log.h"
+
+namespace runner::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+using artifact::TensorBytes;
+using components::NamedTensor;
+using core::Node;
+using core::RunError;
+
+constexpr std::int64_t kTrainerBytesMax = 256 << 20;
+
+enum class Types { kSame, kConverted };
+
+std::string shape_text(at::IntArrayRef shape) {
+  std::string text;
+  for (const std::int64_t size : shape) text += (text.empty() ? "" : ", ") + std::to_string(size);
+  return "[" + text + "]";
+}
+
+/// Everything in which a file and a model differ, told at once.
+class Differences {
+ public:
+  void missing(const std::string& name) { add(missing_, name); }
+  void unexpected(const std::string& name) { add(unexpected_, name); }
+  void other(const std::string& name, const std::string& there, const std::string& here) {
+    others_ += "; " + name + " is " + there + " there and " + here + " in the model";
+  }
+  void refuse_if_any(const std::string& path) const {
+    std::string text;
+    if (!missing_.empty()) text += "; it lacks " + missing_;
+    if (!unexpected_.empty()) text += "; the model has no " + unexpected_;
+    text += others_;
+    if (text.empty()) return;
+    throw RunError(path + " does not fit the model: " + text.substr(2),
+                   "the recipe describes another model than the one that was saved");
+  }
+
+ private:
+  static void add(std::string& list, const std::string& name) { list += (list.empty() ? "" : ", ") + name; }
+  std::string missing_, unexpected_, others_;
+};
+
+bool convertible(const at::Tensor& target, const TensorBytes& bytes) {
+  return target.is_floating_point() && (bytes.dtype[0] == 'F' || bytes.dtype[0] == 'B') && bytes.dtype != "BOOL";
+}
+
+/// Compares first and copies then, so that a model that does not fit stays as it was.
+void load_model(const TensorSource& file, const components::model::Model& model, Types types) {
+  std::multimap<std::string, std::string> other_names;
+  std::unordered_set<std::string> known;
+  for (const components::model::Tie& tie : model.ties()) {
+    other_names.emplace(tie.owner, tie.name);
+    known.insert(tie.name);
+  }
+  components::NamedTensors targets = model.parameters();
+  for (NamedTensor& buffer : model.buffers()) targets.push_back(std::move(buffer));
+
+  Differences differences;
+  std::vector<const TensorBytes*> found;
+  for (const NamedTensor& target : targets) {
+    known.insert(target.name);
+    const TensorBytes* bytes = file.find(target.name);
+    // Another program may have kept one of the other names of a tied parameter.
+    const auto [first, last] = other_names.equal_range(target.name);
+    for (auto name = first; bytes == nullptr && name != last; ++name) bytes = file.find(name->second);
+    found.push_back(bytes);
+    if (bytes == nullptr) {
+      differences.missing(target.name);
+    } else if (target.tensor.sizes() != at::IntArrayRef(bytes->shape)) {
+      differences.other(target.name, shape_text(bytes->shape), shape_text(target.tensor.sizes()));
+    } else if (dtype_word(target.tensor) != bytes->dtype &&
+               !(types == Types::kConverted && convertible(target.tensor, *bytes))) {
+      differences.other(target.name, bytes->dtype, dtype_word(target.tensor));
+    }
+  }
+  for (const TensorBytes& bytes : file.tensors()) {
+    if (!known.contains(bytes.name)) differences.unexpected(bytes.name);
+  }
+  differences.refuse_if_any(file.path());
+  for (std::size_t i = 0; i < targets.size(); ++i) file.copy_to(*found[i], targets[i].tensor);
+}
+
+const Node& section(const Node& trainer, const char* key, const std::string& path) {
+  const Node* node = trainer.find(key);
+  if (node == nullptr || !node->is_mapping()) throw RunError(path + " has no section \"" + key + "\"");
+  return *node;
+}
+
+Node read_trainer(const std::string& path) {
+  const std::string text = core::read_file(path, kTrainerBytesMax).value();
+  core::Result<Node> parsed = artifact::parse_json(text);
+  if (!parsed) throw RunError(path + " cannot be read: " + parsed.failure().message);
+  const Node* version = parsed.value().find("format_version");
+  if (version == nullptr || !version->is_integer()) throw RunError(path + " has no format version");
+  if (version->as_integer() > kTrainerVersion) {
+    throw RunError(path + " has format version " + std::to_string(version->as_integer()) +
+                       ", this program reads up to " + std::to_string(kTrainerVersion),
+                   "read it with the version of roux that wrote it, or a newer one");
+  }
+  return with_plain_numbers(parsed.value());
+}
+
+void load_stateful(const std::string& folder, const Node& sections, TrainState& state) {
+  std::unordered_set<std::string> taken;
+  for (const auto& [name, stateful] : state.stateful) {
+    const Node* values = sections.find(name);
+    if (values == nullptr) {
+      throw RunError(folder + " holds no state of " + name, "the recipe gained it since; start anew with --new");
+    }
+    stateful->load_state(SectionReader(folder, name, *values));
+    taken.insert(name);
+  }
+  for (const Node::Entry& entry : sections.entries()) {
+    if (!taken.contains(entry.key)) {
+      core::log_warning(folder + " holds the state of " + entry.key + ", which the recipe has no longer");
+    }
+  }
+}
+
+void load_generator(const std::string& folder) {
+  const at::Tensor generator_state = SectionReader(folder, kRandomSection, Node::mapping()).tensor(kCpuGenerator);
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  const std::lock_guard<std::mutex> lock(generator.mutex());
+  generator.set_state(generator_state);
+}
+
+}  // namespace
+
+Node load(const std::string& path, TrainState& state) {
+  const std::string trainer_path = (fs::path(path) / kTrainerFile).string();
+  const Node trainer = read_trainer(trainer_path);
+  const Node& sections = section(trainer, "state", trainer_path);
+  load_model(TensorSource((fs::path(path) / kModelFile).string()), *state.model, Types::kSame);
+  load_stateful(path, sections, state);
+  load_generator(path);
+  return section(trainer, "counters", trainer_path);
+}
+
+void load_weights(const std::string& path, const components::model::Model& model) {
+  std::error_code error;
+  const bool folder = fs::is_directory(path, error);
+  load_model(TensorSource(folder ? (fs::path(path) / kModelFile).string() : path), model, Types::kConverted);
+}
+
+}  // namespace runner::checkpoint

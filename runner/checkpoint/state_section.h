@@ -1,0 +1,45 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "runner/checkpoint/tensor_file.h"
+#include "runner/core/node.h"
+#include "runner/core/state.h"
+
+namespace runner::checkpoint {
+
+/// What one stateful part hands over: values for its section of trainer.json, tensors for `<name>.safetensors`.
+class SectionWriter final : public core::StateWriter {
+ public:
+  explicit SectionWriter(const std::string& name) : tensors_(name + ".safetensors") {}
+  void value(std::string_view name, core::Node value) override;
+  void tensor(std::string_view name, const at::Tensor& tensor) override;
+
+  const core::Node& values() const { return values_; }
+  const TensorFile& tensors() const { return tensors_; }
+
+ private:
+  core::Node values_ = core::Node::mapping();
+  TensorFile tensors_;
+};
+
+/// The same on the way back, from the checkpoint `folder` and the section as trainer.json holds it.
+class SectionReader final : public core::StateReader {
+ public:
+  SectionReader(const std::string& folder, const std::string& name, core::Node values);
+  const core::Node& value(std::string_view name) const override;
+  bool has(std::string_view name) const override;
+  at::Tensor tensor(std::string_view name) const override;
+
+ private:
+  std::string place_;  ///< for messages
+  core::Node values_;
+  std::unique_ptr<TensorSource> tensors_;  ///< null when there is no such file
+};
+
+/// JSON knows no NaN and no infinity: they become {"$number": "nan"}, so that they come back as numbers.
+core::Node with_marked_numbers(const core::Node& node);
+core::Node with_plain_numbers(const core::Node& node);
+
+}  // namespace runner::checkpoint

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runner/artifact/checkpoint_dir.h"
+#include "runner/core/tensor_fwd.h"
+
+namespace runner::checkpoint {
+
+/// The tensors of one safetensors file on their way to it. Keeps what it was given, and copies of those that do not lie
+/// in the CPU's memory in row-major order without gaps; the strides of a dense tensor in another order are recorded.
+class TensorFile {
+ public:
+  explicit TensorFile(std::string file_name);
+  ~TensorFile();
+  TensorFile(TensorFile&&) noexcept;
+
+  /// RunError when safetensors has no word for the tensor's type.
+  void add(const std::string& name, const at::Tensor& tensor);
+
+  const std::string& file_name() const { return file_name_; }
+  bool empty() const;
+  std::int64_t bytes() const;
+  core::Result<void> write(artifact::CheckpointDraft& draft) const;
+
+ private:
+  struct Contents;
+  std::string file_name_;
+  std::unique_ptr<Contents> contents_;
+};
+
+/// A safetensors file on its way back.
+class TensorSource {
+ public:
+  /// RunError when it cannot be read as one.
+  explicit TensorSource(std::string path);
+  ~TensorSource();
+
+  const std::string& path() const { return path_; }
+  const std::vector<artifact::TensorBytes>& tensors() const;
+  const artifact::TensorBytes* find(const std::string& name) const;
+  /// A new tensor on the CPU with the recorded strides; RunError when there is none of that name.
+  at::Tensor tensor(const std::string& name) const;
+  /// Fills `target` (same shape; other floating types are converted) in its own memory order.
+  void copy_to(const artifact::TensorBytes& bytes, const at::Tensor& target) const;
+
+ private:
+  std::string path_;
+  std::unique_ptr<artifact::SafetensorsReader> reader_;
+};
+
+/// safetensors' word for the tensor's type, "" when it has none.
+std::string dtype_word(const at::Tensor& tensor);
+
+}  // namespace runner::checkpoint

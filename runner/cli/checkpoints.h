@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "runner/cli/runs_text.h"
+#include "runner/core/clock.h"
+#include "runner/core/result.h"
+
+namespace runner::cli {
+
+/// The folder whose checkpoints a user means by `run`: that of a RUN's, or a path to such a folder or to one
+/// checkpoint.
+core::Result<std::string> checkpoints_folder(const std::string& output_dir, const std::string& run,
+                                             const core::Clock& clock);
+
+/// One line a checkpoint, oldest first, damaged ones too; files are not read.
+std::string checkpoints_list(const std::string& folder, const Terminal& terminal, std::int64_t now_ms);
+
+struct CheckpointsVerdict {
+  std::string text;
+  int whole = 0, damaged = 0;
+};
+/// Reads every byte of every checkpoint in the folder, or of the one that the folder is.
+CheckpointsVerdict checkpoints_verify(const std::string& folder);
+
+}  // namespace runner::cli

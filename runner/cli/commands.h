@@ -1,0 +1,24 @@
+#pragma once
+
+#include "runner/cli/session.h"
+
+// One line a subcommand; each is defined in the file of its name and adds itself to the command line.
+
+namespace runner::cli {
+
+void add_validate(CLI::App& app, Session& session);
+void add_resolve(CLI::App& app, Session& session);
+void add_explain(CLI::App& app, Session& session);
+void add_list(CLI::App& app, Session& session);
+void add_schema(CLI::App& app, Session& session);
+void add_checkpoints(CLI::App& app, Session& session);
+void add_completion(CLI::App& app, Session& session);
+void add_run(CLI::App& app, Session& session);
+void add_resume(CLI::App& app, Session& session);
+void add_plan(CLI::App& app, Session& session);
+void add_eval(CLI::App& app, Session& session);
+void add_predict(CLI::App& app, Session& session);
+void add_env(CLI::App& app, Session& session);
+void add_runs(CLI::App& app, Session& session);
+
+}  // namespace runner::cli

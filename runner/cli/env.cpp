@@ -1,0 +1,61 @@
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include "runner/cli/commands.h"
+#include "runner/cli/engine_commands.h"
+#include "runner/core/machine.h"
+#include "runner/core/units.h"
+
+namespace runner::cli {
+namespace {
+
+void line(const char* name, const std::string& value) { std::printf("%-16s %s\n", name, value.c_str()); }
+
+std::string rate(double per_second, const char* unit) { return core::format_count(per_second) + unit; }
+
+void environment(Session& session, bool measure) {
+  utsname system = {};
+  uname(&system);
+  line("roux", ROUX_VERSION);
+  line("system", std::string(system.sysname) + " " + system.release + " " + system.machine);
+  line("processor", core::cpu_name() + ", " + std::to_string(sysconf(_SC_NPROCESSORS_ONLN)) + " cores");
+  line("memory", core::format_bytes(static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE)));
+  std::error_code ignored;
+  line("CUDA device", std::filesystem::exists("/dev/nvidiactl", ignored) ? "present" : "none");
+  for (const char* name : {"OMP_NUM_THREADS", "ROUX_OUTPUT_DIR", "ROUX_CACHE_DIR", "NO_COLOR"}) {
+    if (const char* value = std::getenv(name)) line(name, value);
+  }
+  engine::Engine* engine = engine_or_fail(session);
+  if (engine == nullptr) return;
+  std::printf("%s\n", engine->versions().c_str());
+  if (!measure) return;
+  std::fprintf(stderr, "measuring matrix products, memory and disk, about four seconds\n");
+  const engine::MachineLimits limits = engine->measure(".");
+  line("matmul float32", rate(limits.matmul_fp32_flops, "FLOP/s"));
+  line("matmul bfloat16", rate(limits.matmul_bf16_flops, "FLOP/s"));
+  line("memory copy", rate(limits.memory_bytes_per_s, "B/s"));
+  line("disk write", rate(limits.disk_write_bytes_per_s, "B/s"));
+  line("kept in", core::cache_dir());
+}
+
+}  // namespace
+
+void add_env(CLI::App& app, Session& session) {
+  auto measure = std::make_shared<bool>(false);
+  CLI::App* command = app.add_subcommand("env", "what is installed here, and what the machine can do");
+  command->add_flag("--measure", *measure, "measure the machine's limits; runs then report their share of the peak");
+  command->footer(
+      "\nExamples:\n"
+      "  roux env\n"
+      "  roux env --measure");
+  command->callback([&session, measure] { session.command = [&session, measure] { environment(session, *measure); }; });
+}
+
+}  // namespace runner::cli

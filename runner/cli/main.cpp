@@ -1,0 +1,10 @@
+#include "runner/cli/program.h"
+
+// Read by jemalloc before main. Training frees and takes the same large tensors each step: huge pages, and nothing
+// given back in between, make the small GPT 1.7 times faster. The other commands are too short to notice.
+extern "C" {
+__attribute__((visibility("default"))) const char* malloc_conf =
+    "thp:always,dirty_decay_ms:-1,muzzy_decay_ms:-1,oversize_threshold:0";
+}
+
+int main(int argc, char** argv) { return runner::cli::run_program(argc, argv); }

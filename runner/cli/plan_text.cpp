@@ -1,0 +1,130 @@
+#include "runner/cli/plan_text.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdarg>
+#include <cstdio>
+
+#include "runner/core/node.h"
+#include "runner/core/units.h"
+
+namespace runner::cli {
+namespace {
+
+__attribute__((format(printf, 1, 2))) std::string format(const char* pattern, ...) {
+  char text[512];
+  va_list arguments;
+  va_start(arguments, pattern);
+  std::vsnprintf(text, sizeof text, pattern, arguments);
+  va_end(arguments);
+  return text;
+}
+
+std::string count(std::int64_t n) { return core::format_count(static_cast<double>(n)); }
+
+std::string data_text(const engine::Plan& plan) {
+  std::string text = "data\n";
+  for (const auto& data : plan.data) {
+    text += format("  %-14s %s\n", data.name.c_str(), data.description.c_str());
+    if (std::isfinite(data.unigram_entropy))
+      text += format("  %-14s unigram entropy %.4f nats\n", "", data.unigram_entropy);
+  }
+  return text;
+}
+
+std::string model_text(const engine::Plan& plan) {
+  std::size_t width = 5;
+  for (const auto& block : plan.blocks) width = std::max(width, block.name.size());
+  std::string text = format("model: %s parameters\n", count(plan.parameters).c_str());
+  for (const auto& block : plan.blocks) {
+    text += format("  %-*s  %10s  %s\n", static_cast<int>(width), block.name.c_str(), count(block.parameters).c_str(),
+                   block.output.c_str());
+  }
+  return text;
+}
+
+std::string training_text(const engine::Plan& plan) {
+  std::string text = "training\n";
+  text += format("  %-14s %lld = micro_batch_size %lld x gradient_accumulation_steps %lld x 1 process\n", "batch",
+                 static_cast<long long>(plan.global_batch_size), static_cast<long long>(plan.micro_batch_size),
+                 static_cast<long long>(plan.gradient_accumulation_steps));
+  if (plan.steps > 0) {
+    text += format("  %-14s %lld steps, %.2f epochs of %lld steps, %s samples", "length",
+                   static_cast<long long>(plan.steps), plan.epochs, static_cast<long long>(plan.steps_per_epoch),
+                   count(plan.samples).c_str());
+    text += plan.tokens > 0 ? ", " + count(plan.tokens) + " tokens\n" : "\n";
+  } else {
+    text += format("  %-14s until max_time; an epoch has %lld steps\n", "length",
+                   static_cast<long long>(plan.steps_per_epoch));
+  }
+  if (plan.flops_per_step > 0)
+    text += format("  %-14s %s a step\n", "FLOPs", core::format_count(plan.flops_per_step).c_str());
+  return text;
+}
+
+std::string memory_text(const engine::Plan& plan) {
+  const std::int64_t total = plan.weights_bytes + plan.gradients_bytes + plan.optimizer_bytes + plan.activations_bytes;
+  std::string text = format("memory, at least %s\n", core::format_bytes(total).c_str());
+  const std::pair<const char*, std::int64_t> rows[] = {{"weights", plan.weights_bytes},
+                                                       {"gradients", plan.gradients_bytes},
+                                                       {"optimizer", plan.optimizer_bytes},
+                                                       {"block outputs", plan.activations_bytes}};
+  for (const auto& [name, bytes] : rows) text += format("  %-14s %s\n", name, core::format_bytes(bytes).c_str());
+  text += "checkpoints\n";
+  text += format("  %-14s %s each, %lld kept, %s in all\n", "disk", core::format_bytes(plan.checkpoint_bytes).c_str(),
+                 static_cast<long long>(plan.checkpoints_kept),
+                 core::format_bytes(plan.checkpoint_bytes * plan.checkpoints_kept).c_str());
+  return text;
+}
+
+}  // namespace
+
+std::string plan_text(const std::string& recipe, const engine::Plan& plan) {
+  return recipe + "\n" + data_text(plan) + model_text(plan) + training_text(plan) + memory_text(plan);
+}
+
+std::string plan_json(const engine::Plan& plan) {
+  using core::Node;
+  Node root = Node::mapping();
+  std::vector<Node> blocks, data;
+  for (const auto& block : plan.blocks) {
+    Node row = Node::mapping();
+    row.set("name", Node::string(block.name));
+    row.set("output", Node::string(block.output));
+    row.set("parameters", Node::integer(block.parameters));
+    blocks.push_back(std::move(row));
+  }
+  for (const auto& set : plan.data) {
+    Node row = Node::mapping();
+    row.set("name", Node::string(set.name));
+    row.set("description", Node::string(set.description));
+    row.set("samples", Node::integer(set.samples));
+    row.set("tokens_per_sample", Node::integer(set.tokens_per_sample));
+    if (std::isfinite(set.unigram_entropy)) row.set("unigram_entropy", Node::floating(set.unigram_entropy));
+    data.push_back(std::move(row));
+  }
+  root.set("data", Node::sequence(std::move(data)));
+  root.set("blocks", Node::sequence(std::move(blocks)));
+  const std::pair<const char*, std::int64_t> figures[] = {
+      {"parameters", plan.parameters},
+      {"steps", plan.steps},
+      {"steps_per_epoch", plan.steps_per_epoch},
+      {"samples", plan.samples},
+      {"tokens", plan.tokens},
+      {"micro_batch_size", plan.micro_batch_size},
+      {"gradient_accumulation_steps", plan.gradient_accumulation_steps},
+      {"global_batch_size", plan.global_batch_size},
+      {"weights_bytes", plan.weights_bytes},
+      {"gradients_bytes", plan.gradients_bytes},
+      {"optimizer_bytes", plan.optimizer_bytes},
+      {"block_output_bytes", plan.activations_bytes},
+      {"checkpoint_bytes", plan.checkpoint_bytes},
+      {"checkpoints_kept", plan.checkpoints_kept},
+  };
+  for (const auto& [name, value] : figures) root.set(name, Node::integer(value));
+  root.set("epochs", Node::floating(plan.epochs));
+  root.set("flops_per_step", Node::floating(plan.flops_per_step));
+  return core::to_json(root);
+}
+
+}  // namespace runner::cli

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string>
+
+#include "runner/engine/engine.h"
+
+namespace runner::cli {
+
+/// What `roux plan` prints: data, blocks, lengths, batch algebra, memory, checkpoints.
+std::string plan_text(const std::string& recipe, const engine::Plan& plan);
+std::string plan_json(const engine::Plan& plan);
+
+}  // namespace runner::cli

@@ -1,0 +1,233 @@
+#include "runner/cli/program.h"
+
+#include <unistd.h>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "runner/cli/commands.h"
+#include "runner/core/error.h"
+#include "runner/core/log.h"
+#include "runner/core/suggest.h"
+
+namespace runner::cli {
+namespace {
+
+bool starts_with_dash(const std::string& text) { return text.size() > 1 && text[0] == '-'; }
+
+std::string lower_first(std::string text) {
+  if (text.size() > 1 && !(text[1] >= 'A' && text[1] <= 'Z') && text[0] >= 'A' && text[0] <= 'Z')
+    text[0] = static_cast<char>(text[0] - 'A' + 'a');
+  while (!text.empty() && (text.back() == '\n' || text.back() == '.')) text.pop_back();
+  return text;
+}
+
+/// The command that was being read: the innermost one that was named.
+CLI::App* chosen_command(CLI::App& app) {
+  CLI::App* command = &app;
+  for (;;) {
+    const std::vector<CLI::App*> inner = command->get_subcommands();
+    if (inner.empty()) return command;
+    command = inner.back();
+  }
+}
+
+std::string full_name(const CLI::App* command) {
+  std::string name = command->get_name();
+  for (const CLI::App* parent = command->get_parent(); parent != nullptr; parent = parent->get_parent())
+    name = parent->get_name() + " " + name;
+  return name;
+}
+
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(command->get_name());
+  return names;
+}
+
+std::vector<std::string> flag_names(const CLI::App* command) {
+  std::vector<std::string> names;
+  for (; command != nullptr; command = command->get_parent()) {
+    for (const CLI::Option* option : command->get_options([](const CLI::Option*) { return true; })) {
+      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    }
+  }
+  return names;
+}
+
+bool looks_like_recipe(const std::string& word) {
+  for (const char* ending : {".yaml", ".yml", ".json", ".jsonnet"}) {
+    if (word.ends_with(ending)) return true;
+  }
+  return false;
+}
+
+/// Words that no command takes.
+void refuse_extras(CLI::App& app, Session& session) {
+  CLI::App* command = chosen_command(app);
+  const std::vector<std::string> extras = app.remaining(true);
+  const std::string word = extras.empty() ? "" : extras[0];
+  const std::string help = "`" + full_name(command) + " --help` shows what it takes";
+  if (starts_with_dash(word)) {
+    const std::string flag = word.substr(0, word.find('='));
+    const std::string near = core::closest(flag, flag_names(command));
+    return session.fail(full_name(command) + " has no flag " + flag,
+                        near.empty() ? help : "did you mean " + near + "?");
+  }
+  const std::vector<std::string> commands = command_names(*command);
+  if (commands.empty())
+    return session.fail(full_name(command) + " takes no further argument, got \"" + word + "\"", help);
+  std::string hint = "`" + full_name(command) + " --help` shows the commands";
+  if (const std::string near = core::closest(word, commands); !near.empty()) {
+    hint = "did you mean `" + full_name(command) + " " + near + "`?";
+  } else if (command == &app && looks_like_recipe(word)) {
+    hint = "did you mean `roux run " + word + "`?";
+  }
+  session.fail(full_name(command) + " has no command \"" + word + "\"", hint);
+}
+
+void refuse(CLI::App& app, const CLI::ParseError& error, Session& session) {
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) return refuse_extras(app, session);
+  CLI::App* command = chosen_command(app);
+  const std::string help = "`" + full_name(command) + " --help` shows what it takes";
+  std::string message = error.what();
+  const std::string required = " is required";
+  if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && message.ends_with(required))
+    return session.fail(full_name(command) + " needs " + message.substr(0, message.size() - required.size()), help);
+  // `--format: must be ...`, `--set: 1 required PATH=VALUE missing`
+  const std::size_t colon = message.rfind("--", 0) == 0 ? message.find(": ") : std::string::npos;
+  if (colon != std::string::npos) {
+    const std::string flag = message.substr(0, colon);
+    const std::string rest = message.substr(colon + 2);
+    const std::string before = "1 required ", after = " missing";
+    if (rest.rfind(before, 0) == 0 && rest.ends_with(after))
+      return session.fail(flag + " needs " + rest.substr(before.size(), rest.size() - before.size() - after.size()),
+                          help);
+    return session.fail(flag + " " + lower_first(rest), help);
+  }
+  session.fail(lower_first(message), help);
+}
+
+void add_global_flags(CLI::App& app, Session& session) {
+  app.set_version_flag("--version", std::string("roux ") + ROUX_VERSION, "Print the version");
+  app.add_flag("--quiet,-q", session.quiet, "Only warnings and errors");
+  app.add_flag("--verbose,-v", session.verbose, "More lines about what happens");
+  app.add_option("--log-format", session.log_format, "How lines about what happens are written: text or json")
+      ->type_name("FORMAT")
+      ->check([](const std::string& value) {
+        return value == "text" || value == "json" ? std::string() : "must be text or json, got \"" + value + "\"";
+      });
+  app.add_option("--output-dir", session.output_dir, "Folder that holds the runs; else ROUX_OUTPUT_DIR, else runs")
+      ->type_name("DIR");
+}
+
+/// `roux runs list --quiet` is `roux --quiet runs list`.
+void take_global_flags_everywhere(CLI::App& app) {
+  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    command->fallthrough();
+    take_global_flags_everywhere(*command);
+  }
+}
+
+void add_commands(CLI::App& app, Session& session) {
+  add_run(app, session);
+  add_resume(app, session);
+  add_eval(app, session);
+  add_predict(app, session);
+  add_validate(app, session);
+  add_plan(app, session);
+  add_resolve(app, session);
+  add_explain(app, session);
+  add_list(app, session);
+  add_schema(app, session);
+  add_runs(app, session);
+  add_checkpoints(app, session);
+  add_env(app, session);
+  add_completion(app, session);
+  take_global_flags_everywhere(app);
+}
+
+void configure(Session& session) {
+  const char* no_color = std::getenv("NO_COLOR");
+  session.color = isatty(STDERR_FILENO) == 1 && (no_color == nullptr || *no_color == '\0');
+  if (!session.quiet && !session.verbose && session.log_format == "text" && !session.color)
+    return;  // log's own defaults
+  core::LogOptions options;
+  options.level = session.quiet     ? core::LogLevel::kWarning
+                  : session.verbose ? core::LogLevel::kDebug
+                                    : core::LogLevel::kInfo;
+  options.format = session.log_format == "json" ? core::LogFormat::kJson : core::LogFormat::kText;
+  options.color = session.color;
+  core::configure_log(options);
+}
+
+int run(int argc, char** argv, Session& session) {
+  CLI::App app("roux runs machine-learning experiments from recipes.", "roux");
+  app.footer(
+      "\nExamples:\n"
+      "  roux run recipes/quickstart.yaml\n"
+      "  roux validate recipes/quickstart.yaml --set optimizer.lr=1e-3\n"
+      "  roux explain optimizer/adamw\n");
+  app.option_defaults()->always_capture_default(false);
+  add_global_flags(app, session);
+  add_commands(app, session);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& wanted) {  // --help, --version
+    return app.exit(wanted);
+  } catch (const CLI::ParseError& error) {
+    configure(session);
+    refuse(app, error, session);
+    return session.exit_code;
+  }
+  configure(session);
+  if (!session.command) {
+    std::fputs(app.help().c_str(), stdout);  // of the innermost command that was named
+    return core::kExitDone;
+  }
+  session.command();
+  return session.exit_code;
+}
+
+/// An exception that nobody expected: our own bug, said without a stack that means nothing to its reader.
+int our_bug(const char* what) {
+  std::fprintf(stderr, "error: roux has a bug: %s\n  hint: please report this line and the command that led to it\n",
+               what);
+  return core::kExitOurBug;
+}
+
+}  // namespace
+
+int run_program(int argc, char** argv) {
+  Session session;
+  for (int i = 0; i < argc; ++i) session.command_line.emplace_back(argv[i]);
+  int status = core::kExitDone;
+  try {
+    status = run(argc, argv, session);
+  } catch (const core::RunError& error) {
+    session.fail(error.what(), error.hint(), error.exit_code());
+    status = session.exit_code;
+  } catch (const std::bad_alloc&) {
+    session.fail("memory is exhausted", "", core::kExitFailed);
+    status = session.exit_code;
+  } catch (const std::exception& error) {
+    status = our_bug(error.what());
+  }
+  core::flush_log();
+  // A full disk or a closed pipe shows only here.
+  if (std::fflush(stdout) != 0 && status == core::kExitDone) {
+    session.fail("cannot write to standard output", "", core::kExitFailed);
+    status = session.exit_code;
+  }
+  return status;
+}
+
+}  // namespace runner::cli

@@ -1,0 +1,87 @@
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "runner/cli/commands.h"
+
+namespace runner::cli {
+namespace {
+
+using core::Node;
+
+struct Arguments {
+  RecipeFlags flags;
+  std::string format = "yaml";
+  std::string other;
+};
+
+std::string shown(const Node* node) { return node == nullptr ? "(not there)" : core::to_json(*node, -1); }
+
+void print_difference(const std::string& path, const Node* left, const Node* right) {
+  if (left != nullptr && right != nullptr && left->same_value(*right)) return;
+  const auto inner = [&](const std::string& key) { return path.empty() ? key : path + "." + key; };
+  if (left != nullptr && right != nullptr && left->is_mapping() && right->is_mapping()) {
+    for (const Node::Entry& entry : left->entries())
+      print_difference(inner(entry.key), &entry.value, right->find(entry.key));
+    for (const Node::Entry& entry : right->entries()) {
+      if (left->find(entry.key) == nullptr) print_difference(inner(entry.key), nullptr, &entry.value);
+    }
+    return;
+  }
+  if (left != nullptr && right != nullptr && left->is_sequence() && right->is_sequence() &&
+      left->items().size() == right->items().size()) {
+    for (std::size_t i = 0; i < left->items().size(); ++i)
+      print_difference(path + "[" + std::to_string(i) + "]", &left->items()[i], &right->items()[i]);
+    return;
+  }
+  std::printf("%s: %s -> %s\n", path.c_str(), shown(left).c_str(), shown(right).c_str());
+}
+
+void resolve(const Arguments& arguments, Session& session) {
+  const auto recipe = session.load(arguments.flags);
+  if (arguments.other.empty()) {
+    if (!recipe) return;
+    const std::string text =
+        arguments.format == "json" ? recipe->resolved_json() + "\n" : core::to_yaml(recipe->resolved());
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    if (!text.ends_with('\n')) std::fputc('\n', stdout);
+    return;
+  }
+  // The overrides are for the first one, so that a recipe can be compared with a variant of itself.
+  RecipeFlags other;
+  other.path = arguments.other;
+  other.command = arguments.flags.command;
+  const auto second = session.load(other);
+  if (!recipe || !second) return;
+  const Node left = second->resolved();
+  const Node right = recipe->resolved();
+  print_difference("", &left, &right);
+}
+
+}  // namespace
+
+void add_resolve(CLI::App& app, Session& session) {
+  const auto arguments = std::make_shared<Arguments>();
+  CLI::App* command =
+      app.add_subcommand("resolve", "Print a recipe as it is run: merged, with defaults and settled values");
+  add_recipe_flags(*command, arguments->flags);
+  command->add_option("--format", arguments->format, "yaml or json")
+      ->type_name("FORMAT")
+      ->check([](const std::string& value) {
+        return value == "yaml" || value == "json" ? std::string() : "must be yaml or json, got \"" + value + "\"";
+      });
+  command->add_option("--diff", arguments->other, "Print what differs from this recipe, as PATH: ITS VALUE -> OURS")
+      ->type_name("OTHER");
+  command->footer(
+      "\nExamples:\n"
+      "  roux resolve recipes/quickstart.yaml\n"
+      "  roux resolve recipes/quickstart.yaml --format json --set seed=1\n"
+      "  roux resolve mine.yaml --diff recipes/quickstart.yaml\n");
+  command->callback(
+      [arguments, &session] { session.command = [arguments, &session] { resolve(*arguments, session); }; });
+}
+
+}  // namespace runner::cli

@@ -1,0 +1,103 @@
+#include <unistd.h>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <filesystem>
+#include <memory>
+
+#include "runner/cli/commands.h"
+#include "runner/cli/engine_commands.h"
+#include "runner/core/clock.h"
+#include "runner/core/error.h"
+#include "runner/store/run_reader.h"
+
+namespace runner::cli {
+namespace {
+
+struct RunFlags {
+  RecipeFlags recipe;
+  std::string run;  ///< of `resume`
+  bool start_anew = false, smoke = false;
+  std::string summary_json;
+};
+
+engine::TrainRequest request_of(const Session& session, const RunFlags& flags) {
+  engine::TrainRequest request;
+  request.start_anew = flags.start_anew;
+  request.smoke = flags.smoke;
+  request.summary_json = flags.summary_json;
+  request.command_line = session.command_line;
+  request.progress_bar = isatty(STDERR_FILENO) == 1;
+  request.quiet = session.quiet;
+  return request;
+}
+
+void train(Session& session, const registry::Recipe& recipe, const engine::TrainRequest& request) {
+  engine::Engine* engine = engine_or_fail(session);
+  if (engine == nullptr) return;
+  core::Diagnostics diagnostics;
+  session.exit_code = engine->train(recipe, request, diagnostics);
+  session.show(diagnostics);
+}
+
+void run(Session& session, const RunFlags& flags) {
+  const auto recipe = session.load(flags.recipe);
+  if (recipe) train(session, *recipe, request_of(session, flags));
+}
+
+// The recipe as it was recorded: a run goes on with what it was trained with, whatever became of the file since.
+void resume(Session& session, RunFlags& flags) {
+  const auto found = store::find_run(session.runs_dir(), flags.run, core::system_clock());
+  if (!found.ok()) return session.fail(found.failure().message, found.failure().hint);
+  const store::RunSummary& summary = found.value();
+  if (summary.status == store::RunStatus::kFinished) {
+    return session.fail("run " + summary.run_dir + " is finished: there is nothing to go on with",
+                        "run its recipe again with larger limits, or look at it with roux runs show " + summary.id);
+  }
+  flags.recipe.path = summary.run_dir + "/resolved.json";
+  const std::string output_dir = std::filesystem::path(summary.run_dir).parent_path().string();
+  flags.recipe.sets.push_back("output_dir=" + (output_dir.empty() ? "." : output_dir));
+  const auto recipe = session.load(flags.recipe);
+  if (!recipe) return;
+  engine::TrainRequest request = request_of(session, flags);
+  request.resume_run = summary.run_dir;
+  train(session, *recipe, request);
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Session& session) {
+  auto flags = std::make_shared<RunFlags>();
+  CLI::App* command = app.add_subcommand("run", "check, plan and train a recipe; goes on with a run that was stopped");
+  add_recipe_flags(*command, flags->recipe);
+  command->add_flag("--new", flags->start_anew, "start a new run, whatever became of the last one");
+  command->add_flag("--smoke", flags->smoke, "two steps, one evaluation, one save");
+  command->add_option("--summary-json", flags->summary_json, "write the figures of the end as one JSON line")
+      ->type_name("FILE");
+  command->footer(
+      "\nExamples:\n"
+      "  roux run recipes/quickstart.yaml\n"
+      "  roux run recipe.yaml --set optimizer.lr=1e-4 --set run_name=low-lr\n"
+      "  roux run recipe.yaml --smoke        does everything once, in seconds\n\n"
+      "exit status: 0 done, 1 failed, 2 wrong recipe or flag, 75 stopped and resumable");
+  command->callback([&session, flags] { session.command = [&session, flags] { run(session, *flags); }; });
+}
+
+void add_resume(CLI::App& app, Session& session) {
+  auto flags = std::make_shared<RunFlags>();
+  CLI::App* command = app.add_subcommand("resume", "go on with a run that was stopped, crashed or failed");
+  command->add_option("run", flags->run, "id, unique prefix of it, run_name, path, or `last`")
+      ->required()
+      ->type_name("RUN");
+  add_override_flags(*command, flags->recipe);
+  command->add_option("--summary-json", flags->summary_json, "write the figures of the end as one JSON line")
+      ->type_name("FILE");
+  command->footer(
+      "\nExamples:\n"
+      "  roux resume last\n"
+      "  roux resume quickstart --set training.max_steps=5000");
+  command->callback([&session, flags] { session.command = [&session, flags] { resume(session, *flags); }; });
+}
+
+}  // namespace runner::cli

@@ -1,0 +1,141 @@
+#include "runner/cli/runs.h"
+
+#include <unistd.h>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <sstream>
+
+#include "runner/cli/commands.h"
+
+namespace runner::cli {
+namespace {
+
+RunsContext context_of(const Session& session) {
+  const char* no_color = std::getenv("NO_COLOR");
+  const bool color = isatty(STDOUT_FILENO) == 1 && (no_color == nullptr || *no_color == '\0');
+  return {session.runs_dir(), core::system_clock(), Terminal::of_stdout(color)};
+}
+
+template <typename Request>
+using Answer = std::optional<std::string> (*)(const RunsContext&, const Request&, core::Diagnostics&);
+
+/// Makes `request` what the subcommand was called with, and `answer` what it does.
+template <typename Request>
+void on_call(CLI::App& command, Session& session, std::shared_ptr<Request> request, Answer<Request> answer) {
+  command.fallthrough();
+  command.callback([request, answer, &session] {
+    session.command = [request, answer, &session] {
+      core::Diagnostics diagnostics;
+      const auto text = answer(context_of(session), *request, diagnostics);
+      session.show(diagnostics);
+      if (text) std::fwrite(text->data(), 1, text->size(), stdout);
+      if (diagnostics.has_errors()) session.exit_code = core::kExitUsage;
+    };
+  });
+}
+
+void add_format(CLI::App& command, std::string& format, std::vector<std::string> known) {
+  std::string list;
+  for (const std::string& name : known) list += (list.empty() ? "" : ", ") + name;
+  command.add_option("--format", format, "One of " + list)
+      ->type_name("FORMAT")
+      ->check([known, list](const std::string& value) {
+        for (const std::string& name : known) {
+          if (value == name) return std::string();
+        }
+        return "must be one of " + list + ", got \"" + value + "\"";
+      });
+}
+
+/// `id,name optimizer.lr` -> three names.
+void add_columns(std::vector<std::string>& columns, const std::string& text) {
+  std::string name;
+  for (const char c : text + ",") {
+    if (c != ',' && c != ' ') {
+      name += c;
+    } else if (!name.empty()) {
+      columns.push_back(std::exchange(name, {}));
+    }
+  }
+}
+
+void add_runs_list(CLI::App& runs, Session& session) {
+  const auto request = std::make_shared<RunsListRequest>();
+  CLI::App* command = runs.add_subcommand("list", "Show the runs, newest first");
+  command
+      ->add_option("--filter", request->filter,
+                   "Which: names of `show`, metrics and recipe keys with == != < <= > >= ~, and, or, not")
+      ->type_name("EXPR");
+  command->add_option("--sort", request->sort, "By which value; -KEY or KEY:desc for the largest first")
+      ->type_name("KEY");
+  command
+      ->add_option_function<std::vector<std::string>>(
+          "--columns",
+          [request](const std::vector<std::string>& texts) {
+            for (const std::string& text : texts) add_columns(request->columns, text);
+          },
+          "What to show, separated by commas: id, name, status, step, val/loss, optimizer.lr, ...")
+      ->type_name("NAMES")
+      ->allow_extra_args(false);
+  add_format(*command, request->format, {"table", "json", "csv"});
+  command->add_option("--limit", request->limit, "At most so many")->type_name("N")->check(CLI::PositiveNumber);
+  command->add_flag("--all", request->all, "With the runs of --smoke");
+  command->footer(
+      "\nExamples:\n"
+      "  roux runs list\n"
+      "  roux runs list --filter 'val/loss < 2 and optimizer.type == adamw' --sort val/loss\n"
+      "  roux runs list --columns id,optimizer.lr,val/loss --format csv\n");
+  on_call<RunsListRequest>(*command, session, request, runs_list);
+}
+
+constexpr const char* kRunText = "A run: its id or the beginning of it, its name, its folder, or `last`";
+
+void add_runs_show(CLI::App& runs, Session& session) {
+  const auto request = std::make_shared<RunsShowRequest>();
+  CLI::App* command = runs.add_subcommand("show", "Show one run: state, metrics, checkpoints, samples");
+  command->add_option("RUN", request->run, kRunText)->required();
+  command->add_option("--metric", request->metric, "Draw this metric")->type_name("NAME");
+  command->add_option("--branch", request->branch, "Draw it as this branch saw it; the newest when not given")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber);
+  add_format(*command, request->format, {"text", "json"});
+  command->footer(
+      "\nExamples:\n"
+      "  roux runs show last\n"
+      "  roux runs show tiny-gpt --metric val/loss\n");
+  on_call<RunsShowRequest>(*command, session, request, runs_show);
+}
+
+void add_runs_compare(CLI::App& runs, Session& session) {
+  const auto request = std::make_shared<RunsCompareRequest>();
+  CLI::App* command = runs.add_subcommand("compare", "Show where runs differ: recipe keys, then metrics side by side");
+  command->add_option("RUN", request->runs, kRunText)->required()->expected(2, -1);
+  command->add_option("--metric", request->metric, "Draw this metric of all of them")->type_name("NAME");
+  add_format(*command, request->format, {"text", "json"});
+  command->footer(
+      "\nExamples:\n"
+      "  roux runs compare tiny-gpt last\n"
+      "  roux runs compare 1qezc2h 1qezc2g --metric loss\n");
+  on_call<RunsCompareRequest>(*command, session, request, runs_compare);
+}
+
+}  // namespace
+
+void add_runs(CLI::App& app, Session& session) {
+  CLI::App* runs = app.add_subcommand("runs", "Look at the runs there are");
+  runs->footer(
+      "\nExamples:\n"
+      "  roux runs list\n"
+      "  roux runs show last\n"
+      "  roux runs compare tiny-gpt last\n");
+  add_runs_list(*runs, session);
+  add_runs_show(*runs, session);
+  add_runs_compare(*runs, session);
+}
+
+}  // namespace runner::cli

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runner/cli/runs_text.h"
+#include "runner/core/clock.h"
+#include "runner/core/diagnostics.h"
+#include "runner/core/node.h"
+#include "runner/store/run_reader.h"
+
+namespace runner::cli {
+
+/// What all of `roux runs` needs to know.
+struct RunsContext {
+  std::string output_dir;
+  const core::Clock& clock;
+  Terminal terminal;
+};
+
+struct RunsListRequest {
+  std::string filter = "";                ///< store/filter.h; "" takes all
+  std::string sort = "";                  ///< a name, `-name` or `name:desc` for the largest first; "" is newest first
+  std::vector<std::string> columns = {};  ///< names; empty chooses
+  std::string format = "table";           ///< table, json, csv
+  int limit = 0;                          ///< 0: no limit
+  bool all = false;                       ///< with smoke runs
+};
+
+struct RunsShowRequest {
+  std::string run = "";
+  std::string metric = "";      ///< draws it
+  std::string format = "text";  ///< text, json
+  std::int64_t branch = -1;     ///< of the plot; -1: the newest
+};
+
+struct RunsCompareRequest {
+  std::vector<std::string> runs = {};
+  std::string metric = "";
+  std::string format = "text";
+};
+
+/// Each returns what to print, or nothing when `diagnostics` has the reason.
+std::optional<std::string> runs_list(const RunsContext& context, const RunsListRequest& request,
+                                     core::Diagnostics& diagnostics);
+std::optional<std::string> runs_show(const RunsContext& context, const RunsShowRequest& request,
+                                     core::Diagnostics& diagnostics);
+std::optional<std::string> runs_compare(const RunsContext& context, const RunsCompareRequest& request,
+                                        core::Diagnostics& diagnostics);
+
+/// Which end of a metric is the good one, as far as its name or the recipe's `checkpoint.monitor` tells.
+enum class Better { kUnknown, kLower, kHigher };
+Better better_end(const std::string& metric, const core::Node& resolved);
+
+/// A run as `--format json` writes it, without its recipe.
+core::Node run_json(const store::RunSummary& run);
+Cell status_cell(const store::RunSummary& run);
+
+}  // namespace runner::cli

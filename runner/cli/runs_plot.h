@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runner/cli/runs_text.h"
+
+namespace runner::cli {
+
+struct Curve {
+  std::string label;
+  std::vector<std::pair<double, double>> points;  ///< x, y; in the order of x. NaN and infinities leave a gap.
+};
+
+struct PlotOptions {
+  int width = 80;   ///< of the whole drawing, axis included
+  int height = 16;  ///< lines of the canvas
+  std::string x_title = "step";
+};
+
+/// A line plot in characters: braille dots, eight to a character, for one curve or with colours; else a mark a curve.
+/// Plain ASCII where the terminal is not UTF-8. A legend under it when there are several curves.
+std::string plot_text(const std::vector<Curve>& curves, const PlotOptions& options, const Terminal& terminal);
+
+}  // namespace runner::cli

@@ -1,0 +1,122 @@
+#include "runner/cli/session.h"
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+
+#include "runner/core/error.h"
+
+namespace runner::cli {
+namespace {
+
+constexpr int kDiagnosticsShownMax = 200;  // more than that has one cause, such as a wrong file
+
+void print_error(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stderr); }
+
+}  // namespace
+
+void Session::show(const core::Diagnostics& diagnostics) const {
+  core::RenderOptions options;
+  options.color = color;
+  int shown = 0;
+  int left_out = 0;
+  for (const core::Diagnostic& diagnostic : diagnostics.all()) {
+    if (quiet && diagnostic.severity == core::Severity::kNotice) continue;
+    if (shown++ < kDiagnosticsShownMax) {
+      print_error(core::render(diagnostic, options));
+    } else {
+      ++left_out;
+    }
+  }
+  if (left_out > 0) print_error("and " + std::to_string(left_out) + " more problems\n");
+}
+
+void Session::fail(const std::string& message, const std::string& hint, int status) {
+  const char* red = color ? "\033[1;31m" : "";
+  const char* plain = color ? "\033[0m" : "";
+  print_error(std::string(red) + "error:" + plain + " " + message + "\n" +
+              (hint.empty() ? "" : "  hint: " + hint + "\n"));
+  exit_code = status;
+}
+
+std::string Session::runs_dir() const {
+  if (!output_dir.empty()) return output_dir;
+  const char* variable = std::getenv("ROUX_OUTPUT_DIR");
+  return variable != nullptr && *variable != '\0' ? variable : "runs";
+}
+
+std::optional<registry::Recipe> Session::load(const std::string& path, const recipe::ComposeOptions& options) {
+  if (path.empty()) {
+    fail("the name of the recipe is empty");
+    return std::nullopt;
+  }
+  core::Diagnostics diagnostics;
+  std::optional<registry::Recipe> recipe =
+      registry::load_recipe(path, options, registry::Registry::builtin(), diagnostics);
+  show(diagnostics);
+  if (!recipe) exit_code = core::kExitUsage;
+  return recipe;
+}
+
+std::optional<registry::Recipe> Session::load(const RecipeFlags& flags) {
+  core::Diagnostics diagnostics;
+  recipe::ComposeOptions options = compose_options(flags, diagnostics);
+  if (diagnostics.has_errors()) {
+    show(diagnostics);
+    exit_code = core::kExitUsage;
+    return std::nullopt;
+  }
+  if (!output_dir.empty()) {
+    // JSON text is YAML text: a folder called `no` or `12` stays text.
+    options.overrides.push_back(
+        {recipe::Override::Kind::kSet, "output_dir=" + core::to_json(core::Node::string(output_dir), -1)});
+  }
+  return load(flags.path, options);
+}
+
+void add_override_flags(CLI::App& command, RecipeFlags& flags) {
+  flags.command = &command;
+  command.add_option("--set", flags.sets, "Change a value: path=value; +path=value appends to a list, ~path deletes")
+      ->type_name("PATH=VALUE")
+      ->allow_extra_args(false);
+  command.add_option("--set-file", flags.set_files, "Merge another file over the recipe")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+  command.add_option("--ext", flags.ext, "Give a Jsonnet recipe std.extVar(NAME)")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
+}
+
+void add_recipe_flags(CLI::App& command, RecipeFlags& flags) {
+  command.add_option("RECIPE", flags.path, "The recipe: .yaml, .json or .jsonnet")->required();
+  add_override_flags(command, flags);
+}
+
+recipe::ComposeOptions compose_options(const RecipeFlags& flags, core::Diagnostics& diagnostics) {
+  recipe::ComposeOptions options;
+  std::size_t next_set = 0;
+  std::size_t next_file = 0;
+  // Later flags win, whichever they are: the command line knows the order.
+  for (const CLI::Option* option : flags.command->parse_order()) {
+    if (option->get_name() == "--set" && next_set < flags.sets.size())
+      options.overrides.push_back({recipe::Override::Kind::kSet, flags.sets[next_set++]});
+    if (option->get_name() == "--set-file" && next_file < flags.set_files.size())
+      options.overrides.push_back({recipe::Override::Kind::kSetFile, flags.set_files[next_file++]});
+  }
+  for (const std::string& text : flags.ext) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      core::Place place;
+      place.source = std::make_shared<core::Source>(core::Source{"--ext " + text, "", core::Source::Kind::kFlag});
+      diagnostics.error(place, "--ext must be NAME=VALUE, got \"" + text + "\"");
+      continue;
+    }
+    options.ext[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  return options;
+}
+
+}  // namespace runner::cli

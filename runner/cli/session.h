@@ -1,0 +1,56 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runner/core/diagnostics.h"
+#include "runner/recipe/compose.h"
+#include "runner/registry/load.h"
+
+namespace CLI {
+class App;
+}
+
+namespace runner::cli {
+
+/// The flags of a command that reads a recipe. Lives as long as the command line is parsed and run.
+struct RecipeFlags {
+  std::string path;
+  std::vector<std::string> sets, set_files, ext;
+  CLI::App* command = nullptr;
+};
+
+/// One call of the program: its global flags, and how it ends.
+struct Session {
+  bool quiet = false;
+  bool verbose = false;
+  std::string log_format = "text";
+  std::string output_dir;  ///< `--output-dir`; "" when not given
+  bool color = false;      ///< standard error is a terminal, and NO_COLOR is unset
+  int exit_code = 0;
+  std::vector<std::string> command_line;
+  std::function<void()> command;  ///< what the chosen subcommand does; set while parsing
+
+  /// Reads and checks a recipe, prints what there is to say to standard error. Nothing when there were errors; the exit
+  /// code is 2 then. `--output-dir` counts as one more `--set`.
+  std::optional<registry::Recipe> load(const RecipeFlags& flags);
+  std::optional<registry::Recipe> load(const std::string& path, const recipe::ComposeOptions& options);
+
+  /// Prints diagnostics to standard error; notices only when not `--quiet`.
+  void show(const core::Diagnostics& diagnostics) const;
+  /// `error: message`, and the way out; the exit code becomes `status`.
+  void fail(const std::string& message, const std::string& hint = "", int status = 2);
+  /// Where runs lie: --output-dir, ROUX_OUTPUT_DIR, `runs`.
+  std::string runs_dir() const;
+};
+
+/// RECIPE, --set, --set-file and --ext.
+void add_recipe_flags(CLI::App& command, RecipeFlags& flags);
+/// The same without RECIPE.
+void add_override_flags(CLI::App& command, RecipeFlags& flags);
+/// What --set, --set-file and --ext ask for, in the order given.
+recipe::ComposeOptions compose_options(const RecipeFlags& flags, core::Diagnostics& diagnostics);
+
+}  // namespace runner::cli

@@ -1,0 +1,45 @@
+# What comes from Debian, and LibTorch from .deps (see setup). `find_package(Torch)` wants a CUDA toolkit, so it is an
+# imported target of our own: libtorch_cpu and libc10 only.
+find_package(nlohmann_json REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(SQLite3 REQUIRED)
+find_path(ROUX_XXHASH xxhash.h REQUIRED)  # header only
+find_package(Threads REQUIRED)
+find_library(ROUX_JEMALLOC jemalloc REQUIRED)
+find_library(ROUX_YAML_CPP yaml-cpp REQUIRED)
+find_library(ROUX_JSONNET jsonnet REQUIRED)
+find_library(ROUX_CSV csv REQUIRED)
+
+function(third_party name)
+  add_library(third_party_${name} INTERFACE)
+  target_link_libraries(third_party_${name} INTERFACE ${ARGN})
+endfunction()
+third_party(nlohmann nlohmann_json::nlohmann_json)
+third_party(spdlog spdlog::spdlog)
+third_party(cli11 CLI11::CLI11)
+third_party(sqlite3 SQLite::SQLite3)
+if(ROUX_SANITIZE)
+  third_party(jemalloc)  # AddressSanitizer brings its own
+else()
+  third_party(jemalloc ${ROUX_JEMALLOC})
+endif()
+third_party(yaml-cpp ${ROUX_YAML_CPP})
+third_party(jsonnet ${ROUX_JSONNET})
+third_party(csv ${ROUX_CSV})
+
+if(ROUX_ENGINE)
+  set(ROUX_DEPS "${CMAKE_SOURCE_DIR}/.deps" CACHE PATH "Where LibTorch is unpacked")
+  set(ROUX_TORCH "${ROUX_DEPS}/torch")
+  if(NOT EXISTS "${ROUX_TORCH}/lib/libtorch_cpu.so")
+    message(FATAL_ERROR "LibTorch is not in ${ROUX_DEPS}: run ./roux once, it unpacks the pinned one")
+  endif()
+  add_library(third_party_torch INTERFACE)
+  target_include_directories(third_party_torch SYSTEM INTERFACE
+    "${ROUX_TORCH}/include" "${ROUX_TORCH}/include/torch/csrc/api/include")
+  target_compile_definitions(third_party_torch INTERFACE _GLIBCXX_USE_CXX11_ABI=1)
+  target_link_libraries(third_party_torch INTERFACE "${ROUX_TORCH}/lib/libtorch_cpu.so" "${ROUX_TORCH}/lib/libc10.so")
+  target_link_options(third_party_torch INTERFACE
+    "-Wl,-rpath-link,${ROUX_TORCH}/lib:${ROUX_DEPS}/nvidia/cu13/lib")
+  set(ROUX_TORCH_RPATH "${ROUX_TORCH}/lib;${ROUX_DEPS}/nvidia/cu13/lib")
+endif()

@@ -1,0 +1,52 @@
+# cmake --install PREFIX and cpack: the program, what it loads, what the author of a plugin needs, and the notices of
+# everything that is carried. Nothing in it names a folder of this machine, so that the prefix may be moved.
+set(ROUX_INCLUDE include/roux)
+install(TARGETS roux schema_gen RUNTIME DESTINATION bin)
+install(TARGETS roux_base LIBRARY DESTINATION lib)
+set(carried roux roux_base schema_gen)
+if(ROUX_ENGINE)
+  install(TARGETS roux_engine LIBRARY DESTINATION lib)
+  list(APPEND carried roux_engine)
+endif()
+set_target_properties(${carried} PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
+
+foreach(folder runner components trackers)
+  if(IS_DIRECTORY "${CMAKE_SOURCE_DIR}/${folder}")
+    install(DIRECTORY ${folder} DESTINATION ${ROUX_INCLUDE} FILES_MATCHING PATTERN "*.h" PATTERN cmake EXCLUDE)
+  endif()
+endforeach()
+install(DIRECTORY "${CMAKE_BINARY_DIR}/generated" DESTINATION ${ROUX_INCLUDE} FILES_MATCHING PATTERN "*.h")
+install(DIRECTORY schemas DESTINATION share/roux FILES_MATCHING PATTERN "*.json"
+        PATTERN gen EXCLUDE PATTERN reference EXCLUDE)
+install(DIRECTORY "${CMAKE_BINARY_DIR}/generated/schemas/" DESTINATION share/roux/schemas)
+install(DIRECTORY "${CMAKE_BINARY_DIR}/generated/reference" DESTINATION share/doc/roux)
+install(FILES LICENSE DESTINATION share/doc/roux)
+install(FILES README.md DESTINATION share/doc/roux OPTIONAL)
+install(FILES runner/cmake/roux-config.cmake DESTINATION lib/cmake/roux)
+include(CMakePackageConfigHelpers)
+write_basic_package_version_file("${CMAKE_BINARY_DIR}/roux-config-version.cmake" COMPATIBILITY SameMinorVersion)
+install(FILES "${CMAKE_BINARY_DIR}/roux-config-version.cmake" DESTINATION lib/cmake/roux)
+foreach(place bash:bash-completion/completions/roux zsh:zsh/site-functions/_roux
+                  fish:fish/vendor_completions.d/roux.fish)
+  string(REPLACE ":" ";" place "${place}")
+  list(GET place 0 shell)
+  list(GET place 1 file)
+  string(CONFIGURE [[
+    set(file "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/share/@file@")
+    cmake_path(GET file PARENT_PATH folder)
+    file(MAKE_DIRECTORY "${folder}")
+    execute_process(COMMAND "@CMAKE_BINARY_DIR@/bin/roux" completion @shell@ OUTPUT_FILE "${file}"
+      COMMAND_ERROR_IS_FATAL ANY)
+  ]] code @ONLY)
+  install(CODE "${code}")
+endforeach()
+# Last, because it reads what the files above need.
+install(CODE "execute_process(COMMAND bash \"${CMAKE_SOURCE_DIR}/runner/cmake/carry_libraries.sh\"
+  \"${CMAKE_BINARY_DIR}\" \"${ROUX_DEPS}\" \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}\" COMMAND_ERROR_IS_FATAL ANY)")
+
+set(CPACK_GENERATOR TGZ)
+set(CPACK_PACKAGE_NAME roux)
+set(CPACK_PACKAGE_FILE_NAME "roux-${PROJECT_VERSION}-linux-${CMAKE_SYSTEM_PROCESSOR}")
+set(CPACK_RESOURCE_FILE_LICENSE "${CMAKE_SOURCE_DIR}/LICENSE")
+set(CPACK_STRIP_FILES ON)
+include(CPack)

@@ -1,0 +1,87 @@
+# A layer is a folder: every .cpp in it, compiled once into objects that the binaries and tests share. Adding a file
+# never edits a list.
+#
+#   add_layer(NAME FOLDER dir [RECURSE] [TORCH] [LINK third-party...])
+set(ROUX_EMPTY "${CMAKE_BINARY_DIR}/empty.cpp")
+set(ROUX_NO_MAIN "${CMAKE_BINARY_DIR}/no_main.cpp")
+file(CONFIGURE OUTPUT "${ROUX_NO_MAIN}" CONTENT "int main() { return 70; }\n")
+file(CONFIGURE OUTPUT "${ROUX_EMPTY}" CONTENT "// A layer whose folder has no source yet.\n")
+
+function(roux_common target)
+  target_include_directories(${target} PUBLIC "${CMAKE_SOURCE_DIR}" "${CMAKE_BINARY_DIR}")
+  target_compile_definitions(${target} PRIVATE ROUX_VERSION="${PROJECT_VERSION}")
+  if(TARGET generate)
+    add_dependencies(${target} generate)
+  endif()
+endfunction()
+
+# The torch layers share one precompiled header; the first target that asks makes it.
+function(use_torch target)
+  target_link_libraries(${target} PRIVATE third_party_torch)
+  target_compile_options(${target} PRIVATE -Wno-unused-parameter)
+  if(NOT TARGET torch_pch)
+    file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/torch_pch.cpp" CONTENT "// Carries the precompiled header.\n")
+    add_library(torch_pch OBJECT "${CMAKE_BINARY_DIR}/torch_pch.cpp")
+    target_link_libraries(torch_pch PRIVATE third_party_torch)
+    target_include_directories(torch_pch PUBLIC "${CMAKE_SOURCE_DIR}" "${CMAKE_BINARY_DIR}")
+    target_compile_definitions(torch_pch PRIVATE ROUX_VERSION="${PROJECT_VERSION}")
+    target_compile_options(torch_pch PRIVATE -Wno-unused-parameter -fpch-preprocess)
+    # In quotes CMake takes it as it is: no folder of this machine in the text, so checkouts share cache entries.
+    target_precompile_headers(torch_pch PRIVATE "\"runner/cmake/torch_pch.h\"")
+  endif()
+  # An executable would be compiled with -fPIE; the precompiled header is -fPIC.
+  target_compile_options(${target} PRIVATE -fpch-preprocess -fPIC)
+  target_precompile_headers(${target} REUSE_FROM torch_pch)
+endfunction()
+
+function(add_layer name)
+  cmake_parse_arguments(L "RECURSE;TORCH" "FOLDER" "LINK" ${ARGN})
+  set(glob GLOB)
+  if(L_RECURSE)
+    set(glob GLOB_RECURSE)
+  endif()
+  file(${glob} sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/${L_FOLDER}/*.cpp")
+  list(FILTER sources EXCLUDE REGEX "/runner/cli/main\\.cpp$")
+  if(NOT sources)
+    set(sources "${ROUX_EMPTY}")
+  endif()
+  add_library(roux_layer_${name} OBJECT ${sources})
+  roux_common(roux_layer_${name})
+  foreach(library ${L_LINK})
+    target_link_libraries(roux_layer_${name} PRIVATE third_party_${library})
+  endforeach()
+  if(L_TORCH)
+    use_torch(roux_layer_${name})
+  endif()
+endfunction()
+
+function(add_binary_base)
+  add_library(roux_base SHARED ${ROUX_GENERATED_BASE})
+  roux_common(roux_base)
+  target_link_libraries(roux_base
+    PRIVATE roux_layer_core roux_layer_recipe roux_layer_registry roux_layer_store roux_layer_artifact
+            third_party_spdlog third_party_nlohmann third_party_yaml-cpp third_party_jsonnet third_party_sqlite3
+            Threads::Threads ${CMAKE_DL_LIBS})
+endfunction()
+
+function(add_binary_program)
+  file(GLOB main CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/runner/cli/main.cpp")
+  if(NOT main)
+    set(main "${ROUX_NO_MAIN}")
+  endif()
+  add_executable(roux ${main} ${ROUX_GENERATED_PROGRAM})
+  roux_common(roux)
+  # jemalloc comes first, so that the engine's tensors come from it too.
+  target_link_libraries(roux PRIVATE third_party_jemalloc roux_layer_cli roux_base third_party_cli11 Threads::Threads
+                                     ${CMAKE_DL_LIBS})
+  set_target_properties(roux PROPERTIES BUILD_RPATH "$ORIGIN/../lib" ENABLE_EXPORTS ON)
+endfunction()
+
+function(add_binary_engine)
+  add_library(roux_engine SHARED ${ROUX_GENERATED_ENGINE})
+  roux_common(roux_engine)
+  target_link_libraries(roux_engine
+    PRIVATE roux_layer_components roux_layer_checkpoint roux_layer_train roux_layer_engine roux_base
+            third_party_torch third_party_csv)
+  set_target_properties(roux_engine PROPERTIES BUILD_RPATH "$ORIGIN;${ROUX_TORCH_RPATH}")
+endfunction()

@@ -1,0 +1,146 @@
+# Sourced by ./roux, tests/run and .ci/run: from a fresh clone to a built program, and quiet when nothing is to do.
+#
+#   ROUX_PRESET      dev (default), release: see CMakePresets.json
+#   ROUX_DEPS        where LibTorch lies, for several checkouts to share; .deps when unset
+#   ROUX_SKIP_BUILD  1: take what is built
+# Everything it says goes to standard error, so that the program's own output stays clean.
+set -euo pipefail
+
+roux_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
+roux_preset=${ROUX_PRESET:-dev}
+roux_build=$roux_root/build/$roux_preset
+roux_pins=$roux_root/runner/cmake/libtorch.txt
+
+say() { printf 'roux: %s\n' "$*" >&2; }
+refuse() {
+  local status=$1
+  shift
+  printf '%s\n' "$@" >&2
+  exit "$status"
+}
+
+# setup_packages SECTION...: installs what is missing, or prints the line that does.
+setup_packages() {
+  command -v dpkg-query >/dev/null || return 0  # another system: CMake names what it does not find
+  local wanted missing
+  wanted=$(awk -v sections=" $* " '/^#/ {next} /^\[/ {on = index(sections, " " substr($0, 2, length($0) - 2) " "); next}
+                                   on {print}' "$roux_root/runner/cmake/debian-packages.txt")
+  missing=$(comm -23 <(sort <<<"$wanted") \
+            <(dpkg-query -W -f='${db:Status-Status} ${Package}\n' $wanted 2>/dev/null |
+              sed -n 's/^installed //p' | sort))
+  [ -n "$missing" ] || return 0
+  missing=$(tr '\n' ' ' <<<"$missing" | sed 's/ *$//')
+  local as=()
+  if [ "$(id -u)" != 0 ]; then
+    if ! { command -v sudo >/dev/null && sudo -n true 2>/dev/null; }; then
+      refuse 2 "error: Debian packages are missing, and installing them needs root" \
+        "  hint: sudo apt-get update && sudo apt-get install -y --no-install-recommends $missing"
+    fi
+    as=(sudo -n)
+  fi
+  say "installing Debian packages: $missing"
+  local log=/tmp/roux-apt.$$
+  as+=(env DEBIAN_FRONTEND=noninteractive apt-get -q)
+  if ! { "${as[@]}" update && "${as[@]}" install -y --no-install-recommends $missing; } >"$log" 2>&1; then
+    tail -n 15 "$log" >&2
+    refuse 1 "error: apt-get could not install $missing" "  hint: the whole output is in $log"
+  fi
+  rm -f "$log"
+}
+
+# setup_libtorch: the pinned wheels in .deps, whole or not at all. A second process waits for the first.
+setup_libtorch() {
+  # A link is followed here, and only here: in the compilers' commands the folder keeps its name within the checkout,
+  # which lets several checkouts share what the compiler cache holds.
+  local roux_deps
+  roux_deps=$(readlink -m "${ROUX_DEPS:-$roux_root/.deps}")
+  cmp -s "$roux_pins" "$roux_deps/roux-pins.txt" && return 0
+  mkdir -p "$(dirname "$roux_deps")"
+  (
+    flock -n 8 || { say "waiting for another process that fetches LibTorch"; flock 8; }
+    cmp -s "$roux_pins" "$roux_deps/roux-pins.txt" && exit 0
+    local python='' candidate
+    for candidate in python3 /usr/bin/python3; do
+      "$candidate" -m pip --version >/dev/null 2>&1 && { python=$candidate; break; }
+    done
+    [ -n "$python" ] || refuse 2 "error: no python3 with pip; it fetches LibTorch and is not used afterwards" \
+      "  hint: apt-get install python3-pip"
+    [ "$(uname -m)" = x86_64 ] || refuse 2 "error: the pinned LibTorch is for x86_64, this machine is $(uname -m)"
+    rm -rf "$roux_deps".partial.*
+    local partial=$roux_deps.partial.$$ platforms=() tag
+    for tag in manylinux_2_28 manylinux_2_25 manylinux_2_17 manylinux2014; do
+      platforms+=(--platform "${tag}_x86_64")
+    done
+    say "fetching LibTorch (0.5 GB, unpacked 1.2 GB) into $roux_deps"
+    if ! "$python" -m pip install --no-deps --no-compile --require-hashes -r "$roux_pins" --target "$partial" \
+         --python-version 3.11 --only-binary=:all: "${platforms[@]}" \
+         --disable-pip-version-check --no-input --progress-bar off >"$roux_deps.log" 2>&1; then
+      tail -n 15 "$roux_deps.log" >&2
+      rm -rf "$partial"
+      refuse 1 "error: LibTorch could not be fetched" \
+        "  hint: the whole output is in $roux_deps.log; the same command tries again"
+    fi
+    cp "$roux_pins" "$partial/roux-pins.txt"
+    rm -rf "$roux_deps.old"
+    if [ -e "$roux_deps" ]; then mv "$roux_deps" "$roux_deps.old"; fi
+    mv "$partial" "$roux_deps"
+    rm -rf "$roux_deps.old" "$roux_deps.log"
+  ) 8>"$roux_deps.lock"
+}
+
+# Shows ninja's lines as progress: one line that changes on a terminal, one line per tenth elsewhere.
+show_progress() {
+  local line shown=-1 done total
+  while IFS= read -r line; do
+    [[ $line =~ ^\[([0-9]+)/([0-9]+)\]\ (.*) ]] || continue
+    [[ ${BASH_REMATCH[3]} != Re-checking* ]] || continue
+    done=${BASH_REMATCH[1]} total=${BASH_REMATCH[2]}
+    if [ -t 2 ]; then
+      printf '\r\033[Kroux: building %s/%s' "$done" "$total" >&2
+      shown=$done
+    elif [ $((done * 10 / total)) -gt "$shown" ]; then
+      shown=$((done * 10 / total))
+      say "building $done/$total"
+    fi
+  done
+  if [ -t 2 ] && [ "$shown" != -1 ]; then printf '\r\033[K' >&2; fi
+}
+
+build_failed() {
+  { grep -A25 -m3 -E '^FAILED:|CMake Error|error:' "$1" || tail -n 25 "$1"; } | cut -c1-400 | head -n 60 >&2
+  refuse 1 "error: the build failed" "  hint: the whole output is in $1"
+}
+
+# Without a core's worth of memory each, the compilers of the torch layers would swap.
+build_jobs() {
+  local cores gigabytes
+  cores=$(nproc)
+  gigabytes=$(awk '/MemAvailable/ {print int($2 / 1500000)}' /proc/meminfo)
+  [ "$gigabytes" -ge 1 ] || gigabytes=1
+  echo $((cores < gigabytes ? cores : gigabytes))
+}
+
+# setup_build TARGET...
+setup_build() {
+  [ "${ROUX_SKIP_BUILD:-}" != 1 ] || return 0
+  mkdir -p "$roux_build" 2>/dev/null || true
+  if [ ! -w "$roux_build" ]; then  # somebody else's checkout: what is built there is all there is
+    [ -x "$roux_build/bin/roux" ] || refuse 1 "error: $roux_build cannot be written, and nothing is built there"
+    return 0
+  fi
+  (
+    flock -n 9 || { say "waiting for another build in $roux_build"; flock 9; }
+    local cache=$roux_build/CMakeCache.txt log=$roux_build/build.log home
+    home=$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' "$cache" 2>/dev/null || true)
+    [ -z "$home" ] || [ "$home" = "$roux_root" ] || rm -rf "$cache" "$roux_build/CMakeFiles"  # the checkout was moved
+    local deps
+    deps=$(realpath -ms "${ROUX_DEPS:-$roux_root/.deps}")
+    if [ ! -f "$roux_build/build.ninja" ] || [ ! -f "$cache" ] || ! grep -qxF "ROUX_DEPS:PATH=$deps" "$cache"; then
+      say "configuring ($roux_preset)"
+      (cd "$roux_root" && cmake --preset "$roux_preset" -DROUX_DEPS:PATH="$deps") >"$log" 2>&1 ||
+        build_failed "$log"
+    fi
+    ninja -C "$roux_build" -j "$(build_jobs)" "$@" 2>&1 | tee "$log" | show_progress
+    [ "${PIPESTATUS[0]}" = 0 ] || build_failed "$log"
+  ) 9>"$roux_build/.lock"
+}

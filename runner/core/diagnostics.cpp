@@ -1,0 +1,56 @@
+#include "runner/core/diagnostics.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+namespace runner::core {
+
+void Diagnostics::error(Place place, std::string message, std::string hint) {
+  add({Severity::kError, std::move(place), std::move(message), std::move(hint)});
+}
+
+void Diagnostics::warning(Place place, std::string message, std::string hint) {
+  add({Severity::kWarning, std::move(place), std::move(message), std::move(hint)});
+}
+
+void Diagnostics::notice(Place place, std::string message, std::string hint) {
+  add({Severity::kNotice, std::move(place), std::move(message), std::move(hint)});
+}
+
+void Diagnostics::add(Diagnostic diagnostic) { items_.push_back(std::move(diagnostic)); }
+
+void Diagnostics::add_all(const Diagnostics& other) {
+  items_.insert(items_.end(), other.items_.begin(), other.items_.end());
+}
+
+bool Diagnostics::has_errors() const { return error_count() > 0; }
+
+int Diagnostics::error_count() const {
+  return static_cast<int>(
+      std::count_if(items_.begin(), items_.end(), [](const Diagnostic& d) { return d.severity == Severity::kError; }));
+}
+
+void Diagnostics::sort() {
+  // Two readings of one file are one source: the name counts, not the object.
+  std::map<std::string, std::size_t> order;
+  const auto rank = [&](const Diagnostic& d) {
+    return order.try_emplace(d.place.known() ? d.place.source->name : "", order.size()).first->second;
+  };
+  std::vector<std::pair<std::tuple<std::size_t, int, int>, Diagnostic>> keyed;
+  for (Diagnostic& d : items_) {
+    const std::tuple key{rank(d), d.place.line, d.place.column};
+    keyed.emplace_back(key, std::move(d));
+  }
+  std::stable_sort(keyed.begin(), keyed.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  items_.clear();
+  std::set<std::tuple<Severity, std::string, int, int, std::string, std::string>> seen;
+  for (auto& [key, d] : keyed) {
+    const std::string name = d.place.known() ? d.place.source->name : "";
+    if (!seen.insert({d.severity, name, d.place.line, d.place.column, d.message, d.hint}).second) continue;
+    items_.push_back(std::move(d));
+  }
+}
+
+}  // namespace runner::core

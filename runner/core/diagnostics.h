@@ -1,0 +1,51 @@
+#pragma once
+
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "runner/core/place.h"
+
+namespace runner::core {
+
+enum class Severity { kError, kWarning, kNotice };
+
+/// One thing that is wrong (or worth a word) with what the user wrote, and the way out.
+struct Diagnostic {
+  Severity severity = Severity::kError;
+  Place place;
+  std::string message;  ///< What is there and what was wanted; lower case, no full stop.
+  std::string hint;     ///< The way out; may be empty.
+};
+
+/// Collects every problem of one pass, so that all are told at once.
+class Diagnostics {
+ public:
+  void error(Place place, std::string message, std::string hint = "");
+  void warning(Place place, std::string message, std::string hint = "");
+  void notice(Place place, std::string message, std::string hint = "");
+  void add(Diagnostic diagnostic);
+  void add_all(const Diagnostics& other);
+
+  bool has_errors() const;
+  int error_count() const;
+  const std::vector<Diagnostic>& all() const { return items_; }
+
+  /// Sorts by source (in order of first appearance), line and column; drops exact repeats.
+  void sort();
+
+ private:
+  std::vector<Diagnostic> items_;
+};
+
+struct RenderOptions {
+  bool color = false;
+  bool excerpts = true;  ///< The source line and the carets under it.
+};
+
+/// `file:line:col: error: message`, the source line with carets, and `  hint: ...`; STYLE.md section 3 shows it.
+/// Tabs count as one column and are shown as one space; long lines are cut around the caret; control bytes are escaped.
+std::string render(const Diagnostic& diagnostic, const RenderOptions& options = {});
+std::string render(const Diagnostics& diagnostics, const RenderOptions& options = {});
+
+}  // namespace runner::core

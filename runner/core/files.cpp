@@ -1,0 +1,122 @@
+#include "runner/core/files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "runner/core/units.h"
+#include "runner/core/utf8.h"
+
+namespace runner::core {
+namespace {
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+  bool ok() const { return fd_ >= 0; }
+  /// close() reports what a network file system could not write.
+  bool close() { return ::close(std::exchange(fd_, -1)) == 0; }
+
+ private:
+  int fd_;
+};
+
+std::string reason(int error) {
+  switch (error) {
+    case ENOENT: return "there is no such file";
+    case ENOTDIR: return "a part of the path is no folder";
+    case EACCES: return "permission denied";
+    case EISDIR: return "it is a folder";
+    case ENOSPC: return "the disk is full";
+    case EROFS: return "the file system is read-only";
+    case ENAMETOOLONG: return "the name is too long";
+    case ELOOP: return "its symbolic links go round in a circle";
+    default: return std::strerror(error);
+  }
+}
+
+Failure cannot(const std::string& verb, const std::string& path, int error) {
+  return Failure{"cannot " + verb + " " + escape_for_terminal(path) + ": " + reason(error), ""};
+}
+
+std::string folder_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+}  // namespace
+
+Result<std::string> read_file(const std::string& path, std::int64_t bytes_max) {
+  if (path.find('\0') != std::string::npos) return Failure{"cannot read a file whose name holds a NUL byte", ""};
+  // O_NONBLOCK: a FIFO must be refused, not waited for.
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file.ok()) return cannot("read", path, errno);
+  struct stat info {};
+  if (::fstat(file.get(), &info) != 0) return cannot("read", path, errno);
+  if (S_ISDIR(info.st_mode)) return cannot("read", path, EISDIR);
+  if (!S_ISREG(info.st_mode))
+    return Failure{"cannot read " + escape_for_terminal(path) + ": it is no regular file", ""};
+  const auto too_large = [&](std::int64_t size) {
+    return Failure{"cannot read " + escape_for_terminal(path) + ": it holds " + format_bytes(size) + ", the limit is " +
+                       format_bytes(bytes_max),
+                   ""};
+  };
+  if (info.st_size > bytes_max) return too_large(info.st_size);
+
+  // The size is only a guess: files under /proc say 0, and a file may grow while it is read.
+  std::string content;
+  content.resize(static_cast<std::size_t>(std::max<std::int64_t>(info.st_size, 0)) + 1);
+  std::size_t filled = 0;
+  while (true) {
+    if (filled == content.size()) content.resize(content.size() * 2);
+    const ssize_t got = ::read(file.get(), content.data() + filled, content.size() - filled);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return cannot("read", path, errno);
+    if (got == 0) break;
+    filled += static_cast<std::size_t>(got);
+    if (static_cast<std::int64_t>(filled) > bytes_max) return too_large(static_cast<std::int64_t>(filled));
+  }
+  content.resize(filled);
+  return content;
+}
+
+Result<void> write_file_atomic(const std::string& path, const std::string& content) {
+  static std::atomic<unsigned> counter{0};
+  const std::string folder = folder_of(path);
+  const std::string beside = path + ".tmp-" + std::to_string(::getpid()) + "-" + std::to_string(counter++);
+  const auto fail = [&](int error) {
+    ::unlink(beside.c_str());
+    return cannot("write", path, error);
+  };
+  Descriptor file(::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  if (!file.ok()) return cannot("write", path, errno == ENOENT ? ENOTDIR : errno);
+  for (std::size_t written = 0; written < content.size();) {
+    const ssize_t got = ::write(file.get(), content.data() + written, content.size() - written);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return fail(errno);
+    written += static_cast<std::size_t>(got);
+  }
+  if (::fsync(file.get()) != 0) return fail(errno);
+  if (!file.close()) return fail(errno);
+  if (::rename(beside.c_str(), path.c_str()) != 0) return fail(errno);
+  const Descriptor parent(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  // Some file systems refuse fsync on a folder (EINVAL); the rename is as safe there as it gets.
+  if (parent.ok() && ::fsync(parent.get()) != 0 && errno != EINVAL && errno != ENOTSUP)
+    return cannot("write", path, errno);
+  return {};
+}
+
+}  // namespace runner::core

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runner/core/result.h"
+
+namespace runner::core {
+
+/// Whole content of a regular file. Failure names the path: missing, unreadable, a directory, larger than `bytes_max`.
+Result<std::string> read_file(const std::string& path, std::int64_t bytes_max);
+
+/// Writes beside the target, fsyncs, renames, fsyncs the folder: readers see the old or the new content, never a part.
+Result<void> write_file_atomic(const std::string& path, const std::string& content);
+
+/// Paths that match a shell pattern with `*`, `?`, `[...]`, `**` (any depth) and `{a,b}`; sorted, files only. A pattern
+/// without such characters is returned as it is, whether the file exists or not.
+std::vector<std::string> glob(const std::string& pattern);
+
+}  // namespace runner::core

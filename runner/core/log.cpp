@@ -1,0 +1,135 @@
+#include "runner/core/log.h"
+
+#include <spdlog/logger.h>
+#include <spdlog/pattern_formatter.h>
+#include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/sinks/stdout_sinks.h>
+
+#include <memory>
+#include <mutex>
+
+#include "runner/core/utf8.h"
+
+namespace runner::core {
+namespace {
+
+spdlog::level::level_enum level_of(LogLevel level) {
+  switch (level) {
+    case LogLevel::kDebug: return spdlog::level::debug;
+    case LogLevel::kInfo: return spdlog::level::info;
+    case LogLevel::kWarning: return spdlog::level::warn;
+    case LogLevel::kError: return spdlog::level::err;
+  }
+  return spdlog::level::info;
+}
+
+// On the terminal a line is the message alone; a warning or an error says so first, as diagnostics do.
+class LevelPrefix final : public spdlog::custom_flag_formatter {
+ public:
+  explicit LevelPrefix(bool color) : color_(color) {}
+
+  void format(const spdlog::details::log_msg& message, const std::tm&, spdlog::memory_buf_t& out) override {
+    const auto append = [&](std::string_view text) { out.append(text.data(), text.data() + text.size()); };
+    if (message.level == spdlog::level::debug) append(color_ ? "\033[2mdebug:\033[0m " : "debug: ");
+    if (message.level == spdlog::level::warn) append(color_ ? "\033[1;33mwarning:\033[0m " : "warning: ");
+    if (message.level == spdlog::level::err) append(color_ ? "\033[1;31merror:\033[0m " : "error: ");
+  }
+
+  std::unique_ptr<custom_flag_formatter> clone() const override { return std::make_unique<LevelPrefix>(color_); }
+
+ private:
+  bool color_;
+};
+
+constexpr const char* kJsonPattern = R"({"time":"%Y-%m-%dT%H:%M:%S.%eZ","level":"%l","message":%v})";
+constexpr const char* kFilePattern = "%Y-%m-%dT%H:%M:%S.%eZ %l %v";
+
+// Everything that logging needs to remember. One object, in libroux_base only, behind a mutex.
+class Log {
+ public:
+  static Log& instance() {
+    static auto* log = new Log;  // never destroyed: threads may speak until the very end
+    return *log;
+  }
+
+  void configure(const LogOptions& options) {
+    const std::lock_guard lock(mutex_);
+    options_ = options;
+    rebuild();
+  }
+
+  const LogOptions& options() const { return options_; }
+
+  void set_file(const std::string& path) {
+    const std::lock_guard lock(mutex_);
+    file_.reset();
+    try {
+      if (!path.empty()) file_ = std::make_shared<spdlog::sinks::basic_file_sink_mt>(path);
+    } catch (const spdlog::spdlog_ex&) {
+      // A log that cannot be opened must not stop a run; the lines are still on standard error.
+    }
+    rebuild();
+  }
+
+  void write(LogLevel level, std::string_view message) {
+    std::shared_ptr<spdlog::logger> logger;
+    {
+      const std::lock_guard lock(mutex_);
+      logger = logger_;
+    }
+    const auto spd_level = level_of(level);
+    if (!logger->should_log(spd_level)) return;
+    if (options_.format == LogFormat::kJson) {
+      logger->log(spd_level, spdlog::string_view_t(json_quote(message)));
+    } else {
+      logger->log(spd_level, spdlog::string_view_t(message.data(), message.size()));
+    }
+  }
+
+  void flush() {
+    const std::lock_guard lock(mutex_);
+    logger_->flush();
+  }
+
+ private:
+  Log() : terminal_(std::make_shared<spdlog::sinks::stderr_sink_mt>()) { rebuild(); }
+
+  void rebuild() {
+    const bool json = options_.format == LogFormat::kJson;
+    const auto utc = spdlog::pattern_time_type::utc;
+    if (json) {
+      terminal_->set_formatter(std::make_unique<spdlog::pattern_formatter>(kJsonPattern, utc));
+    } else {
+      auto formatter = std::make_unique<spdlog::pattern_formatter>(utc);
+      formatter->add_flag<LevelPrefix>('*', options_.color).set_pattern("%*%v");
+      terminal_->set_formatter(std::move(formatter));
+    }
+    std::vector<spdlog::sink_ptr> sinks{terminal_};
+    if (file_) {
+      file_->set_formatter(std::make_unique<spdlog::pattern_formatter>(json ? kJsonPattern : kFilePattern, utc));
+      sinks.push_back(file_);
+    }
+    auto logger = std::make_shared<spdlog::logger>("roux", sinks.begin(), sinks.end());
+    logger->set_level(level_of(options_.level));
+    logger->flush_on(spdlog::level::debug);
+    // A full disk: the line is lost, the run goes on.
+    logger->set_error_handler([](const std::string&) {});
+    logger_ = std::move(logger);
+  }
+
+  mutable std::mutex mutex_;
+  LogOptions options_;
+  std::shared_ptr<spdlog::sinks::stderr_sink_mt> terminal_;
+  std::shared_ptr<spdlog::sinks::basic_file_sink_mt> file_;
+  std::shared_ptr<spdlog::logger> logger_;
+};
+
+}  // namespace
+
+void configure_log(const LogOptions& options) { Log::instance().configure(options); }
+const LogOptions& log_options() { return Log::instance().options(); }
+void set_log_file(const std::string& path) { Log::instance().set_file(path); }
+void log(LogLevel level, std::string_view message) { Log::instance().write(level, message); }
+void flush_log() { Log::instance().flush(); }
+
+}  // namespace runner::core

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace runner::core {
+
+enum class LogLevel { kDebug, kInfo, kWarning, kError };
+enum class LogFormat { kText, kJson };
+
+struct LogOptions {
+  LogLevel level = LogLevel::kInfo;  ///< `--quiet` is kWarning, `--verbose` is kDebug.
+  LogFormat format = LogFormat::kText;
+  bool color = false;  ///< A terminal, and NO_COLOR unset.
+};
+
+/// The program's log: lines on standard error, and in `logs/rank-N.log` once a run has a folder. spdlog does the work
+/// and stays behind this header (LibTorch carries another fmt). Thread-safe; never throws; never blocks on a full disk.
+void configure_log(const LogOptions& options);
+const LogOptions& log_options();
+/// Adds the file; an empty path takes it away.
+void set_log_file(const std::string& path);
+void log(LogLevel level, std::string_view message);
+
+inline void log_debug(std::string_view message) { log(LogLevel::kDebug, message); }
+inline void log_info(std::string_view message) { log(LogLevel::kInfo, message); }
+inline void log_warning(std::string_view message) { log(LogLevel::kWarning, message); }
+inline void log_error(std::string_view message) { log(LogLevel::kError, message); }
+void flush_log();
+
+}  // namespace runner::core

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "runner/core/error.h"
+
+namespace runner::core {
+
+/// What went wrong in the world outside, where the caller can act on it.
+struct Failure {
+  std::string message;  ///< Names the path, host or key; lower case, no full stop.
+  std::string hint = {};
+  int exit_code = kExitFailed;  ///< what the program leaves with when nobody acts on it
+};
+
+/// A value, or why there is none. `value()` on a failure throws RunError with the failure's message.
+template <typename T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}            // NOLINT: implicit by intent
+  Result(Failure failure) : state_(std::in_place_index<1>, std::move(failure)) {}  // NOLINT: implicit by intent
+
+  bool ok() const { return state_.index() == 0; }
+  explicit operator bool() const { return ok(); }
+  T& value() & { return checked(), std::get<0>(state_); }
+  const T& value() const& { return checked(), std::get<0>(state_); }
+  T&& value() && { return checked(), std::get<0>(std::move(state_)); }
+  const Failure& failure() const { return std::get<1>(state_); }
+
+ private:
+  void checked() const {
+    if (!ok()) throw RunError(failure().message, failure().hint, failure().exit_code);
+  }
+  std::variant<T, Failure> state_;
+};
+
+template <>
+class [[nodiscard]] Result<void> {
+ public:
+  Result() = default;
+  Result(Failure failure) : failure_(std::move(failure)) {}  // NOLINT: implicit by intent
+
+  bool ok() const { return !failure_.has_value(); }
+  explicit operator bool() const { return ok(); }
+  void value() const {
+    if (failure_) throw RunError(failure_->message, failure_->hint, failure_->exit_code);
+  }
+  const Failure& failure() const { return *failure_; }
+
+ private:
+  std::optional<Failure> failure_;
+};
+
+}  // namespace runner::core

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace runner::core {
+
+/// The candidate that a user most likely meant by `word`: Damerau-Levenshtein distance on lower-cased text with `-`,
+/// `_` and `.` alike, at most a third of the length (at least 1), the nearest first, ties by order. "" when nothing is
+/// near.
+std::string closest(std::string_view word, const std::vector<std::string>& candidates);
+
+}  // namespace runner::core

@@ -1,0 +1,75 @@
+#include "runner/engine/engine.h"
+
+#include <ATen/Config.h>
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <ATen/Version.h>
+#include <c10/util/Exception.h>
+#include <torch/version.h>
+
+#include "generated/section/precision.h"
+#include "runner/core/error.h"
+#include "runner/engine/inspect.h"
+#include "runner/engine/limits_file.h"
+#include "runner/engine/machine.h"
+#include "runner/engine/plan.h"
+#include "runner/train/train.h"
+
+namespace runner::engine {
+namespace {
+
+// LibTorch's exceptions end here: the torch-free program does not know their type.
+template <typename Work>
+auto guarded(Work work) {
+  try {
+    return work();
+  } catch (const c10::Error& error) {
+    throw core::RunError(std::string("LibTorch: ") + error.what_without_backtrace());
+  }
+}
+
+class LibTorchEngine final : public Engine {
+ public:
+  std::optional<Plan> plan(const registry::Recipe& recipe, core::Diagnostics& diagnostics) override {
+    return guarded([&] { return make_plan(recipe, diagnostics); });
+  }
+  int train(const registry::Recipe& recipe, const TrainRequest& request, core::Diagnostics& diagnostics) override {
+    return guarded([&] { return train::train(recipe, request, peak_flops(recipe), diagnostics); });
+  }
+  int evaluate(const registry::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) override {
+    return guarded([&] { return evaluate_checkpoint(recipe, request, diagnostics); });
+  }
+  int predict(const registry::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) override {
+    return guarded([&] { return predict_checkpoint(recipe, request, diagnostics); });
+  }
+  MachineLimits measure(const std::string& scratch_dir) override {
+    return guarded([&] {
+      MachineLimits limits = measure_machine(scratch_dir);
+      write_limits(limits);
+      return limits;
+    });
+  }
+  std::string versions() const override {
+    std::string text = "LibTorch " TORCH_VERSION "\nCPU capability ";
+    text.append(at::get_cpu_capability()).append("\nthreads ").append(std::to_string(at::get_num_threads()));
+    return text;
+  }
+
+ private:
+  static double peak_flops(const registry::Recipe& recipe) {
+    const auto limits = read_limits(at::get_num_threads());
+    if (!limits) return 0.0;
+    const auto precision = sections::precision::parse_config(recipe.at("precision"));
+    return precision.mode == sections::precision::Mode::kBf16Mixed ? limits->matmul_bf16_flops
+                                                                   : limits->matmul_fp32_flops;
+  }
+};
+
+}  // namespace
+}  // namespace runner::engine
+
+/// What load_engine() looks for in libroux_engine.so.
+extern "C" runner::engine::Engine* roux_engine() {
+  static runner::engine::LibTorchEngine engine;
+  return &engine;
+}

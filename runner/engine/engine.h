@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runner/core/diagnostics.h"
+#include "runner/core/result.h"
+#include "runner/registry/load.h"
+#include "runner/train/train_request.h"
+
+namespace runner::engine {
+
+struct BlockPlan {
+  std::string name, output;
+  std::int64_t parameters = 0;
+};
+
+struct DataPlan {
+  std::string name, description;
+  std::int64_t samples = 0, tokens_per_sample = 0;
+  double unigram_entropy = 0;  ///< nats per token; NaN where it makes no sense
+};
+
+/// What `plan` says before anything runs: from the meta device and the data's headers.
+struct Plan {
+  std::vector<BlockPlan> blocks;
+  std::vector<DataPlan> data;
+  std::int64_t parameters = 0;
+  std::int64_t steps = 0, samples = 0, tokens = 0;
+  std::int64_t steps_per_epoch = 0;
+  double epochs = 0;
+  std::int64_t micro_batch_size = 0, gradient_accumulation_steps = 0, global_batch_size = 0;
+  std::int64_t weights_bytes = 0, gradients_bytes = 0, optimizer_bytes = 0, activations_bytes = 0;
+  std::int64_t checkpoint_bytes = 0, checkpoints_kept = 0;
+  double flops_per_step = 0;
+};
+
+using TrainRequest = train::TrainRequest;
+
+struct EvalRequest {
+  std::string checkpoint;  ///< `best`, `last`, `step-000500` (in the newest run of the recipe's run_name) or a path
+  std::string run;         ///< which run; "" is the newest one that has checkpoints
+  std::string data = "val";
+  std::string output;  ///< predict: JSONL file; "" is standard output
+  bool json = false;
+};
+
+struct MachineLimits {
+  std::string cpu;
+  int threads = 1;
+  double matmul_fp32_flops = 0, matmul_bf16_flops = 0;  ///< per second
+  double memory_bytes_per_s = 0, disk_write_bytes_per_s = 0;
+};
+
+/// The engine as the torch-free program sees it. Every call reports wrong shapes, vocabulary and data as diagnostics.
+class Engine {
+ public:
+  virtual ~Engine() = default;
+  virtual std::optional<Plan> plan(const registry::Recipe& recipe, core::Diagnostics& diagnostics) = 0;
+  /// Trains; returns the exit status. `diagnostics` gets what is wrong before the first step.
+  virtual int train(const registry::Recipe& recipe, const TrainRequest& request, core::Diagnostics& diagnostics) = 0;
+  virtual int evaluate(const registry::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) = 0;
+  virtual int predict(const registry::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) = 0;
+  virtual MachineLimits measure(const std::string& scratch_dir) = 0;
+  virtual std::string versions() const = 0;  ///< LibTorch, oneDNN, threads: for `env`
+};
+
+/// Loads libroux_engine.so (beside this program: ../lib) on first use; 0.15 s. Failure says what could not be loaded.
+core::Result<Engine*> load_engine();
+
+}  // namespace runner::engine

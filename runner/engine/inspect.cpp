@@ -1,0 +1,210 @@
+#include "runner/engine/inspect.h"
+
+#include <ATen/ops/max.h>
+#include <ATen/ops/softmax.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include "components/tensors.h"
+#include "generated/section/checkpoint.h"
+#include "generated/section/eval.h"
+#include "runner/artifact/checkpoint_dir.h"
+#include "runner/checkpoint/checkpoint.h"
+#include "runner/core/error.h"
+#include "runner/core/log.h"
+#include "runner/core/suggest.h"
+#include "runner/store/run_reader.h"
+#include "runner/train/evaluator.h"
+#include "runner/train/experiment.h"
+#include "runner/train/stepper.h"
+#include "runner/train/train.h"
+
+namespace runner::engine {
+namespace {
+
+using core::Node;
+
+const artifact::CheckpointInfo* best_of(const std::vector<artifact::CheckpointInfo>& all,
+                                        const registry::Recipe& recipe) {
+  const auto config = sections::checkpoint::parse_config(recipe.at("checkpoint"));
+  if (!config.monitor) return nullptr;
+  const artifact::CheckpointInfo* best = nullptr;
+  double best_value = 0;
+  for (const auto& info : all) {
+    const Node* value = info.manifest.fields.metrics.find(*config.monitor);
+    if (value == nullptr || !value->is_number()) continue;
+    const double v = value->as_double();
+    const bool better = config.mode == sections::checkpoint::Mode::kMin ? v < best_value : v > best_value;
+    if (best == nullptr || better) {
+      best = &info;
+      best_value = v;
+    }
+  }
+  return best;
+}
+
+/// The runs that a checkpoint's short name may mean, newest first.
+std::vector<store::RunSummary> candidate_runs(const registry::Recipe& recipe, const EvalRequest& request) {
+  const std::string output_dir = recipe.at("output_dir").as_string();
+  const core::Clock& clock = core::system_clock();
+  if (!request.run.empty()) {
+    auto run = store::find_run(output_dir, request.run, clock);
+    return {std::move(run).value()};
+  }
+  std::vector<store::RunSummary> runs;
+  for (auto& run : store::list_runs(output_dir, clock)) {
+    if (run.name == recipe.at("run_name").as_string()) runs.push_back(std::move(run));
+  }
+  return runs;
+}
+
+std::string find_checkpoint(const registry::Recipe& recipe, const EvalRequest& request) {
+  std::error_code ignored;
+  if (std::filesystem::exists(request.checkpoint, ignored)) return request.checkpoint;
+  std::string seen;
+  for (const auto& run : candidate_runs(recipe, request)) {
+    const std::string folder = run.run_dir + "/checkpoints";
+    const auto all = artifact::list_checkpoints(folder);
+    if (all.empty()) continue;
+    if (request.checkpoint == "last") {
+      std::vector<std::string> skipped;
+      const auto newest = artifact::newest_verified(folder, skipped);
+      for (const std::string& line : skipped) core::log_warning("skipped " + line);
+      if (newest) return newest->path;
+      continue;
+    }
+    if (request.checkpoint == "best") {
+      if (const auto* best = best_of(all, recipe)) return best->path;
+    }
+    for (const auto& info : all) {
+      const std::string name = std::filesystem::path(info.path).filename().string();
+      if (name == request.checkpoint) return info.path;
+      seen += (seen.empty() ? "" : ", ") + name;
+    }
+    break;  // the newest run that has checkpoints is meant; an older one would be a surprise
+  }
+  if (request.checkpoint == "best" && !recipe.at("checkpoint").find("monitor")->is_string()) {
+    throw core::RunError("there is no best checkpoint: the recipe has no checkpoint.monitor",
+                         "use --checkpoint last, or name a metric under checkpoint.monitor", core::kExitUsage);
+  }
+  throw core::RunError(
+      "no checkpoint \"" + request.checkpoint + "\" of run_name " + recipe.at("run_name").as_string() + " in " +
+          recipe.at("output_dir").as_string(),
+      seen.empty() ? "train it first with roux run, or give the path of a checkpoint folder" : "there are " + seen,
+      core::kExitUsage);
+}
+
+struct Loaded {
+  std::unique_ptr<train::Experiment> experiment;
+  const components::data::Dataset* data = nullptr;
+  std::string checkpoint;
+  train::EvalOptions options;
+};
+
+std::optional<Loaded> load(const registry::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) {
+  const Node& sets = recipe.at("data");
+  if (sets.find(request.data) == nullptr) {
+    std::vector<std::string> names;
+    for (const auto& entry : sets.entries()) names.push_back(entry.key);
+    std::string all;
+    for (const std::string& name : names) all += (all.empty() ? "" : ", ") + name;
+    const std::string near = core::closest(request.data, names);
+    diagnostics.error(sets.place(), "no data set is called \"" + request.data + "\"",
+                      (near.empty() ? "" : "did you mean \"" + near + "\"? ") + ("the recipe has " + all));
+    return std::nullopt;
+  }
+  Loaded loaded;
+  loaded.checkpoint = find_checkpoint(recipe, request);
+  train::configure_torch(recipe);
+  train::BuildOptions options;
+  options.for_training = false;
+  options.data_sets = {request.data};
+  loaded.experiment = train::build_experiment(recipe, options, diagnostics);
+  if (loaded.experiment == nullptr) return std::nullopt;
+  loaded.data = loaded.experiment->find_data(request.data);
+  const auto manifest = artifact::verify_checkpoint(loaded.checkpoint);
+  manifest.value();
+  checkpoint::load_weights(loaded.checkpoint, *loaded.experiment->model);
+  const auto stepper = train::stepper_options(recipe.root);
+  const auto eval = sections::eval::parse_config(recipe.at("eval"));
+  loaded.options.micro_batch_size = eval.micro_batch_size.value_or(stepper.loader.micro_batch_size);
+  loaded.options.max_batches = eval.max_batches;
+  loaded.options.bf16 = stepper.bf16;
+  return loaded;
+}
+
+Node list_of(const at::Tensor& values) {
+  const at::Tensor flat = values.to(at::kDouble).contiguous();
+  std::vector<Node> items;
+  for (std::int64_t i = 0; i < flat.numel(); ++i) items.push_back(Node::floating(flat.const_data_ptr<double>()[i]));
+  return Node::sequence(std::move(items));
+}
+
+void write_sample(std::FILE* file, std::int64_t index, const at::Tensor& output, const at::Tensor& target,
+                  const components::loss::Loss& loss, bool classes) {
+  Node line = Node::mapping();
+  line.set("index", Node::integer(index));
+  if (classes && output.dim() == 1) {
+    const auto [probability, best] = at::max(at::softmax(output.to(at::kFloat), 0), 0);
+    line.set("prediction", Node::integer(best.item<std::int64_t>()));
+    line.set("probability", Node::floating(probability.item<double>()));
+    line.set("target", Node::integer(target.item<std::int64_t>()));
+  } else if (output.dim() <= 1) {
+    line.set("prediction", list_of(output));
+    line.set("target", list_of(target));
+  } else {
+    line.set("tokens", Node::integer(loss.count(target.unsqueeze(0))));
+  }
+  const double sum = loss.sum(output.unsqueeze(0), target.unsqueeze(0)).item<double>();
+  line.set("loss",
+           Node::floating(sum / static_cast<double>(std::max<std::int64_t>(1, loss.count(target.unsqueeze(0))))));
+  std::fprintf(file, "%s\n", core::to_json(line, -1).c_str());
+}
+
+}  // namespace
+
+int evaluate_checkpoint(const registry::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) {
+  const auto loaded = load(recipe, request, diagnostics);
+  if (!loaded) return core::kExitUsage;
+  const auto result = train::evaluate(*loaded->experiment, request.data, *loaded->data, loaded->options);
+  if (request.json) {
+    Node line = Node::mapping();
+    line.set("checkpoint", Node::string(loaded->checkpoint));
+    line.set("data", Node::string(request.data));
+    line.set("samples", Node::integer(result.samples));
+    for (const auto& [name, value] : result.values) line.set(name, Node::floating(value));
+    std::printf("%s\n", core::to_json(line, -1).c_str());
+    return core::kExitDone;
+  }
+  std::printf("%s on %s (%lld samples)\n", loaded->checkpoint.c_str(), request.data.c_str(),
+              static_cast<long long>(result.samples));
+  for (const auto& [name, value] : result.values) std::printf("  %-14s %.6g\n", name.c_str(), value);
+  return core::kExitDone;
+}
+
+int predict_checkpoint(const registry::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) {
+  const auto loaded = load(recipe, request, diagnostics);
+  if (!loaded) return core::kExitUsage;
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> owned(nullptr, std::fclose);
+  if (!request.output.empty()) {
+    owned.reset(std::fopen(request.output.c_str(), "w"));
+    if (owned == nullptr) throw core::RunError("cannot write " + request.output, "is its folder there?");
+  }
+  std::FILE* file = owned != nullptr ? owned.get() : stdout;
+  const bool classes = loaded->data->signature().num_classes > 0;
+  train::predict(*loaded->experiment, *loaded->data, loaded->options,
+                 [&](std::int64_t first, const components::TensorMap& batch) {
+                   const at::Tensor& output = batch.at(components::kOutput);
+                   const at::Tensor& target = batch.at(components::kTarget);
+                   for (std::int64_t i = 0; i < target.size(0); ++i) {
+                     write_sample(file, first + i, output[i], target[i], *loaded->experiment->loss, classes);
+                   }
+                 });
+  if (std::fflush(file) != 0) throw core::RunError("cannot write " + request.output + ": the disk refused");
+  if (!request.output.empty()) core::log_info("wrote " + request.output);
+  return core::kExitDone;
+}
+
+}  // namespace runner::engine

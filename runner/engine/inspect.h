@@ -1,0 +1,14 @@
+#pragma once
+
+#include "runner/core/diagnostics.h"
+#include "runner/engine/engine.h"
+
+namespace runner::engine {
+
+/// `roux eval`: loss and metrics of one named data set under a checkpoint's weights, as text or one JSON line.
+int evaluate_checkpoint(const registry::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics);
+
+/// `roux predict`: one JSON line a sample: classes with their probability, values, or the mean loss of a text.
+int predict_checkpoint(const registry::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics);
+
+}  // namespace runner::engine

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <optional>
+
+#include "runner/core/diagnostics.h"
+#include "runner/engine/engine.h"
+
+namespace runner::engine {
+
+/// Builds the recipe on the meta device and reads the data's headers. Nothing when `diagnostics` got errors.
+std::optional<Plan> make_plan(const registry::Recipe& recipe, core::Diagnostics& diagnostics);
+
+}  // namespace runner::engine

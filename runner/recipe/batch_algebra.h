@@ -1,0 +1,11 @@
+#pragma once
+
+#include "runner/recipe/settled_tree.h"
+
+namespace runner::recipe {
+
+/// micro_batch_size x gradient_accumulation_steps x launch.num_processes = global_batch_size. Two of the three give the
+/// third; one size alone means an accumulation of 1.
+void batch_algebra(SettledTree& tree);
+
+}  // namespace runner::recipe

@@ -1,0 +1,218 @@
+#include "runner/recipe/compose.h"
+
+#include <cstdlib>
+#include <set>
+
+#include "runner/core/files.h"
+#include "runner/core/suggest.h"
+#include "runner/core/utf8.h"
+#include "runner/recipe/document.h"
+#include "runner/recipe/interpolate.h"
+#include "runner/recipe/merge.h"
+#include "runner/recipe/override.h"
+
+namespace runner::recipe {
+namespace {
+
+using core::Node;
+using core::Place;
+
+std::string folder_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return "";
+  return path.substr(0, slash + 1);
+}
+
+std::string beside(const std::string& file, const std::string& named) {
+  if (!named.empty() && named[0] == '/') return named;
+  return folder_of(file) + named;
+}
+
+// One name for one file, whichever way it is written.
+std::string identity_of(const std::string& path) {
+  char* real = ::realpath(path.c_str(), nullptr);
+  const std::string identity = real ? real : path;
+  std::free(real);
+  return identity;
+}
+
+void stamp(Node& node, const std::vector<std::string>& steps) {
+  for (const std::string& step : steps) node.add_history(step);
+  for (Node& item : node.items()) stamp(item, steps);
+  for (auto& entry : node.entries()) stamp(entry.value, steps);
+}
+
+class Composer {
+ public:
+  Composer(const ComposeOptions& options, core::Diagnostics& diagnostics)
+      : options_(options), diagnostics_(diagnostics) {}
+
+  std::optional<Composed> run(std::shared_ptr<const core::Source> source) {
+    auto root = with_bases(source, {});
+    if (!root) return std::nullopt;
+    for (const Override& change : options_.overrides) {
+      if (change.kind == Override::Kind::kSet) {
+        apply_set(*root, change.text, options_.limits, diagnostics_);
+      } else {
+        lay_file(*root, change.text);
+      }
+    }
+    // Without a file that it extends, a recipe would be blamed for keys that stand there.
+    if (broken_base_) return std::nullopt;
+    const std::string folder = folder_of(source->name);
+    const std::string recipe_dir = folder.empty()       ? "."
+                                   : folder.size() == 1 ? folder
+                                                        : folder.substr(0, folder.size() - 1);
+    interpolate(*root, recipe_dir, options_.limits, diagnostics_);
+    return Composed{std::move(*root), std::move(sources_)};
+  }
+
+  std::shared_ptr<const core::Source> open(const std::string& path, const Place& named_at) {
+    if (!has_recipe_ending(path)) {
+      diagnostics_.error(named_at,
+                         "a recipe is a .yaml, .yml, .json or .jsonnet file, got " + core::escape_for_terminal(path));
+      return nullptr;
+    }
+    auto text = core::read_file(path, options_.limits.file_bytes_max);
+    if (!text) {
+      diagnostics_.error(named_at, text.failure().message, similar_file(path));
+      return nullptr;
+    }
+    return std::make_shared<const core::Source>(core::Source{path, std::move(text).value(), core::Source::Kind::kFile});
+  }
+
+ private:
+  struct Link {
+    std::string path;
+    std::string identity;
+  };
+
+  // What stands in the folder and is written nearly the same.
+  static std::string similar_file(const std::string& path) {
+    const std::string folder = folder_of(path);
+    const auto stem_of = [](const std::string& name) { return name.substr(0, name.rfind('.')); };
+    const std::string wanted = path.substr(folder.size());
+    std::vector<std::string> names, stems;
+    for (const std::string& file : core::glob(folder + "*.{yaml,yml,json,jsonnet,libsonnet}")) {
+      names.push_back(file.substr(folder.size()));
+      stems.push_back(stem_of(names.back()));
+      if (names.back() == wanted) return "";  // it is there, so something else is wrong
+    }
+    // The endings are all alike: only what stands before them is compared.
+    for (const std::string& stem : {wanted, core::closest(stem_of(wanted), stems)}) {
+      for (std::size_t i = 0; i < names.size(); ++i) {
+        if (stems[i] == stem) return "did you mean " + core::quote(folder + names[i]) + "?";
+      }
+    }
+    return "";
+  }
+
+  // The file with everything it extends below it.
+  std::optional<Node> with_bases(std::shared_ptr<const core::Source> source, std::vector<Link> chain) {
+    sources_.push_back(source);
+    chain.push_back({source->name, identity_of(source->name)});
+    auto own = read_document(source, options_, sources_, diagnostics_);
+    if (!own) return std::nullopt;
+    if (chain.size() > 1) {
+      std::vector<std::string> steps;
+      for (std::size_t i = 1; i < chain.size(); ++i) steps.push_back("extends " + chain[i].path);
+      stamp(*own, steps);
+    }
+    const Node* extends = own->find("extends");
+    if (!extends) return own;
+    Node base = Node::mapping(own->place());
+    bool good = true;
+    for (const Node& name : names_of(*extends)) good = lay_base(base, name, chain) && good;
+    own->erase("extends");
+    merge(base, std::move(*own));
+    if (!good) broken_base_ = true;
+    return base;
+  }
+
+  std::vector<Node> names_of(const Node& extends) {
+    std::vector<Node> names = extends.is_sequence() ? extends.items() : std::vector<Node>{extends};
+    std::erase_if(names, [&](const Node& name) {
+      const bool is_path =
+          name.is_string() && !name.as_string().empty() && name.as_string().find("${") == std::string::npos;
+      if (is_path) return false;
+      if (name.is_string() && !name.as_string().empty()) {
+        diagnostics_.error(name.place(), "extends is read before ${...} is replaced",
+                           "write the path out, relative to this file");
+      } else {
+        diagnostics_.error(name.place(),
+                           "extends must be a path or a list of paths, got " + (name.is_string()    ? core::quote("")
+                                                                                : name.is_mapping() ? "a mapping"
+                                                                                : name.is_null()    ? "nothing"
+                                                                                                 : name.scalar_text()),
+                           "paths are relative to the file that names them");
+      }
+      broken_base_ = true;
+      return true;
+    });
+    return names;
+  }
+
+  bool lay_base(Node& base, const Node& name, const std::vector<Link>& chain) {
+    const std::string path = beside(chain.back().path, name.as_string());
+    const std::string identity = identity_of(path);
+    for (std::size_t i = 0; i < chain.size(); ++i) {
+      if (chain[i].identity != identity) continue;
+      std::string circle;
+      for (std::size_t j = i; j < chain.size(); ++j) circle += chain[j].path + " -> ";
+      diagnostics_.error(name.place(), "extends goes round in a circle: " + circle + chain[i].path,
+                         "one of these files must not extend the next");
+      return false;
+    }
+    if (static_cast<int>(chain.size()) > options_.limits.include_depth_max) {
+      diagnostics_.error(name.place(),
+                         "extends is more than " + std::to_string(options_.limits.include_depth_max) + " files deep");
+      return false;
+    }
+    if (++includes_ > options_.limits.includes_max) {
+      if (includes_ == options_.limits.includes_max + 1) {
+        diagnostics_.error(name.place(),
+                           "a recipe extends at most " + std::to_string(options_.limits.includes_max) + " files");
+      }
+      return false;
+    }
+    const auto source = open(path, name.place());
+    if (!source) return false;
+    auto node = with_bases(source, chain);
+    if (!node) return false;
+    merge(base, std::move(*node));
+    return true;
+  }
+
+  void lay_file(Node& root, const std::string& path) {
+    const auto flag =
+        std::make_shared<const core::Source>(core::Source{"--set-file " + path, "", core::Source::Kind::kFlag});
+    const auto source = open(path, Place{flag, 0, 0, 1});
+    auto node = source ? with_bases(source, {}) : std::nullopt;
+    if (!node) broken_base_ = true;
+    if (!node) return;
+    stamp(*node, {"--set-file " + path});
+    merge(root, std::move(*node));
+  }
+
+  const ComposeOptions& options_;
+  core::Diagnostics& diagnostics_;
+  std::vector<std::shared_ptr<const core::Source>> sources_;
+  int includes_ = 0;
+  bool broken_base_ = false;
+};
+
+}  // namespace
+
+std::optional<Composed> compose(const std::string& path, const ComposeOptions& options,
+                                core::Diagnostics& diagnostics) {
+  Composer composer(options, diagnostics);
+  const auto source = composer.open(path, Place{});
+  return source ? composer.run(source) : std::nullopt;
+}
+
+std::optional<Composed> compose_text(std::shared_ptr<const core::Source> source, const ComposeOptions& options,
+                                     core::Diagnostics& diagnostics) {
+  return Composer(options, diagnostics).run(std::move(source));
+}
+
+}  // namespace runner::recipe

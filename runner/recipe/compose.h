@@ -1,0 +1,47 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runner/core/diagnostics.h"
+#include "runner/core/node.h"
+#include "runner/recipe/read.h"
+
+namespace runner::recipe {
+
+/// One change from the command line, in the order given.
+struct Override {
+  enum class Kind {
+    kSet,      ///< `--set a.b[2].c=value`; `--set +a.list=value` appends; `--set ~a.key` deletes
+    kSetFile,  ///< `--set-file FILE`: a mapping merged like one more `extends`
+  };
+  Kind kind = Kind::kSet;
+  std::string text;
+};
+
+struct ComposeOptions {
+  std::vector<Override> overrides;
+  std::map<std::string, std::string> ext;  ///< `--ext name=value` for Jsonnet's std.extVar
+  Limits limits;
+};
+
+/// A recipe with everything it extends merged, overrides applied and `${...}` replaced; not yet checked by schemas.
+struct Composed {
+  core::Node root;                                           ///< `extends` removed; `vars` kept
+  std::vector<std::shared_ptr<const core::Source>> sources;  ///< every file that took part, the recipe first
+};
+
+/// Reads FILE (.yaml, .yml, .json, .jsonnet), what it extends (relative to the file that names it; cycles refused;
+/// changing a block's `type` replaces the block), applies the overrides, then interpolation: `${vars.x}`, any other
+/// path of the recipe `${model.n_embd}`, `${env:NAME}`, `${env:NAME:-default}`, `${recipe_dir}`; `$${` is a literal
+/// `${`. A reference that is the whole value keeps its type; unknown names are errors with a suggestion.
+std::optional<Composed> compose(const std::string& path, const ComposeOptions& options, core::Diagnostics& diagnostics);
+
+/// The same for text that is already in memory (tests, the fuzz target).
+std::optional<Composed> compose_text(std::shared_ptr<const core::Source> source, const ComposeOptions& options,
+                                     core::Diagnostics& diagnostics);
+
+}  // namespace runner::recipe

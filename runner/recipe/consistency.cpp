@@ -1,0 +1,232 @@
+#include "runner/recipe/consistency.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "runner/core/suggest.h"
+#include "runner/recipe/batch_algebra.h"
+#include "runner/recipe/settled_tree.h"
+
+namespace runner::recipe {
+namespace {
+
+using core::Node;
+
+std::string quoted(const std::string& text) { return "\"" + text + "\""; }
+
+std::string joined(const std::vector<std::string>& words, const std::string& last) {
+  std::string text;
+  for (std::size_t i = 0; i < words.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == words.size() ? " " + last + " " : ", ") + words[i];
+  return text;
+}
+
+std::vector<std::string> evaluated_sets(SettledTree& tree) {
+  std::vector<std::string> names;
+  const Node* data = tree.value("data");
+  if (data == nullptr) return names;
+  for (const Node::Entry& entry : data->entries()) {
+    if (entry.key != "train") names.push_back(entry.key);
+  }
+  return names;
+}
+
+/// `loss` and the types of eval.metrics; nothing when the list was refused.
+std::optional<std::vector<std::string>> metric_names(SettledTree& tree) {
+  const Node* metrics = tree.value("eval.metrics");
+  if (metrics == nullptr || !metrics->is_sequence()) return std::nullopt;
+  std::vector<std::string> names = {"loss"};
+  for (const Node& metric : metrics->items()) {
+    const Node* type = metric.find("type");
+    if (type == nullptr || !type->is_string()) return std::nullopt;
+    names.push_back(type->as_string());
+  }
+  return names;
+}
+
+/// Where a recipe names a metric to go by: checkpoint.monitor and the monitors of callbacks.
+std::vector<std::string> monitor_paths(SettledTree& tree) {
+  std::vector<std::string> paths;
+  if (tree.text("checkpoint.monitor")) paths.push_back("checkpoint.monitor");
+  if (const Node* callbacks = tree.value("callbacks")) {
+    for (std::size_t i = 0; i < callbacks->items().size(); ++i) {
+      const std::string path = "callbacks[" + std::to_string(i) + "].monitor";
+      if (tree.text(path)) paths.push_back(path);
+    }
+  }
+  return paths;
+}
+
+void train_set(SettledTree& tree) {
+  const Node* data = tree.value("data");
+  if (data == nullptr || !data->is_mapping() || data->find("train") != nullptr) return;
+  std::vector<std::string> names;
+  for (const Node::Entry& entry : data->entries()) names.push_back(entry.key);
+  if (names.empty())
+    return tree.error("data", "data needs a data set called train", "add train: {type: text, path: ...}");
+  std::string near = core::closest("train", names);
+  // People call it by other words, none of which is near.
+  for (const char* word : {"training", "train_set", "train_data", "train_dataset"}) {
+    if (near.empty() && std::find(names.begin(), names.end(), word) != names.end()) near = word;
+  }
+  tree.error(
+      "data", "data needs a data set called train, it has " + joined(names, "and"),
+      near.empty() ? "the others are evaluated; train is what the model learns" : "rename " + near + " to train");
+}
+
+void data_set_names(SettledTree& tree) {
+  const Node* data = tree.value("data");
+  if (data == nullptr) return;
+  for (const Node::Entry& entry : data->entries()) {
+    const bool fits = !entry.key.empty() && std::all_of(entry.key.begin(), entry.key.end(), [](unsigned char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+    });
+    if (!fits)
+      tree.error_at(entry.key_place,
+                    "the name of a data set must be letters, digits, '_' and '-', got " + quoted(entry.key),
+                    "metrics are called NAME/loss after it");
+  }
+}
+
+void one_limit(SettledTree& tree) {
+  for (const char* limit : {"max_steps", "max_epochs", "max_tokens", "max_time"}) {
+    if (tree.given(std::string("training.") + limit)) return;
+  }
+  if (tree.was_refused("training")) return;
+  tree.error("training", "training needs a limit: max_steps, max_epochs, max_tokens or max_time",
+             "write training: {max_steps: 1000, ...}; the first limit reached ends the run");
+}
+
+/// Accelerate steps the schedule once a process, takes the mean of the micro-batches' means, and trains on padding.
+void compat(SettledTree& tree) {
+  if (tree.text("compat") != "accelerate") return;
+  tree.fill("lr_scheduler.step_with_optimizer", Node::boolean(true), "compat accelerate");
+  tree.fill("lr_scheduler.step_per_process", Node::boolean(true), "compat accelerate");
+  tree.fill("accumulation.mean", Node::string("micro_batches"), "compat accelerate");
+  tree.fill("loader.pad_in_loss", Node::boolean(true), "compat accelerate");
+}
+
+/// Epochs and tokens become steps only when the data is known: `plan` settles those.
+void total_steps(SettledTree& tree) {
+  const Node* scheduler = tree.value("lr_scheduler");
+  if (scheduler == nullptr || scheduler->find("total_steps") == nullptr || tree.given("lr_scheduler.total_steps"))
+    return;
+  if (tree.given("training.max_epochs") || tree.given("training.max_tokens")) return;
+  if (const std::optional<std::int64_t> steps = tree.integer("training.max_steps")) {
+    tree.fill("lr_scheduler.total_steps", Node::integer(*steps), "settled by training.max_steps");
+    return;
+  }
+  if (tree.given("training.max_steps") || !tree.given("training.max_time")) return;
+  // A constant schedule needs its length only as what warmup_ratio is a share of.
+  const Node* open = scheduler->find("total_steps");
+  const bool needed =
+      std::find(open->history().begin(), open->history().end(), "settled by training") != open->history().end();
+  if (!needed && !tree.given("lr_scheduler.warmup_ratio")) return;
+  tree.error("lr_scheduler",
+             "lr_scheduler (" + tree.text("lr_scheduler.type").value_or("") +
+                 ") needs total_steps: training has max_time only, which does not say how many steps there are",
+             "write lr_scheduler.total_steps, or training.max_steps beside max_time");
+}
+
+void monitored_metric(SettledTree& tree) {
+  const std::vector<std::string> sets = evaluated_sets(tree);
+  const std::optional<std::vector<std::string>> metrics = metric_names(tree);
+  if (tree.value("data") == nullptr || tree.was_refused("data")) return;
+  for (const std::string& path : monitor_paths(tree)) {
+    const std::string monitor = *tree.text(path);
+    const std::size_t slash = monitor.find('/');
+    const std::string example = (sets.empty() ? std::string("val") : sets[0]) + "/loss";
+    if (slash == std::string::npos) {
+      tree.error(path, path + " must be a data set and a metric, as in " + example + ", got " + quoted(monitor),
+                 sets.empty() ? "" : "write " + sets[0] + "/" + monitor);
+      continue;
+    }
+    const std::string set = monitor.substr(0, slash);
+    const std::string metric = monitor.substr(slash + 1);
+    if (std::find(sets.begin(), sets.end(), set) == sets.end()) {
+      if (set == "train") {
+        tree.error(path, path + " is " + monitor + ", but train is not evaluated",
+                   sets.empty() ? "add a data set to evaluate, such as data.val" : "write " + sets[0] + "/" + metric);
+        continue;
+      }
+      const std::string near = core::closest(set, sets);
+      tree.error(path, path + " is " + monitor + ", but there is no data set called " + quoted(set),
+                 sets.empty()   ? "add data." + set
+                 : near.empty() ? "there is " + joined(sets, "and")
+                                : "did you mean " + near + "/" + metric + "?");
+      continue;
+    }
+    if (!metrics || std::find(metrics->begin(), metrics->end(), metric) != metrics->end()) continue;
+    const std::string near = core::closest(metric, *metrics);
+    tree.error(path,
+               path + " is " + monitor + ", but only " + joined(*metrics, "and") +
+                   (metrics->size() > 1 ? " are" : " is") + " measured",
+               near.empty() ? "add it to eval.metrics: [" + metric + "]" : "did you mean " + set + "/" + near + "?");
+  }
+}
+
+void monitor_needs_evaluation(SettledTree& tree) {
+  if (tree.given("eval.eval_steps") || tree.was_refused("eval")) return;
+  for (const std::string& path : monitor_paths(tree)) {
+    if (path == "checkpoint.monitor" && !tree.is_true("checkpoint.save_best")) continue;
+    tree.error(path, path + " is " + *tree.text(path) + ", but nothing is evaluated before the end",
+               "say how often with eval.eval_steps");
+  }
+}
+
+void something_to_evaluate(SettledTree& tree) {
+  const Node* data = tree.value("data");
+  if (!tree.given("eval.eval_steps") || data == nullptr || !evaluated_sets(tree).empty()) return;
+  tree.warning("eval.eval_steps",
+               "eval.eval_steps is given, but train is the only data set: there is nothing to evaluate",
+               "add a data set, such as data.val");
+}
+
+void metric_once(SettledTree& tree) {
+  const std::optional<std::vector<std::string>> names = metric_names(tree);
+  if (!names) return;
+  for (std::size_t i = 1; i < names->size(); ++i) {
+    if (std::find(names->begin(), names->begin() + static_cast<std::ptrdiff_t>(i), (*names)[i]) ==
+        names->begin() + static_cast<std::ptrdiff_t>(i))
+      continue;
+    tree.error("eval.metrics[" + std::to_string(i - 1) + "]", "eval.metrics has " + (*names)[i] + " twice",
+               "keep one of them");
+  }
+}
+
+struct Rule {
+  const char* name;
+  void (*apply)(SettledTree&);
+};
+
+/// In this order: what settles a value comes before what reads it.
+constexpr Rule kRules[] = {
+    {"train_set", train_set},
+    {"data_set_names", data_set_names},
+    {"one_limit", one_limit},
+    {"batch_algebra", batch_algebra},
+    {"compat", compat},
+    {"total_steps", total_steps},
+    {"metric_once", metric_once},
+    {"monitored_metric", monitored_metric},
+    {"monitor_needs_evaluation", monitor_needs_evaluation},
+    {"something_to_evaluate", something_to_evaluate},
+};
+
+}  // namespace
+
+std::vector<std::string> rule_names() {
+  std::vector<std::string> names;
+  for (const Rule& rule : kRules) names.emplace_back(rule.name);
+  return names;
+}
+
+void settle(Node& recipe, core::Diagnostics& diagnostics) {
+  if (!recipe.is_mapping()) return;
+  SettledTree tree(recipe, diagnostics);
+  for (const Rule& rule : kRules) rule.apply(tree);
+}
+
+}  // namespace runner::recipe

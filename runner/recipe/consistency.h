@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runner/core/diagnostics.h"
+#include "runner/core/node.h"
+
+namespace runner::recipe {
+
+/// The history of a null that stands where validation has refused a value: it was given, so no rule calls it missing.
+inline constexpr const char* kRefused = "refused";
+
+/// What a rule between sections is called, for tests and for `roux explain`.
+std::vector<std::string> rule_names();
+
+/// The rules between sections (named rows of one table), on a validated recipe; and what the sections settle among
+/// themselves, written into the tree with its history: batch algebra (micro_batch_size x gradient_accumulation_steps x
+/// launch.num_processes = global_batch_size; any two give the third, a contradiction names both places), `compat`
+/// (accelerate sets the four switches of DESIGN 4 unless written), `lr_scheduler.total_steps` from training.max_steps.
+void settle(core::Node& recipe, core::Diagnostics& diagnostics);
+
+}  // namespace runner::recipe

@@ -1,0 +1,200 @@
+#include "runner/recipe/override.h"
+
+#include <vector>
+
+#include "runner/core/path.h"
+#include "runner/core/suggest.h"
+#include "runner/core/utf8.h"
+#include "runner/recipe/merge.h"
+
+namespace runner::recipe {
+namespace {
+
+using core::Node;
+using core::PathStep;
+using core::Place;
+using Steps = std::vector<PathStep>;
+
+constexpr const char* kUsage = "write path=value, +path=value to append to a list, or ~path to delete";
+
+std::string what_it_is(const Node& node) {
+  switch (node.kind()) {
+    case Node::Kind::kNull: return "empty";
+    case Node::Kind::kSequence: return "a list";
+    case Node::Kind::kMapping: return "a mapping";
+    case Node::Kind::kString: return core::quote(node.as_string());
+    default: return node.scalar_text();
+  }
+}
+
+// One change on its way through the tree; knows how to complain about the way.
+class Change {
+ public:
+  Change(Node& root, Place place, Steps steps, core::Diagnostics& diagnostics)
+      : root_(root), place_(std::move(place)), steps_(std::move(steps)), diagnostics_(diagnostics) {}
+
+  void set(Node value) {
+    Node* parent = walk(steps_.size() - 1, true);
+    if (!parent) return;
+    const PathStep& last = steps_.back();
+    if (last.is_index()) {
+      if (Node* item = item_of(*parent, steps_.size() - 1)) *item = std::move(value);
+      return;
+    }
+    if (!accept_key(*parent, steps_.size() - 1)) return;
+    if (last.key == "type" && value.is_string()) {
+      // As in `extends`: the keys of one component say nothing to another.
+      const Node* old = parent->find("type");
+      if (old && !old->same_value(value)) parent->entries().clear();
+    }
+    parent->set(last.key, std::move(value), place_);
+  }
+
+  void append(Node value) {
+    Node* list = walk(steps_.size(), true);
+    if (!list) return;
+    if (list->is_null()) *list = Node::sequence({}, place_);
+    if (list->is_mapping())
+      return error(path_to(steps_.size()) + " is a mapping, only a list can be appended to",
+                   "set a key of it: path.key=value");
+    if (!list->is_sequence()) {
+      // `metrics: accuracy` is a list of one in short.
+      Node only = std::move(*list);
+      const Place only_place = only.place();
+      *list = Node::sequence({}, only_place);
+      list->items().push_back(std::move(only));
+    }
+    list->items().push_back(std::move(value));
+  }
+
+  void erase() {
+    Node* parent = walk(steps_.size() - 1, false);
+    if (!parent) return;
+    const PathStep& last = steps_.back();
+    if (last.is_index()) {
+      if (!item_of(*parent, steps_.size() - 1)) return;
+      parent->items().erase(parent->items().begin() + last.index);
+    } else if (!parent->is_mapping() || !parent->erase(last.key)) {
+      missing_key(*parent, steps_.size() - 1);
+    }
+  }
+
+ private:
+  void error(std::string message, std::string hint = "") {
+    diagnostics_.error(place_, std::move(message), std::move(hint));
+  }
+
+  std::string path_to(std::size_t count) const {
+    return count == 0 ? "the recipe"
+                      : core::path_text(Steps(steps_.begin(), steps_.begin() + static_cast<std::ptrdiff_t>(count)));
+  }
+
+  void missing_key(const Node& parent, std::size_t at) {
+    std::vector<std::string> keys;
+    for (const auto& entry : parent.entries()) keys.push_back(entry.key);
+    const std::string near = core::closest(steps_[at].key, keys);
+    std::string hint;
+    if (!near.empty()) {
+      Steps meant = steps_;
+      meant[at].key = near;
+      hint = "did you mean " + core::quote(core::path_text(meant)) + "?";
+    } else if (!keys.empty()) {
+      hint = path_to(at) + " holds ";
+      for (std::size_t i = 0; i < std::min<std::size_t>(keys.size(), 12); ++i) hint += (i ? ", " : "") + keys[i];
+    }
+    error("there is no " + path_to(at + 1), hint);
+  }
+
+  Node* item_of(Node& list, std::size_t at) {
+    if (!list.is_sequence()) {
+      error(path_to(at) + " is " + what_it_is(list) + ", not a list, so it has no [" +
+            std::to_string(steps_[at].index) + "]");
+      return nullptr;
+    }
+    const std::size_t size = list.items().size();
+    if (static_cast<std::size_t>(steps_[at].index) < size)
+      return &list.items()[static_cast<std::size_t>(steps_[at].index)];
+    const std::string count = size == 1 ? "1 entry" : std::to_string(size) + " entries";
+    error(path_to(at) + " has " + count + ", there is no [" + std::to_string(steps_[at].index) + "]",
+          size == 0 ? "append one with +path=value"
+                    : "counted from [0] to [" + std::to_string(size - 1) + "]; +path=value appends");
+    return nullptr;
+  }
+
+  // Whether a key can be looked for in `node`; what is empty becomes a mapping, a bare name becomes {type: name}.
+  bool accept_key(Node& node, std::size_t at) {
+    if (node.is_null()) node = Node::mapping(place_);
+    expand_short_form(node);
+    if (node.is_mapping()) return true;
+    const std::string way_out = node.is_sequence() ? "name its entry first: " + path_to(at) + "[0]" : "";
+    error(path_to(at) + " is " + what_it_is(node) + ", it holds no key " + core::quote(steps_[at].key), way_out);
+    return false;
+  }
+
+  // The node after `count` steps; makes missing mappings on the way when asked to.
+  Node* walk(std::size_t count, bool make) {
+    Node* node = &root_;
+    for (std::size_t at = 0; at < count; ++at) {
+      if (steps_[at].is_index()) {
+        node = item_of(*node, at);
+        if (!node) return nullptr;
+        continue;
+      }
+      if (make && !accept_key(*node, at)) return nullptr;
+      Node* child = node->find(steps_[at].key);
+      if (!child && make) child = &node->set(steps_[at].key, Node::null(place_), place_);
+      if (!child) {
+        missing_key(*node, at);
+        return nullptr;
+      }
+      node = child;
+    }
+    return node;
+  }
+
+  Node& root_;
+  Place place_;
+  Steps steps_;
+  core::Diagnostics& diagnostics_;
+};
+
+}  // namespace
+
+void apply_set(Node& root, const std::string& text, const Limits& limits, core::Diagnostics& diagnostics) {
+  const auto source =
+      std::make_shared<const core::Source>(core::Source{"--set " + text, "", core::Source::Kind::kFlag});
+  const Place place{source, 0, 0, 1};
+  if (core::find_invalid_utf8(text) != std::string::npos) {
+    return diagnostics.error(place, "the flag is not valid UTF-8", "set a UTF-8 locale in the terminal");
+  }
+  const char mode = text.empty() ? ' ' : text[0];
+  const std::size_t begin = mode == '+' || mode == '~' ? 1 : 0;
+  // The first = outside of ["..."]: keys may hold one.
+  std::size_t equals = begin;
+  for (bool quoted = false; equals < text.size() && (text[equals] != '=' || quoted); ++equals)
+    quoted ^= text[equals] == '"';
+  if (mode == '~' && equals < text.size())
+    return diagnostics.error(place, "~ deletes, it takes no value", "write ~" + text.substr(1, equals - 1));
+  if (mode != '~' && equals >= text.size())
+    return diagnostics.error(place, "there is no \"=\" between path and value", kUsage);
+
+  const auto steps = core::parse_path(std::string_view(text).substr(begin, equals - begin));
+  if (!steps) return diagnostics.error(place, steps.failure().message, steps.failure().hint);
+  if (steps.value().size() > static_cast<std::size_t>(limits.nesting_depth_max)) {
+    return diagnostics.error(place,
+                             "the path is more than " + std::to_string(limits.nesting_depth_max) + " levels deep");
+  }
+  if (steps.value().front().key == "extends") {
+    return diagnostics.error(place, "extends is settled before --set is applied",
+                             "lay a file upon the recipe with --set-file FILE");
+  }
+  if (steps.value().front().is_index()) return diagnostics.error(place, "a path begins with a key", kUsage);
+  Change change(root, place, steps.value(), diagnostics);
+  if (mode == '~') return change.erase();
+  auto value = read_value(source, text.substr(equals + 1), diagnostics);
+  if (!value) return;
+  value->add_history("--set");
+  mode == '+' ? change.append(std::move(*value)) : change.set(std::move(*value));
+}
+
+}  // namespace runner::recipe

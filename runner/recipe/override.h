@@ -1,0 +1,16 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "runner/core/diagnostics.h"
+#include "runner/core/node.h"
+#include "runner/recipe/read.h"
+
+namespace runner::recipe {
+
+/// Applies one `--set` to the tree: `a.b[2].c=value`, `+a.list=value`, `~a.key`. A key that is not there yet is made
+/// (the schema judges it later), a list item is not. What cannot be done is told at the flag.
+void apply_set(core::Node& root, const std::string& text, const Limits& limits, core::Diagnostics& diagnostics);
+
+}  // namespace runner::recipe

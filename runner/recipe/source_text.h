@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string_view>
+
+#include "runner/core/diagnostics.h"
+#include "runner/core/place.h"
+#include "runner/recipe/read.h"
+
+namespace runner::recipe {
+
+/// Turns byte offsets of one text into places. Quick when asked in rising order: it goes on from the last answer.
+class SourceText {
+ public:
+  explicit SourceText(std::shared_ptr<const core::Source> source);
+
+  /// The place of the bytes [begin, end), underlined up to the end of their first line.
+  core::Place place(std::size_t begin, std::size_t end);
+
+  /// The text without a byte-order mark; offsets count from the start of the file all the same.
+  std::string_view text() const { return source_->text; }
+  std::size_t begin() const { return begin_; }
+
+ private:
+  std::shared_ptr<const core::Source> source_;
+  std::size_t begin_ = 0;
+  std::size_t offset_ = 0;
+  int line_ = 1;
+  int column_ = 1;
+};
+
+/// Whether the bytes are text that a parser may see: not too large, UTF-8, no control bytes. Tells what is wrong and
+/// where.
+bool check_text(SourceText& text, const Limits& limits, core::Diagnostics& diagnostics);
+
+}  // namespace runner::recipe

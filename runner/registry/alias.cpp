@@ -1,0 +1,202 @@
+#include "runner/registry/alias.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include "runner/recipe/read.h"
+#include "runner/registry/registry.h"
+#include "runner/registry/validator.h"
+#include "runner/registry/wording.h"
+
+namespace runner::registry {
+namespace {
+
+using core::Node;
+
+bool stands_at(const std::vector<std::string>& at, std::string_view section) {
+  return std::find(at.begin(), at.end(), section) != at.end();
+}
+
+/// One row of a table, read with complaints.
+class Row {
+ public:
+  Row(const Node& node, core::Diagnostics& diagnostics) : node_(node), diagnostics_(diagnostics) {
+    if (!node.is_mapping()) diagnostics_.error(node.place(), "a row must be an object, got " + described(node));
+  }
+
+  std::string text(const char* key) {
+    const Node* value = node_.find(key);
+    if (value != nullptr && value->is_string()) return value->as_string();
+    diagnostics_.error(value ? value->place() : node_.place(), std::string("the row needs the text ") + quoted(key));
+    return "";
+  }
+
+  std::vector<std::string> texts(const char* key) {
+    std::vector<std::string> found;
+    const Node* value = node_.find(key);
+    if (value == nullptr) return found;
+    for (const Node& item : value->items()) {
+      if (item.is_string()) found.push_back(item.as_string());
+    }
+    return found;
+  }
+
+ private:
+  const Node& node_;
+  core::Diagnostics& diagnostics_;
+};
+
+/// A block of components may stand as a bare name; an alias for one of its keys needs the mapping.
+void expand_short_form(Node& value, const std::string& section, const Registry& registry) {
+  if (!value.is_string() || section.empty()) return;
+  const Fragment* fragment = registry.find("section", section);
+  if (fragment != nullptr && fragment->short_form.empty()) return;
+  Node name = value;
+  Node block = Node::mapping(value.place());
+  block.set(fragment != nullptr ? fragment->short_form : "type", std::move(name), value.place());
+  value = std::move(block);
+}
+
+bool knows_key(const Registry& registry, const std::string& section, const std::string& key) {
+  const Fragment* fragment = registry.find("section", section.empty() ? "recipe" : section);
+  return fragment != nullptr && fragment->find(key) != nullptr;
+}
+
+/// The component that stands at `section` has a key of that name itself, so there it is no alias.
+bool component_knows_key(const Registry& registry, const Node& block, const std::string& section,
+                         const std::string& key) {
+  const Node* type = block.find("type");
+  if (type == nullptr || !type->is_string()) return false;
+  const Fragment* fragment = registry.find(section, type->as_string());
+  return fragment != nullptr && fragment->find(key) != nullptr;
+}
+
+class AliasPass {
+ public:
+  AliasPass(Node& root, const Registry& registry, core::Diagnostics& diagnostics)
+      : root_(root), registry_(registry), diagnostics_(diagnostics) {}
+
+  void apply(const Alias& alias, const std::string& section) {
+    Node* block = section.empty() ? &root_ : root_.find(section);
+    if (block == nullptr || !block->is_mapping()) return;
+    const Node::Entry* found = block->find_entry(alias.word);
+    if (found == nullptr || knows_key(registry_, section, alias.word)) return;
+    if (component_knows_key(registry_, *block, section, alias.word)) return;
+    const Node::Entry entry = *found;
+    block->erase(alias.word);
+    const std::string written = joined_path(section, alias.word);
+    if (clashes(entry, written, alias)) return;
+    std::optional<Node> value = translated(entry.value, alias, written);
+    if (!value) return;
+    value->add_history("alias " + written);
+    diagnostics_.notice(entry.key_place, written + " is read as " + alias.path);
+    put(alias.path, std::move(*value), entry.key_place);
+  }
+
+ private:
+  bool clashes(const Node::Entry& entry, const std::string& written, const Alias& alias) {
+    const std::size_t dot = alias.path.rfind('.');
+    const Node* found = dot == std::string::npos ? &root_ : root_.at_path(alias.path.substr(0, dot));
+    if (found == nullptr) return false;
+    // `precision: bf16-mixed` gives precision.mode.
+    Node parent = *found;
+    expand_short_form(parent, alias.path.substr(0, alias.path.find('.')), registry_);
+    const Node::Entry* other = parent.find_entry(dot == std::string::npos ? alias.path : alias.path.substr(dot + 1));
+    if (other == nullptr) return false;
+    diagnostics_.error(entry.key_place,
+                       written + " and " + alias.path + " (" + line_beside(other->key_place, entry.key_place) +
+                           ") are the same setting",
+                       "keep " + alias.path);
+    return true;
+  }
+
+  std::optional<Node> translated(const Node& value, const Alias& alias, const std::string& written) {
+    if (alias.values.empty() || value.is_sequence() || value.is_mapping()) return value;
+    std::vector<std::string> words;
+    for (const auto& [word, ours] : alias.values) {
+      if (word == value.scalar_text()) {
+        Node node = Node::string(ours, value.place());
+        for (const std::string& step : value.history()) node.add_history(step);
+        return node;
+      }
+      words.push_back(word);
+      if (ours == value.scalar_text()) return value;
+    }
+    diagnostics_.error(value.place(), written + " must be " + enumerated(words, "or") + ", got " + described(value),
+                       "it is another name of " + alias.path);
+    return std::nullopt;
+  }
+
+  void put(const std::string& path, Node value, const core::Place& key_place) {
+    Node* block = &root_;
+    std::size_t start = 0;
+    for (std::size_t dot = path.find('.'); dot != std::string::npos; dot = path.find('.', start)) {
+      const std::string section = path.substr(start, dot - start);
+      Node* next = block->find(section);
+      if (next == nullptr) next = &block->set(section, Node::mapping(key_place), key_place);
+      if (next->is_null()) *next = Node::mapping(next->place());
+      expand_short_form(*next, section, registry_);
+      if (!next->is_mapping()) return;  // reported where its type is checked
+      block = next;
+      start = dot + 1;
+    }
+    block->set(path.substr(start), std::move(value), key_place);
+  }
+
+  Node& root_;
+  const Registry& registry_;
+  core::Diagnostics& diagnostics_;
+};
+
+}  // namespace
+
+const Alias* AliasTable::find(std::string_view section, std::string_view word) const {
+  for (const Alias& alias : aliases) {
+    if (alias.word == word && stands_at(alias.at, section)) return &alias;
+  }
+  return nullptr;
+}
+
+const ForeignWord* AliasTable::find_foreign(std::string_view section, std::string_view word) const {
+  for (const ForeignWord& row : foreign) {
+    if (row.word == word && (row.at.empty() || stands_at(row.at, section))) return &row;
+  }
+  return nullptr;
+}
+
+AliasTable parse_aliases(std::string_view json, core::Diagnostics& diagnostics) {
+  AliasTable table;
+  if (json.empty()) return table;
+  const auto source = std::make_shared<core::Source>(
+      core::Source{"schemas/aliases.json", std::string(json), core::Source::Kind::kFile});
+  const std::optional<Node> root = recipe::read_json(source, {}, diagnostics);
+  if (!root) return table;
+  if (const Node* rows = root->find("aliases")) {
+    for (const Node& node : rows->items()) {
+      Row row(node, diagnostics);
+      Alias alias{row.text("word"), row.texts("at"), row.text("path"), {}};
+      if (const Node* values = node.find("values")) {
+        for (const Node::Entry& entry : values->entries())
+          alias.values.emplace_back(entry.key, entry.value.scalar_text());
+      }
+      table.aliases.push_back(std::move(alias));
+    }
+  }
+  if (const Node* rows = root->find("foreign")) {
+    for (const Node& node : rows->items()) {
+      Row row(node, diagnostics);
+      table.foreign.push_back({row.text("word"), row.texts("at"), row.text("hint")});
+    }
+  }
+  return table;
+}
+
+void apply_aliases(Node& root, const AliasTable& table, const Registry& registry, core::Diagnostics& diagnostics) {
+  AliasPass pass(root, registry, diagnostics);
+  for (const Alias& alias : table.aliases) {
+    for (const std::string& section : alias.at) pass.apply(alias, section);
+  }
+}
+
+}  // namespace runner::registry

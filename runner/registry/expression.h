@@ -1,0 +1,42 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runner/core/node.h"
+#include "runner/core/result.h"
+
+namespace runner::registry {
+
+/// A rule of `x-checks`: `warmup_steps < total_steps`, `n_embd % n_head == 0`, `momentum > 0 or not nesterov`.
+///
+///   or, and, not       < <= > >= == !=       in [a, b]   not in [a, b]       is null   is not null
+///   + - * / %          (...)   -x            numbers, "text", true, false, null, len(key)
+///   keys of the component; `betas[0]` and `schedule.wait` go inside
+///
+/// A value that is not there (null, or settled only later) makes what is computed from it unknown, `x is null`
+/// excepted; so does a value of the wrong type, which is reported where its type is checked. An unknown rule holds.
+class Expression {
+ public:
+  struct Term;
+
+  explicit Expression(std::shared_ptr<const Term> root) : root_(std::move(root)) {}
+
+  /// False only when the values of `block` (a mapping) contradict the rule.
+  bool holds(const core::Node& block) const;
+  /// The keys of the component that the rule reads, in order of appearance, each once; without what goes inside.
+  std::vector<std::string> keys() const;
+
+ private:
+  std::shared_ptr<const Term> root_;
+};
+
+/// Failure says what was expected and at which column of the rule.
+core::Result<Expression> parse_expression(std::string_view rule);
+
+/// `message` with each `{key}` replaced by the value as the user wrote it; `{a.b[0]}` goes inside.
+std::string substitute_keys(std::string_view message, const core::Node& block);
+
+}  // namespace runner::registry

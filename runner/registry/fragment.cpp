@@ -1,0 +1,451 @@
+#include "runner/registry/fragment.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <set>
+
+#include "runner/core/suggest.h"
+#include "runner/core/units.h"
+#include "runner/recipe/read.h"
+#include "runner/registry/expression.h"
+#include "runner/registry/pattern.h"
+
+namespace runner::registry {
+namespace {
+
+using core::Node;
+using Type = Property::Type;
+
+const std::vector<std::string> kFragmentKeywords = {"title",    "description", "x-source",     "type",
+                                                    "examples", "properties",  "x-short-form", "x-checks"};
+const std::vector<std::string> kPropertyKeywords = {"description",
+                                                    "type",
+                                                    "properties",
+                                                    "items",
+                                                    "additionalProperties",
+                                                    "minimum",
+                                                    "maximum",
+                                                    "enum",
+                                                    "exclusiveMinimum",
+                                                    "exclusiveMaximum",
+                                                    "pattern",
+                                                    "x-pattern-hint",
+                                                    "minItems",
+                                                    "default",
+                                                    "maxItems",
+                                                    "minLength",
+                                                    "x-default-from",
+                                                    "x-unit",
+                                                    "x-type",
+                                                    "x-kind",
+                                                    "x-single",
+                                                    "x-aliases",
+                                                    "x-exclusive",
+                                                    "examples"};
+const std::vector<std::string> kCheckKeywords = {"rule", "at", "message", "hint"};
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+std::string quoted(const std::string& text) { return "\"" + text + "\""; }
+
+/// A key must do as a C++ member and as part of a dotted path.
+bool is_key(const std::string& text) {
+  if (text.empty() || std::isdigit(static_cast<unsigned char>(text[0]))) return false;
+  return std::all_of(text.begin(), text.end(),
+                     [](unsigned char c) { return std::islower(c) || std::isdigit(c) || c == '_'; });
+}
+
+std::string shown(const Node& node) {
+  if (node.is_mapping()) return "a mapping";
+  if (node.is_sequence()) return "a list";
+  return node.is_string() ? quoted(node.as_string()) : node.scalar_text();
+}
+
+/// Why `value` cannot stand for `property`; "" when it can. The schema's own defaults only: what a recipe holds is
+/// judged by registry/validate.h, with better words.
+std::string misfit(const Property& property, const Node& value) {
+  const auto in_range = [&](double number) -> std::string {
+    const bool fits = !(property.minimum && number < *property.minimum) &&
+                      !(property.maximum && number > *property.maximum) &&
+                      !(property.exclusive_minimum && number <= *property.exclusive_minimum) &&
+                      !(property.exclusive_maximum && number >= *property.exclusive_maximum);
+    return fits ? "" : value.scalar_text() + " is outside of its own range";
+  };
+  const auto wanted = [&](const char* what) { return std::string("it must be ") + what + ", got " + shown(value); };
+  switch (property.type) {
+    case Type::kBoolean: return value.is_bool() ? "" : wanted("true or false");
+    case Type::kInteger: return value.is_integer() ? in_range(value.as_double()) : wanted("an integer");
+    case Type::kNumber: return value.is_number() ? in_range(value.as_double()) : wanted("a number");
+    case Type::kString:
+    case Type::kPath:
+    case Type::kSecret: {
+      if (!value.is_string()) return wanted("text");
+      const auto& names = property.enum_values;
+      if (names.empty() || std::find(names.begin(), names.end(), value.as_string()) != names.end()) return "";
+      return wanted(("one of " + joined(names)).c_str());
+    }
+    case Type::kInterval: return core::parse_interval(value.scalar_text()).ok() ? "" : wanted("an interval");
+    case Type::kDuration: return core::parse_duration_s(value.scalar_text()).ok() ? "" : wanted("a duration");
+    case Type::kBytes: return core::parse_bytes(value.scalar_text()).ok() ? "" : wanted("a size");
+    case Type::kArray: {
+      if (!value.is_sequence()) return wanted("a list");
+      const int count = static_cast<int>(value.items().size());
+      if ((property.min_items && count < *property.min_items) || (property.max_items && count > *property.max_items))
+        return "it has " + std::to_string(count) + " items, which is outside of its own range";
+      for (const Node& item : value.items()) {
+        const std::string why = misfit(*property.element, item);
+        if (!why.empty()) return "in an item, " + why;
+      }
+      return "";
+    }
+    case Type::kObject:
+    case Type::kMap:
+    case Type::kSection: return value.is_mapping() ? "" : wanted("a mapping");
+    case Type::kComponent: {
+      const Node* type = value.find("type");
+      return value.is_string() || (type && type->is_string()) ? "" : wanted("a name or a mapping with type");
+    }
+    case Type::kAny: return "";
+  }
+  return "";
+}
+
+/// Reads one fragment; every complaint names the line, so that an author of a component mends them all in one go.
+class Reader {
+ public:
+  Reader(Fragment& fragment, core::Diagnostics& diagnostics) : fragment_(fragment), diagnostics_(diagnostics) {}
+
+  void read(const Node& root) {
+    if (!root.is_mapping()) return error(root, "a schema fragment must be a JSON object, got " + shown(root));
+    known_keywords(root, kFragmentKeywords, "a fragment");
+    fragment_.title = required_text(root, "title");
+    fragment_.description = required_text(root, "description");
+    fragment_.source = text(root, "x-source");
+    fragment_.short_form = text(root, "x-short-form");
+    if (const Node* type = root.find("type"); type && !(type->is_string() && type->as_string() == "object"))
+      error(*type, "a fragment describes an object, got type " + shown(*type));
+    fragment_.properties = read_properties(root);
+    if (fragment_.kind != "section" && fragment_.find("type"))
+      error(root, "the key type of a component is reserved for its name");
+    if (!fragment_.short_form.empty() && !fragment_.find(fragment_.short_form))
+      error(*root.find("x-short-form"),
+            "x-short-form names " + quoted(fragment_.short_form) + ", which is no property");
+    read_checks(root);
+    read_examples(root);
+    check_siblings(fragment_.properties);
+  }
+
+ private:
+  void error(const Node& at, std::string message, std::string hint = "") {
+    diagnostics_.error(at.place(), std::move(message), std::move(hint));
+  }
+
+  void known_keywords(const Node& node, const std::vector<std::string>& known, const std::string& where) {
+    for (const Node::Entry& entry : node.entries()) {
+      if (std::find(known.begin(), known.end(), entry.key) != known.end()) continue;
+      const std::string near = core::closest(entry.key, known);
+      diagnostics_.error(entry.key_place, where + " knows no keyword " + quoted(entry.key),
+                         near.empty() ? "known are " + joined(known) : "did you mean " + quoted(near) + "?");
+    }
+  }
+
+  std::string text(const Node& node, const char* keyword) {
+    const Node* value = node.find(keyword);
+    if (!value) return "";
+    if (value->is_string()) return value->as_string();
+    error(*value, std::string(keyword) + " must be text, got " + shown(*value));
+    return "";
+  }
+
+  std::string required_text(const Node& node, const char* keyword) {
+    if (!node.find(keyword)) error(node, std::string("the keyword ") + keyword + " is missing");
+    return text(node, keyword);
+  }
+
+  std::optional<double> number(const Node& node, const char* keyword) {
+    const Node* value = node.find(keyword);
+    if (!value) return std::nullopt;
+    if (value->is_number()) return value->as_double();
+    error(*value, std::string(keyword) + " must be a number, got " + shown(*value));
+    return std::nullopt;
+  }
+
+  std::optional<int> count(const Node& node, const char* keyword) {
+    const Node* value = node.find(keyword);
+    if (!value) return std::nullopt;
+    if (value->is_integer() && value->as_integer() >= 0 && value->as_integer() < 1'000'000)
+      return static_cast<int>(value->as_integer());
+    error(*value, std::string(keyword) + " must be an integer of at least 0, got " + shown(*value));
+    return std::nullopt;
+  }
+
+  std::vector<std::string> texts(const Node& node, const char* keyword) {
+    std::vector<std::string> values;
+    const Node* list = node.find(keyword);
+    if (!list) return values;
+    if (!list->is_sequence()) {
+      error(*list, std::string(keyword) + " must be a list of texts, got " + shown(*list));
+      return values;
+    }
+    for (const Node& item : list->items()) {
+      if (!item.is_string()) {
+        error(item, std::string(keyword) + " must be a list of texts, got " + shown(item) + " in it");
+      } else if (std::find(values.begin(), values.end(), item.as_string()) != values.end()) {
+        error(item, std::string(keyword) + " names " + quoted(item.as_string()) + " twice");
+      } else {
+        values.push_back(item.as_string());
+      }
+    }
+    return values;
+  }
+
+  std::vector<Property> read_properties(const Node& node) {
+    std::vector<Property> properties;
+    const Node* mapping = node.find("properties");
+    if (!mapping) return properties;
+    if (!mapping->is_mapping()) {
+      error(*mapping, "properties must be an object, got " + shown(*mapping));
+      return properties;
+    }
+    for (const Node::Entry& entry : mapping->entries()) {
+      if (!is_key(entry.key))
+        diagnostics_.error(entry.key_place, quoted(entry.key) + " cannot be a key of a recipe",
+                           "use lower-case letters, digits and underscores, with a letter first");
+      Property property = read_property(entry.key, entry.value);
+      property.place = entry.key_place;
+      if (property.description.empty() && entry.value.is_mapping())
+        diagnostics_.error(entry.key_place, "the key " + quoted(entry.key) + " has no description");
+      properties.push_back(std::move(property));
+    }
+    return properties;
+  }
+
+  Property read_property(const std::string& name, const Node& node) {
+    Property property;
+    property.name = name;
+    property.place = node.place();
+    property.type = Type::kAny;
+    if (!node.is_mapping()) {
+      error(node, "the description of a value must be an object, got " + shown(node));
+      return property;
+    }
+    known_keywords(node, kPropertyKeywords, "a property");
+    property.type = read_type(node, property);
+    property.description = text(node, "description");
+    property.unit = text(node, "x-unit");
+    property.default_from = text(node, "x-default-from");
+    property.minimum = number(node, "minimum");
+    property.maximum = number(node, "maximum");
+    property.exclusive_minimum = number(node, "exclusiveMinimum");
+    property.exclusive_maximum = number(node, "exclusiveMaximum");
+    property.enum_values = texts(node, "enum");
+    property.pattern = text(node, "pattern");
+    property.pattern_hint = text(node, "x-pattern-hint");
+    property.min_items = count(node, "minItems");
+    property.max_items = count(node, "maxItems");
+    property.min_length = count(node, "minLength");
+    property.aliases = texts(node, "x-aliases");
+    property.exclusive_with = texts(node, "x-exclusive");
+    if (const Node* single = node.find("x-single")) {
+      if (!single->is_bool()) error(*single, "x-single must be true or false, got " + shown(*single));
+      property.single = single->is_bool() && single->as_bool();
+    }
+    if (const Node* examples = node.find("examples"); examples && examples->is_sequence())
+      property.examples = examples->items();
+    applies(node, property);
+    read_default(node, property);
+    return property;
+  }
+
+  Type read_type(const Node& node, Property& property) {
+    const std::string type = text(node, "type");
+    const std::string special = text(node, "x-type");
+    property.kind = text(node, "x-kind");
+    if (!property.kind.empty()) {
+      if (!special.empty() || (!type.empty() && type != "object"))
+        error(node, "x-kind stands alone: the kind says what the value is");
+      return property.kind == "section" ? Type::kSection : Type::kComponent;
+    }
+    if (!special.empty()) {
+      static const std::pair<const char*, Type> kSpecial[] = {
+          {"interval", Type::kInterval}, {"duration", Type::kDuration}, {"bytes", Type::kBytes},
+          {"path", Type::kPath},         {"secret", Type::kSecret},     {"any", Type::kAny}};
+      for (const auto& [word, value] : kSpecial)
+        if (special == word) return value;
+      error(*node.find("x-type"),
+            "x-type must be one of interval, duration, bytes, path, secret, any, got " + quoted(special));
+      return Type::kAny;
+    }
+    if (type == "boolean") return Type::kBoolean;
+    if (type == "integer") return Type::kInteger;
+    if (type == "number") return Type::kNumber;
+    if (type == "string") return Type::kString;
+    if (type == "array") return read_element(node, "items", property) ? Type::kArray : Type::kAny;
+    if (type == "object") {
+      if (node.find("properties")) {
+        if (const Node* more = node.find("additionalProperties"))
+          error(*more, "properties and additionalProperties exclude each other",
+                "an object is either closed or a map of one type");
+        property.properties = read_properties(node);
+        check_siblings(property.properties);
+        return Type::kObject;
+      }
+      return read_element(node, "additionalProperties", property) ? Type::kMap : Type::kAny;
+    }
+    if (type.empty()) {
+      error(node, "the value has no type", "give type, x-type or x-kind");
+    } else {
+      error(*node.find("type"),
+            "type must be one of boolean, integer, number, string, array, object, got " + quoted(type));
+    }
+    return Type::kAny;
+  }
+
+  bool read_element(const Node& node, const char* keyword, Property& property) {
+    const Node* element = node.find(keyword);
+    if (!element) {
+      error(node, std::string("the keyword ") + keyword + " is missing, so nothing says what the values are");
+      return false;
+    }
+    property.element = std::make_shared<Property>(read_property("", *element));
+    return true;
+  }
+
+  /// A keyword that says nothing about the type is a mistake of the author, not something to skip.
+  void applies(const Node& node, const Property& property) {
+    const bool numeric = property.type == Type::kInteger || property.type == Type::kNumber ||
+                         property.type == Type::kBytes || property.type == Type::kDuration;
+    const bool textual = property.type == Type::kString || property.type == Type::kPath;
+    const auto only = [&](bool fits, std::initializer_list<const char*> keywords, const char* what) {
+      if (fits) return;
+      for (const char* keyword : keywords)
+        if (const Node* value = node.find(keyword))
+          error(*value, std::string(keyword) + " applies to " + what + " only");
+    };
+    only(numeric, {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}, "numbers");
+    only(textual, {"enum", "pattern", "x-pattern-hint", "minLength"}, "texts");
+    only(property.type == Type::kArray, {"items", "minItems", "maxItems", "x-single"}, "arrays");
+    only(property.type == Type::kObject || property.type == Type::kMap, {"properties", "additionalProperties"},
+         "objects");
+    if (property.single && property.element && property.element->type == Type::kArray)
+      error(*node.find("x-single"), "x-single does not work for a list of lists: one scalar could mean either");
+    if (!property.pattern.empty()) {
+      if (!is_pattern(property.pattern))
+        error(*node.find("pattern"), "pattern is no regular expression: " + quoted(property.pattern));
+      if (property.pattern_hint.empty())
+        error(*node.find("pattern"), "pattern needs an x-pattern-hint that says in words what is wanted");
+    }
+  }
+
+  void read_default(const Node& node, Property& property) {
+    const Node* value = node.find("default");
+    property.required = !value && property.default_from.empty();
+    if (!value) return;
+    property.default_value = *value;
+    if (value->is_null()) return;
+    const std::string why = misfit(property, *value);
+    if (!why.empty()) error(*value, "the default does not fit its own type: " + why);
+  }
+
+  void read_checks(const Node& root) {
+    const Node* list = root.find("x-checks");
+    if (!list) return;
+    if (!list->is_sequence()) return error(*list, "x-checks must be a list, got " + shown(*list));
+    for (const Node& item : list->items()) {
+      if (!item.is_mapping()) {
+        error(item, "a check must be an object with rule, at and message, got " + shown(item));
+        continue;
+      }
+      known_keywords(item, kCheckKeywords, "a check");
+      Check check{required_text(item, "rule"), required_text(item, "at"), required_text(item, "message"),
+                  text(item, "hint")};
+      check_rule(item, check.rule);
+      if (!check.at.empty() && !fragment_.find(check.at))
+        error(*item.find("at"), "at names " + quoted(check.at) + ", which is no property");
+      for (const char* keyword : {"message", "hint"}) check_braces(item, keyword);
+      fragment_.checks.push_back(std::move(check));
+    }
+  }
+
+  void check_rule(const Node& check, const std::string& rule) {
+    if (rule.empty()) return;
+    const core::Result<Expression> expression = parse_expression(rule);
+    if (!expression.ok()) return error(*check.find("rule"), expression.failure().message, expression.failure().hint);
+    for (const std::string& key : expression.value().keys())
+      if (!fragment_.find(key)) error(*check.find("rule"), "the rule uses " + quoted(key) + ", which is no property");
+  }
+
+  void check_braces(const Node& check, const char* keyword) {
+    const std::string message = check.find(keyword) ? text(check, keyword) : "";
+    for (std::size_t open = message.find('{'); open != std::string::npos; open = message.find('{', open + 1)) {
+      const std::string path = message.substr(open + 1, message.find('}', open) - open - 1);
+      const std::string key = path.substr(0, path.find_first_of(".["));
+      if (!fragment_.find(key))
+        error(*check.find(keyword), std::string(keyword) + " uses {" + key + "}, which is no property");
+    }
+  }
+
+  void read_examples(const Node& root) {
+    const Node* list = root.find("examples");
+    if (!list) {
+      if (fragment_.kind != "section") error(root, "a component needs at least one entry in examples");
+      return;
+    }
+    if (!list->is_sequence()) return error(*list, "examples must be a list, got " + shown(*list));
+    for (const Node& example : list->items()) {
+      const Node* type = example.find("type");
+      const bool named = example.is_string() || (type && type->is_string() && type->as_string() == fragment_.name);
+      if (fragment_.kind != "section" && !named)
+        error(example, "an example of this component must have type " + quoted(fragment_.name));
+      fragment_.examples.push_back(example);
+    }
+  }
+
+  void check_siblings(const std::vector<Property>& properties) {
+    std::set<std::string> names;
+    for (const Property& property : properties) names.insert(property.name);
+    for (const Property& property : properties) {
+      for (const std::string& other : property.exclusive_with)
+        if (!names.count(other) || other == property.name)
+          diagnostics_.error(property.place, "x-exclusive of " + quoted(property.name) + " names " + quoted(other) +
+                                                 ", which is no other key beside it");
+      for (const std::string& alias : property.aliases)
+        if (!names.insert(alias).second)
+          diagnostics_.error(property.place, "the alias " + quoted(alias) + " of " + quoted(property.name) +
+                                                 " is taken by another key");
+    }
+  }
+
+  Fragment& fragment_;
+  core::Diagnostics& diagnostics_;
+};
+
+}  // namespace
+
+const Property* Fragment::find(const std::string& key) const {
+  for (const Property& property : properties)
+    if (property.name == key) return &property;
+  return nullptr;
+}
+
+std::optional<Fragment> parse_fragment(const std::string& kind, const std::string& name, const std::string& file_name,
+                                       const std::string& json_text, core::Diagnostics& diagnostics) {
+  auto source = std::make_shared<core::Source>(core::Source{file_name, json_text, core::Source::Kind::kFile});
+  core::Diagnostics found;
+  const std::optional<Node> root = recipe::read_json(source, {}, found);
+  Fragment fragment;
+  fragment.kind = kind;
+  fragment.name = name;
+  fragment.text = json_text;
+  if (root) Reader(fragment, found).read(*root);
+  diagnostics.add_all(found);
+  if (!root || found.has_errors()) return std::nullopt;
+  return fragment;
+}
+
+}  // namespace runner::registry

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runner/core/diagnostics.h"
+#include "runner/core/node.h"
+
+namespace runner::registry {
+
+/// What one key of a recipe may hold. Read from a schema fragment; the only description of the key there is:
+/// validation, `explain`, the reference pages, the editors' schema and the generated Config all come from it.
+struct Property {
+  enum class Type {
+    kBoolean,
+    kInteger,
+    kNumber,
+    kString,
+    kArray,      ///< `items`
+    kObject,     ///< `properties`, closed
+    kMap,        ///< `additionalProperties`: any key, one value type
+    kComponent,  ///< `x-kind`: {type: name, ...} or the name alone
+    kSection,    ///< "x-kind": "section": the block that schemas/section/<the key>.json describes
+    kInterval,   ///< "x-type": "interval" - core::Interval; an integer or text with a unit
+    kDuration,   ///< "x-type": "duration" - seconds or text with a unit
+    kBytes,      ///< "x-type": "bytes" - integer or `10GB`
+    kPath,       ///< "x-type": "path" - text; relative to the current folder
+    kSecret,     ///< "x-type": "secret" - only by ${env:...} or {file: path}
+    kAny,        ///< "x-type": "any" - free form, checked by what reads it (sweep parameters, vars)
+  };
+
+  std::string name;
+  Type type = Type::kString;
+  std::string description;
+  std::string unit;                         ///< x-unit
+  std::optional<core::Node> default_value;  ///< null node: optional, absent by default (and `null` may be written)
+  std::string default_from;                 ///< x-default-from: another section settles it; "" if none
+  bool required = false;                    ///< no default and no default_from
+  std::optional<double> minimum, maximum, exclusive_minimum, exclusive_maximum;
+  std::vector<std::string> enum_values;
+  std::string pattern, pattern_hint;  ///< registry/pattern.h; how the message goes on after "must"
+  std::optional<int> min_items, max_items, min_length;
+  std::vector<std::string> aliases;         ///< x-aliases: names inside the same section, accepted with a notice
+  std::vector<std::string> exclusive_with;  ///< x-exclusive: sibling keys that must not be given together with this one
+  bool single = false;                      ///< x-single: an array may be written as one scalar
+  std::vector<core::Node> examples;         ///< values worth showing
+  std::string kind;                         ///< x-kind of a component
+  std::shared_ptr<Property> element;        ///< of an array or a map
+  std::vector<Property> properties;         ///< of an object
+  core::Place place;                        ///< where the fragment defines it
+};
+
+/// A rule between keys of one component (x-checks), in the small expression language of registry/expression.h.
+struct Check {
+  std::string rule, at, message, hint;  ///< message and hint may use {key}
+};
+
+/// One schema fragment: a component of a kind, or a fixed section of the recipe (kind "section").
+struct Fragment {
+  std::string kind, name;
+  std::string title, description, source;
+  std::vector<Property> properties;
+  std::vector<Check> checks;
+  std::vector<core::Node> examples;
+  std::string short_form;  ///< x-short-form: key that a bare scalar sets (`loss: cross_entropy` sets `type`)
+  std::string text;        ///< The JSON as written.
+
+  const Property* find(const std::string& key) const;
+};
+
+/// Reads a fragment from JSON with places; unknown keywords, bad defaults and rules are errors at their line.
+/// `kind`/`name` come from the path `<kind>/<name>.json`.
+std::optional<Fragment> parse_fragment(const std::string& kind, const std::string& name, const std::string& file_name,
+                                       const std::string& json_text, core::Diagnostics& diagnostics);
+
+/// A kind of component, from schemas/kinds.json.
+struct Kind {
+  std::string name;        ///< `lr_scheduler`
+  std::string title;       ///< `Learning-rate schedulers`
+  std::string namespace_;  ///< `components::lr_scheduler`
+  std::string header;      ///< `components/lr_scheduler/lr_scheduler.h`
+  std::string product;     ///< `Scheduler`
+  std::string layer;       ///< "engine" or "roux": which binary holds its make() table
+};
+
+}  // namespace runner::registry

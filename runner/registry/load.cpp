@@ -1,0 +1,82 @@
+#include "runner/registry/load.h"
+
+#include <cstdint>
+#include <cstdio>
+
+#include "runner/core/error.h"
+#include "runner/recipe/consistency.h"
+#include "runner/registry/validate.h"
+#include "runner/registry/value_check.h"
+
+namespace runner::registry {
+namespace {
+
+using core::Node;
+
+/// Secrets become their reference again. Under `vars` nobody knows what a value is for, so all that came from the
+/// environment counts as secret there.
+void hide_secrets(Node& node, bool in_vars) {
+  bool secret = in_vars;
+  for (const std::string& step : node.history()) secret = secret || step == "secret";
+  std::string reference;
+  if (secret && node.is_string() && came_from_environment(node, &reference)) {
+    node = Node::string(reference, node.place());
+    return;
+  }
+  for (Node& item : node.items()) hide_secrets(item, in_vars);
+  for (Node::Entry& entry : node.entries()) hide_secrets(entry.value, in_vars);
+}
+
+/// FNV-1a: the hash tells recipes apart, it guards nothing.
+std::uint64_t fnv1a(const std::string& text) {
+  std::uint64_t hash = 14695981039346656037ULL;
+  for (const unsigned char c : text) hash = (hash ^ c) * 1099511628211ULL;
+  return hash;
+}
+
+}  // namespace
+
+const Node& Recipe::at(std::string_view path_in_recipe) const {
+  const Node* node = root.at_path(path_in_recipe);
+  RUNNER_ASSERT(node != nullptr, "a validated recipe has every key of its sections");
+  return *node;
+}
+
+Node Recipe::resolved() const {
+  Node values = root;
+  hide_secrets(values, false);
+  if (Node* vars = values.find("vars")) hide_secrets(*vars, true);
+  return values;
+}
+
+std::string Recipe::hash() const {
+  Node values = resolved();
+  // What says where and how a run lies, and what has gone into the values already.
+  for (const char* key : {"launch", "trackers", "output_dir", "run_name", "vars", "extends", "description"})
+    values.erase(key);
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(fnv1a(core::to_json(values, -1))));
+  return text;
+}
+
+std::string Recipe::resolved_json() const { return core::to_json(resolved(), 2); }
+
+std::optional<Recipe> load_recipe(const std::string& path, const recipe::ComposeOptions& options,
+                                  const Registry& registry, core::Diagnostics& diagnostics) {
+  std::optional<recipe::Composed> composed = recipe::compose(path, options, diagnostics);
+  if (!composed) {
+    diagnostics.sort();
+    return std::nullopt;
+  }
+  Recipe loaded;
+  loaded.path = path;
+  loaded.sources = std::move(composed->sources);
+  loaded.root = validate_recipe(composed->root, registry, diagnostics);
+  recipe::settle(loaded.root, diagnostics);
+  check_settled(loaded.root, registry, diagnostics);
+  diagnostics.sort();
+  if (diagnostics.has_errors()) return std::nullopt;
+  return loaded;
+}
+
+}  // namespace runner::registry

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runner/core/node.h"
+#include "runner/registry/registry.h"
+
+namespace runner::registry {
+
+/// What the schemas say of one place in a recipe.
+struct Described {
+  const Property* property = nullptr;  ///< null when no schema describes the place (inside `vars`)
+  const Fragment* fragment = nullptr;  ///< of the component or section that stands there, if it is one
+};
+
+/// `root` is a validated recipe: which component stands in a block decides what its keys are.
+Described describe_place(const Registry& registry, const core::Node& root, std::string_view path);
+
+/// `integer, at least 1`, `relu | gelu`, `list of metric`: the type of a key and its bounds.
+std::string type_text(const Property& property);
+
+/// `default 0.01`, `required`, `settled by training`, `optional`.
+std::string default_text(const Property& property);
+
+/// The parts of a path: `a.b[2].c` is a, b, [2], c. Empty when it is none.
+std::vector<std::string> path_parts(std::string_view path);
+
+}  // namespace runner::registry

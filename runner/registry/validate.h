@@ -1,0 +1,23 @@
+#pragma once
+
+#include "runner/core/diagnostics.h"
+#include "runner/core/node.h"
+#include "runner/registry/registry.h"
+
+namespace runner::registry {
+
+/// Checks a composed recipe (or one component block) against the fragments and returns it normalised: aliases renamed
+/// (with a notice), short forms expanded, defaults filled in (with their origin as place/history), keys in schema
+/// order. Collects every problem: unknown keys with did-you-mean, types, ranges, enums, exclusive keys, x-checks,
+/// component names, secrets in plain text, keys of other frameworks. Reads `type:` first and checks that one fragment.
+core::Node validate_recipe(const core::Node& composed, const Registry& registry, core::Diagnostics& diagnostics);
+
+/// The same for one component block of `kind`; `path` is how messages name it (`callbacks[1]`).
+core::Node validate_component(const core::Node& block, const std::string& kind, const std::string& path,
+                              const Registry& registry, core::Diagnostics& diagnostics);
+
+/// The x-checks alone, on a validated recipe: once more after a value was settled that they had to wait for
+/// (`lr_scheduler.total_steps`). Repeats of what was said before go with Diagnostics::sort().
+void check_settled(const core::Node& recipe, const Registry& registry, core::Diagnostics& diagnostics);
+
+}  // namespace runner::registry

@@ -1,0 +1,375 @@
+#include "runner/registry/validator.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include "runner/core/error.h"
+#include "runner/recipe/consistency.h"
+#include "runner/registry/expression.h"
+#include "runner/registry/value_check.h"
+#include "runner/registry/wording.h"
+
+namespace runner::registry {
+
+using core::Node;
+using Type = Property::Type;
+
+namespace {
+
+constexpr std::int64_t kRecipeVersion = 1;
+
+core::Place default_place(const std::string& origin) {
+  core::Place place;
+  place.source = std::make_shared<core::Source>(
+      core::Source{"default of " + (origin.empty() ? "the recipe" : origin), "", core::Source::Kind::kDefault});
+  return place;
+}
+
+bool is_default(const Node& value) {
+  return value.place().known() && value.place().source->kind == core::Source::Kind::kDefault;
+}
+
+void set_places(Node& value, const core::Place& place) {
+  value.set_place(place);
+  for (Node& item : value.items()) set_places(item, place);
+  for (Node::Entry& entry : value.entries()) {
+    entry.key_place = place;
+    set_places(entry.value, place);
+  }
+}
+
+std::vector<const Property*> pointers(const std::vector<Property>& properties) {
+  std::vector<const Property*> found;
+  found.reserve(properties.size());
+  for (const Property& property : properties) found.push_back(&property);
+  return found;
+}
+
+/// `optimizer (adamw)`, `data.train (text)`, `model.layers[2] (linear)`.
+std::string component_title(const std::string& path, const std::string& name) { return path + " (" + name + ")"; }
+
+/// Reading or interpolation has complained about it already.
+bool is_refused(const Node& node) {
+  return node.is_null() && !node.history().empty() && node.history().back() == recipe::kRefused;
+}
+
+}  // namespace
+
+Node refused(const core::Place& place) {
+  Node node = Node::null(place);
+  node.add_history(recipe::kRefused);
+  return node;
+}
+
+Node Validator::refused_type(const Node& given, const Property& property, const std::string& path) {
+  std::string hint;
+  const bool scalar = !given.is_mapping() && !given.is_sequence();
+  const bool one_will_do = property.min_items.value_or(0) <= 1;
+  if (property.type == Type::kArray && scalar && !given.is_null() && one_will_do)
+    hint = "write [" + given.scalar_text() + "]";
+  if (property.type == Type::kArray && given.is_null() && property.default_value && !property.default_value->is_null())
+    hint = "leave the key out for the default, " + core::to_json(*property.default_value, -1);
+  if (property.type == Type::kObject || property.type == Type::kMap || property.type == Type::kSection)
+    hint = "give its keys, indented, on the lines below";
+  diagnostics_.error(given.place(), path + " must be " + wanted(property) + ", got " + described(given), hint);
+  return refused(given.place());
+}
+
+Node Validator::value(const Node& given, const Property& property, const std::string& path) {
+  if (is_refused(given)) return given;
+  const bool optional = property.default_value && property.default_value->is_null();
+  if (given.is_null() && (optional || !property.default_from.empty())) return given;
+  switch (property.type) {
+    case Type::kAny: return given;
+    case Type::kArray: return list(given, property, path);
+    case Type::kMap: return map(given, property, path);
+    case Type::kComponent: return component(given, property.kind, path);
+    case Type::kSection: return section(given, property.name, path);
+    case Type::kObject: {
+      if (!given.is_mapping()) return refused_type(given, property, path);
+      return block(given, {path, path, path, "", pointers(property.properties)});
+    }
+    default: {
+      Node checked = given;
+      if (!check_scalar(checked, property, path, diagnostics_)) return refused(given.place());
+      // Marks it for whoever writes the recipe down: a secret shows as its reference.
+      if (property.type == Type::kSecret) checked.add_history("secret");
+      return checked;
+    }
+  }
+}
+
+Node Validator::list(const Node& given, const Property& property, const std::string& path) {
+  Node items = given;
+  if (!given.is_sequence()) {
+    const bool component = property.element->type == Type::kComponent && given.is_mapping();
+    if (!property.single || given.is_null()) {
+      if (!component) return refused_type(given, property, path);
+      diagnostics_.error(given.place(), path + " must be a list, got a mapping", "begin it with a dash: - type: ...");
+      return refused(given.place());
+    }
+    items = Node::sequence({given}, given.place());
+  }
+  const int count = static_cast<int>(items.items().size());
+  const auto count_text = [](int number) { return std::to_string(number) + (number == 1 ? " item" : " items"); };
+  if (property.min_items && property.max_items && *property.min_items == *property.max_items &&
+      count != *property.min_items) {
+    diagnostics_.error(given.place(),
+                       path + " must have " + count_text(*property.min_items) + ", got " + std::to_string(count));
+    return refused(given.place());
+  }
+  if ((property.min_items && count < *property.min_items) || (property.max_items && count > *property.max_items)) {
+    const bool few = property.min_items && count < *property.min_items;
+    diagnostics_.error(given.place(), path + " must have at " + (few ? "least " : "most ") +
+                                          count_text(few ? *property.min_items : *property.max_items) + ", got " +
+                                          std::to_string(count));
+    return refused(given.place());
+  }
+  bool fits = true;
+  for (std::size_t i = 0; i < items.items().size(); ++i) {
+    Node& item = items.items()[i];
+    // A list that was written as one value has no numbered items for its author.
+    item = value(item, *property.element, given.is_sequence() ? path + "[" + std::to_string(i) + "]" : path);
+    fits = fits && !is_refused(item);
+  }
+  return fits ? items : refused(given.place());
+}
+
+Node Validator::map(const Node& given, const Property& property, const std::string& path) {
+  if (given.is_null()) return Node::mapping(given.place());
+  if (!given.is_mapping()) return refused_type(given, property, path);
+  Node checked = Node::mapping(given.place());
+  for (const Node::Entry& entry : given.entries())
+    checked.set(entry.key, value(entry.value, *property.element, joined_path(path, entry.key)), entry.key_place);
+  return checked;
+}
+
+Node Validator::section(const Node& given, const std::string& name, const std::string& path) {
+  const Fragment* fragment = registry_.find("section", name);
+  RUNNER_ASSERT(fragment != nullptr, "every section of the recipe has a fragment");
+  Node mapping = given;
+  if (given.is_null()) mapping = Node::mapping(given.place());  // `training:` with nothing below it yet
+  if (!given.is_null() && !given.is_mapping()) {
+    if (fragment->short_form.empty() || given.is_sequence()) {
+      diagnostics_.error(given.place(), path + " must be a mapping, got " + described(given),
+                         "give its keys, indented, on the lines below; `roux explain section/" + name + "` shows them");
+      return refused(given.place());
+    }
+    mapping = Node::mapping(given.place());
+    mapping.set(fragment->short_form, given, given.place());
+  }
+  Node checked = block(mapping, {path, path, path, "", pointers(fragment->properties)});
+  run_checks(*fragment, checked);
+  return checked;
+}
+
+Node Validator::component(const Node& given, const std::string& kind, const std::string& path) {
+  Node mapping = given;
+  if (given.is_string()) {
+    mapping = Node::mapping(given.place());
+    mapping.set("type", given, given.place());
+  } else if (!given.is_mapping()) {
+    const std::vector<std::string> names = registry_.names(kind);
+    const std::string key = path.ends_with(']') ? "" : path.substr(path.rfind('.') + 1) + ": ";
+    std::string hint;
+    if (!names.empty()) hint = "write " + key + "{type: " + names[0] + "}; " + all_of_kind(kind);
+    if (given.is_sequence() && given.items().size() == 1 && given.items()[0].is_string())
+      hint = "write " + given.items()[0].as_string() + " without the brackets";
+    diagnostics_.error(
+        given.place(),
+        path + " must be the name of " + a_kind(kind) + " or a mapping with its type, got " + described(given), hint);
+    return refused(given.place());
+  }
+  const Node* type = mapping.find("type");
+  if (type == nullptr) {
+    missing_type(mapping, kind, path);
+    return refused(given.place());
+  }
+  if (!type->is_string()) {
+    diagnostics_.error(type->place(),
+                       joined_path(path, "type") + " must be the name of " + a_kind(kind) + ", got " + described(*type),
+                       all_of_kind(kind));
+    return refused(given.place());
+  }
+  const Fragment* fragment = registry_.find(kind, type->as_string());
+  if (fragment == nullptr) return unknown_name(*type, kind);
+
+  const Fragment* common = registry_.common(kind);
+  Block own{path, component_title(path, fragment->name), kind + "/" + fragment->name, kind,
+            pointers(fragment->properties)};
+  if (common != nullptr) {
+    for (const Property& property : common->properties) own.properties.push_back(&property);
+  }
+  const Node::Entry* type_entry = mapping.find_entry("type");
+  const core::Place type_key_place = type_entry->key_place;
+  const Node name = *type;
+  mapping.erase("type");
+  const Node keys = block(mapping, own);
+  Node checked = Node::mapping(given.place());
+  for (const std::string& step : given.history()) checked.add_history(step);
+  checked.set("type", name, type_key_place);
+  for (const Node::Entry& entry : keys.entries()) checked.set(entry.key, entry.value, entry.key_place);
+  run_checks(*fragment, checked);
+  if (common != nullptr) run_checks(*common, checked);
+  return checked;
+}
+
+Node Validator::block(const Node& given, const Block& block) {
+  Node written = given;
+  rename_own_aliases(written, block);
+  exclusive_keys(written, block);
+  const core::Place defaults = default_place(block.origin);
+  Node checked = Node::mapping(given.place());
+  for (const std::string& step : given.history()) checked.add_history(step);
+  std::vector<const Property*> missing;
+  for (const Property* property : block.properties) {
+    const Node::Entry* entry = written.find_entry(property->name);
+    if (entry != nullptr) {
+      checked.set(property->name, value(entry->value, *property, joined_path(block.path, property->name)),
+                  entry->key_place);
+    } else if (property->required) {
+      missing.push_back(property);
+      checked.set(property->name, refused(given.place()), given.place());
+    } else if (!is_excluded(*property, block, written)) {
+      checked.set(property->name, default_of(*property, block, defaults), defaults);
+    }
+  }
+  for (const Node::Entry& entry : written.entries()) {
+    if (find_property(block.properties, entry.key) != nullptr) continue;
+    // A misspelt key is one problem, not a wrong one and a missing one.
+    const std::string meant = unknown_key(entry, block);
+    std::erase_if(missing, [&](const Property* property) { return property->name == meant; });
+  }
+  if (!missing.empty()) missing_keys(given, block, missing);
+  return checked;
+}
+
+// The default of a key whose rival was given would make the resolved recipe contradict itself.
+bool Validator::is_excluded(const Property& property, const Block& block, const Node& written) {
+  const auto given = [&written](const std::string& key) {
+    const Node* value = written.find(key);
+    return value != nullptr && !value->is_null();
+  };
+  if (std::any_of(property.exclusive_with.begin(), property.exclusive_with.end(), given)) return true;
+  return std::any_of(block.properties.begin(), block.properties.end(), [&](const Property* other) {
+    const auto& rivals = other->exclusive_with;
+    return given(other->name) && std::find(rivals.begin(), rivals.end(), property.name) != rivals.end();
+  });
+}
+
+Node Validator::default_of(const Property& property, const Block& block, const core::Place& place) {
+  if (!property.default_value) {
+    Node open = Node::null(place);
+    open.add_history("settled by " + property.default_from);
+    return open;
+  }
+  Node node = *property.default_value;
+  set_places(node, place);
+  node.add_history("default of " + (block.origin.empty() ? std::string("the recipe") : block.origin));
+  const bool nested = property.type == Type::kSection || property.type == Type::kObject ||
+                      property.type == Type::kComponent || property.type == Type::kArray || property.type == Type::kMap;
+  return nested && !node.is_null() ? value(node, property, joined_path(block.path, property.name)) : node;
+}
+
+Node Validator::recipe(Node composed) {
+  if (!composed.is_mapping()) {
+    diagnostics_.error(composed.place(), "a recipe is a mapping of keys, got " + described(composed));
+    return refused(composed.place());
+  }
+  if (const Node* version = composed.find("recipe_version"); version != nullptr && version->is_integer()) {
+    const std::int64_t number = version->as_integer();
+    if (number > kRecipeVersion) {
+      diagnostics_.error(version->place(),
+                         "recipe_version is " + version->scalar_text() + ", but this roux reads version " +
+                             std::to_string(kRecipeVersion),
+                         "take a newer roux, or write the recipe for version " + std::to_string(kRecipeVersion));
+      return refused(composed.place());
+    }
+    if (number < kRecipeVersion) {
+      diagnostics_.error(version->place(),
+                         "recipe_version is " + version->scalar_text() +
+                             ", but the oldest that there is, and the one this "
+                             "roux reads, is " +
+                             std::to_string(kRecipeVersion),
+                         "write recipe_version: " + std::to_string(kRecipeVersion));
+      return refused(composed.place());
+    }
+  }
+  check_plain_secrets(composed, diagnostics_);
+  apply_aliases(composed, aliases_, registry_, diagnostics_);
+  const Fragment* fragment = registry_.find("section", "recipe");
+  RUNNER_ASSERT(fragment != nullptr, "schema_gen embeds section/recipe.json");
+  Node checked = block(composed, {"", "a recipe", "", "", pointers(fragment->properties)});
+  run_checks(*fragment, checked);
+  return checked;
+}
+
+void Validator::run_checks(const Fragment& fragment, const Node& block) {
+  for (const Check& check : fragment.checks) {
+    const core::Result<Expression> rule = parse_expression(check.rule);
+    RUNNER_ASSERT(rule.ok(), "schema_gen has parsed this rule before");
+    const std::vector<std::string> read = rule.value().keys();
+    const auto unknown = [&](const std::string& key) {
+      const Node* node = block.at_path(key);
+      return node != nullptr && is_refused(*node);
+    };
+    // What a refused value would have said, nobody knows.
+    if (std::any_of(read.begin(), read.end(), unknown) || rule.value().holds(block)) continue;
+    // Point at what the author wrote: the key the rule names, else another key of the rule, else the block.
+    core::Place place = block.place();
+    std::vector<std::string> keys = {check.at};
+    keys.insert(keys.end(), read.begin(), read.end());
+    for (const std::string& key : keys) {
+      const Node* node = block.at_path(key);
+      if (node == nullptr || is_default(*node) || !node->place().known()) continue;
+      place = node->place();
+      break;
+    }
+    diagnostics_.error(place, substitute_keys(check.message, block), substitute_keys(check.hint, block));
+  }
+}
+
+void Validator::checks_of_component(const Node& value, const std::string& kind) {
+  const Node* type = value.find("type");
+  const Fragment* fragment = type != nullptr && type->is_string() ? registry_.find(kind, type->as_string()) : nullptr;
+  if (fragment == nullptr) return;
+  run_checks(*fragment, value);
+  for (const Property& property : fragment->properties) {
+    if (const Node* inner = value.find(property.name)) checks_of_value(*inner, property);
+  }
+  if (const Fragment* common = registry_.common(kind)) run_checks(*common, value);
+}
+
+void Validator::checks_of_value(const Node& value, const Property& property) {
+  switch (property.type) {
+    case Type::kComponent: return checks_of_component(value, property.kind);
+    case Type::kArray:
+      for (const Node& item : value.items()) checks_of_value(item, *property.element);
+      return;
+    case Type::kMap:
+      for (const Node::Entry& entry : value.entries()) checks_of_value(entry.value, *property.element);
+      return;
+    case Type::kSection: {
+      const Fragment* fragment = registry_.find("section", property.name);
+      if (fragment == nullptr || !value.is_mapping()) return;
+      run_checks(*fragment, value);
+      for (const Property& inner : fragment->properties) {
+        if (const Node* node = value.find(inner.name)) checks_of_value(*node, inner);
+      }
+      return;
+    }
+    default: return;
+  }
+}
+
+void Validator::checks_of_recipe(const Node& recipe) {
+  const Fragment* fragment = registry_.find("section", "recipe");
+  if (fragment == nullptr || !recipe.is_mapping()) return;
+  run_checks(*fragment, recipe);
+  for (const Property& property : fragment->properties) {
+    if (const Node* node = recipe.find(property.name)) checks_of_value(*node, property);
+  }
+}
+
+}  // namespace runner::registry

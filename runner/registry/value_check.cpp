@@ -1,0 +1,391 @@
+#include "runner/registry/value_check.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+
+#include "runner/core/scalar.h"
+#include "runner/core/suggest.h"
+#include "runner/core/units.h"
+#include "runner/registry/pattern.h"
+#include "runner/registry/wording.h"
+
+namespace runner::registry {
+namespace {
+
+using core::Node;
+using Type = Property::Type;
+
+constexpr double kIntegerMax = 9.2e18;  // of 64 bits, with room for rounding
+
+std::string number_text(double number) {
+  char buffer[32];
+  std::snprintf(buffer, sizeof buffer, "%.12g", number);
+  return buffer;
+}
+
+/// The number that `text` was meant to be: `10` in quotes, `1,000`, `1_000`, `0,5`; "" when it is none.
+std::string meant_number(std::string text) {
+  const std::size_t comma = text.find(',');
+  // One comma that cuts off no thousands is a decimal one.
+  if (comma != std::string::npos && text.rfind(',') == comma && (text.size() - comma != 4 || text[0] == '0'))
+    text[comma] = '.';
+  text.erase(std::remove_if(text.begin(), text.end(), [](char c) { return c == ',' || c == '_' || c == ' '; }),
+             text.end());
+  if (text.empty()) return "";
+  const char* begin = text.data() + (text[0] == '+' ? 1 : 0);
+  double number = 0.0;
+  const auto [end, error] = std::from_chars(begin, text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() && std::isfinite(number) ? text : "";
+}
+
+std::string lower(std::string text) {
+  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return text;
+}
+
+std::string meant_boolean(const Node& value) {
+  const std::string text = lower(value.scalar_text());
+  for (const char* yes : {"yes", "y", "on", "true", "1"})
+    if (text == yes) return "true";
+  for (const char* no : {"no", "n", "off", "false", "0"})
+    if (text == no) return "false";
+  return "";
+}
+
+/// A key takes infinity when its description says what infinity means there, as that of norm_type does.
+bool takes_infinity(const Property& property) { return property.description.find(".inf") != std::string::npos; }
+
+/// What other programs call one of our words; spelling alone would take `gpu` for `cpu`.
+std::string meant_word(const std::string& text, const std::vector<std::string>& names) {
+  static constexpr std::pair<const char*, const char*> kMeant[] = {{"gpu", "cuda"},
+                                                                   {"bf16", "bf16-mixed"},
+                                                                   {"bfloat16", "bf16-mixed"},
+                                                                   {"fp32", "32-true"},
+                                                                   {"float32", "32-true"},
+                                                                   {"minimize", "min"},
+                                                                   {"maximize", "max"},
+                                                                   {"lower", "min"},
+                                                                   {"higher", "max"},
+                                                                   {"rope", "rotary"},
+                                                                   {"absolute", "learned"},
+                                                                   {"swish", "silu"},
+                                                                   {"float", "number"},
+                                                                   {"numeric", "number"},
+                                                                   {"categorical", "category"},
+                                                                   {"string", "category"},
+                                                                   {"batches", "micro_batches"}};
+  for (const auto& [word, ours] : kMeant) {
+    if (lower(text) == word && std::find(names.begin(), names.end(), ours) != names.end()) return ours;
+  }
+  return core::closest(text, names);
+}
+
+/// The way out of a wrong type, from what is there.
+std::string type_hint(const Node& value, const Property& property, const std::string& path) {
+  if (value.is_null()) {
+    if (property.default_value && !property.default_value->is_null())
+      return "leave the key out for the default, " + described(*property.default_value);
+    return "";
+  }
+  if (value.is_sequence() && value.items().size() == 1 && !value.items()[0].is_mapping())
+    return "write " + value.items()[0].scalar_text() + " without the brackets";
+  if (property.type == Type::kBoolean) {
+    const std::string meant = value.is_mapping() || value.is_sequence() ? "" : meant_boolean(value);
+    if (meant.empty()) return "";
+    if (value.is_string() && lower(value.as_string()) == value.as_string() && value.as_string() == meant)
+      return "write it without quotes: " + meant;
+    return "write " + meant;
+  }
+  if ((property.type == Type::kInteger || property.type == Type::kNumber) && value.is_string()) {
+    const std::string word = lower(value.as_string());
+    if ((word == "inf" || word == "infinity" || word == "+inf") && takes_infinity(property)) return "write .inf";
+    const bool is_share = property.maximum == 1.0 || property.exclusive_maximum == 1.0;
+    if (is_share && word.size() > 1 && word.back() == '%') {
+      const std::string percent = meant_number(word.substr(0, word.size() - 1));
+      if (!percent.empty()) return "write it as a share: " + number_text(std::stod(percent) / 100.0);
+    }
+    const std::string meant = meant_number(value.as_string());
+    if (meant.empty()) return "";
+    return meant == value.as_string() ? "write it without quotes: " + meant : "write " + meant;
+  }
+  if (property.type == Type::kString && (value.is_number() || value.is_bool()))
+    return "put it in quotes: " + path.substr(path.rfind('.') + 1) + ": \"" + value.scalar_text() + "\"";
+  return "";
+}
+
+bool refuse(const Node& value, const std::string& message, const std::string& hint, core::Diagnostics& diagnostics) {
+  diagnostics.error(value.place(), message, hint);
+  return false;
+}
+
+bool refuse_type(const Node& value, const Property& property, const std::string& path, core::Diagnostics& diagnostics) {
+  return refuse(value, path + " must be " + wanted(property) + ", got " + described(value),
+                type_hint(value, property, path), diagnostics);
+}
+
+bool in_range(double number, const Property& property) {
+  return !(property.minimum && number < *property.minimum) && !(property.maximum && number > *property.maximum) &&
+         !(property.exclusive_minimum && number <= *property.exclusive_minimum) &&
+         !(property.exclusive_maximum && number >= *property.exclusive_maximum);
+}
+
+bool check_range(const Node& value, double number, const Property& property, const std::string& path,
+                 core::Diagnostics& diagnostics) {
+  if (in_range(number, property)) return true;
+  return refuse(value, path + " must be " + bounds_text(property) + ", got " + described(value), "", diagnostics);
+}
+
+/// `node` of another kind in place of `written`: what was written and how it came here stay.
+Node with_kind(Node node, const Node& written) {
+  node.set_written(written.scalar_text());
+  for (const std::string& step : written.history()) node.add_history(step);
+  return node;
+}
+
+bool check_number(Node& value, const Property& property, const std::string& path, core::Diagnostics& diagnostics) {
+  if (!value.is_number()) return refuse_type(value, property, path, diagnostics);
+  const double number = value.as_double();
+  if (std::isnan(number) || (std::isinf(number) && !takes_infinity(property)))
+    return refuse(value, path + " must be a finite number, got " + described(value), "", diagnostics);
+  if (!check_range(value, number, property, path, diagnostics)) return false;
+  // 1 and 1.0 are one value for a number: they must give one hash.
+  if (value.is_integer()) value = with_kind(Node::floating(number, value.place()), value);
+  return true;
+}
+
+bool check_integer(Node& value, const Property& property, const std::string& path, core::Diagnostics& diagnostics) {
+  if (!value.is_number()) return refuse_type(value, property, path, diagnostics);
+  if (!value.is_integer()) {
+    const double number = value.as_double();
+    if (std::abs(number) > kIntegerMax || number != std::floor(number) || std::isnan(number))
+      return refuse_type(value, property, path, diagnostics);
+    value = with_kind(Node::integer(static_cast<std::int64_t>(number), value.place()), value);
+  }
+  return check_range(value, value.as_double(), property, path, diagnostics);
+}
+
+bool check_text(Node& value, const Property& property, const std::string& path, core::Diagnostics& diagnostics) {
+  const auto& names = property.enum_values;
+  if (!value.is_string()) {
+    // `split: 90` or `mode: 32`: what was written may still be one of the words.
+    const bool word = (value.is_number() || value.is_bool()) &&
+                      std::find(names.begin(), names.end(), value.scalar_text()) != names.end();
+    if (!word) return refuse_type(value, property, path, diagnostics);
+    value = Node::string(value.scalar_text(), value.place());
+  }
+  const std::string& text = value.as_string();
+  if (!names.empty()) {
+    if (std::find(names.begin(), names.end(), text) != names.end()) return true;
+    const std::string near = meant_word(text, names);
+    return refuse(value, path + " must be " + wanted(property) + ", got " + quoted(text),
+                  near.empty() ? "" : "did you mean " + quoted(near) + "?", diagnostics);
+  }
+  if (text.find('\0') != std::string::npos)
+    return refuse(value, path + " must not contain a zero byte", "", diagnostics);
+  const int length_min = std::max(property.min_length.value_or(0), property.type == Type::kPath ? 1 : 0);
+  if (static_cast<int>(text.size()) < length_min) {
+    const std::string least =
+        length_min == 1 ? "must not be empty"
+                        : "must have at least " + std::to_string(length_min) + " characters, got " + quoted(text);
+    return refuse(value, path + " " + least, "", diagnostics);
+  }
+  if (!property.pattern.empty() && !matches_pattern(text, property.pattern))
+    return refuse(value,
+                  path + " must " +
+                      (property.pattern_hint.empty() ? "match " + property.pattern : property.pattern_hint) + ", got " +
+                      quoted(text),
+                  "", diagnostics);
+  return true;
+}
+
+bool check_interval(const Node& value, const Property& property, const std::string& path,
+                    core::Diagnostics& diagnostics) {
+  if (!value.is_number() && !value.is_string()) return refuse_type(value, property, path, diagnostics);
+  if (value.is_number() && value.as_double() <= 0)
+    return refuse(value, path + " must be greater than 0, got " + described(value), "", diagnostics);
+  const core::Result<core::Interval> interval = core::parse_interval(value.scalar_text());
+  if (!interval.ok())
+    return refuse(value, path + " must be " + wanted(property) + ", got " + described(value), interval.failure().hint,
+                  diagnostics);
+  return true;
+}
+
+bool check_duration(const Node& value, const Property& property, const std::string& path,
+                    core::Diagnostics& diagnostics) {
+  if (!value.is_number() && !value.is_string()) return refuse_type(value, property, path, diagnostics);
+  if (value.is_number() && (value.as_double() < 0 || (value.as_double() == 0 && !property.minimum)))
+    return refuse(value, path + " must be greater than 0, got " + described(value), "", diagnostics);
+  const core::Result<double> seconds = core::parse_duration_s(value.scalar_text());
+  if (!seconds.ok() || !std::isfinite(seconds.value()))
+    return refuse(value, path + " must be " + wanted(property) + ", got " + described(value),
+                  seconds.ok() ? "" : seconds.failure().hint, diagnostics);
+  if (seconds.value() < 0 || (seconds.value() == 0 && !property.minimum))
+    return refuse(value, path + " must be greater than 0, got " + described(value), "", diagnostics);
+  return check_range(value, seconds.value(), property, path, diagnostics);
+}
+
+bool check_bytes(const Node& value, const Property& property, const std::string& path, core::Diagnostics& diagnostics) {
+  if (!value.is_number() && !value.is_string()) return refuse_type(value, property, path, diagnostics);
+  const core::Result<std::int64_t> bytes = core::parse_bytes(value.scalar_text());
+  if (!bytes.ok())
+    return refuse(value, path + " must be " + wanted(property) + ", got " + described(value),
+                  "write bytes or an amount with its unit: 1024, 500MB, 10GB, 5GiB", diagnostics);
+  return check_range(value, static_cast<double>(bytes.value()), property, path, diagnostics);
+}
+
+bool check_secret(const Node& value, const std::string& path, core::Diagnostics& diagnostics) {
+  if (came_from_environment(value)) return true;
+  if (value.is_mapping() && value.entries().size() == 1 && value.find("file") && value.find("file")->is_string())
+    return true;
+  diagnostics.error(without_text(value.place()), path + " is a secret and must not stand in a recipe in plain text",
+                    "write \"${env:NAME}\", or {file: PATH} for a file that holds it");
+  return false;
+}
+
+bool has_key_shape(const std::string& text) {
+  struct Shape {
+    const char* prefix;
+    std::size_t length_min;
+  };
+  static constexpr Shape kShapes[] = {{"hf_", 30},    {"sk-", 30},   {"ghp_", 36},  {"gho_", 36}, {"github_pat_", 40},
+                                      {"glpat-", 20}, {"xoxb-", 30}, {"xoxp-", 30}, {"AKIA", 20}, {"AIza", 35}};
+  const auto plain = [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '-'; };
+  for (const Shape& shape : kShapes) {
+    if (text.rfind(shape.prefix, 0) == 0 && text.size() >= shape.length_min && text.size() <= 200 &&
+        std::all_of(text.begin(), text.end(), plain))
+      return true;
+  }
+  return false;
+}
+
+bool is_secret_name(const std::string& key) {
+  static const std::vector<std::string> kNames = {"api_key",       "apikey",        "password",    "passwd",
+                                                  "secret",        "secret_key",    "access_key",  "access_token",
+                                                  "auth_token",    "api_token",     "private_key", "credentials",
+                                                  "client_secret", "wandb_api_key", "hf_token"};
+  const std::string word = lower(key);
+  return std::any_of(kNames.begin(), kNames.end(), [&](const std::string& name) {
+    return word == name || (word.size() > name.size() && word.ends_with("_" + name));
+  });
+}
+
+/// `by_name`: whether the name of a key alone makes its text suspicious; `named`: it has such a name, or lies below
+/// one.
+bool search_secrets(const Node& node, const std::string& path, bool by_name, bool named,
+                    core::Diagnostics& diagnostics) {
+  bool found = false;
+  if (node.is_string() && !came_from_environment(node)) {
+    found = by_name ? named && !node.as_string().empty() : !named && has_key_shape(node.as_string());
+    if (found)
+      diagnostics.error(without_text(node.place()), path + " looks like a secret in plain text",
+                        "write \"${env:NAME}\" and set it in the environment: a recipe is copied into every run");
+  }
+  for (std::size_t i = 0; i < node.items().size(); ++i)
+    found |= search_secrets(node.items()[i], path + "[" + std::to_string(i) + "]", by_name, named, diagnostics);
+  for (const Node::Entry& entry : node.entries())
+    found |= search_secrets(entry.value, joined_path(path, entry.key), by_name, named || is_secret_name(entry.key),
+                            diagnostics);
+  return found;
+}
+
+}  // namespace
+
+core::Place without_text(const core::Place& place) {
+  if (!place.known()) return place;
+  core::Place bare = place;
+  std::string name = place.source->name;
+  if (place.source->kind == core::Source::Kind::kFlag) name = name.substr(0, name.find('='));
+  bare.source = std::make_shared<core::Source>(core::Source{std::move(name), "", place.source->kind});
+  return bare;
+}
+
+bool came_from_environment(const Node& value, std::string* reference) {
+  for (const std::string& step : value.history()) {
+    const std::size_t start = step.find("${env:");
+    if (start == std::string::npos) continue;
+    if (reference != nullptr) *reference = step.substr(start, step.find('}', start) - start + 1);
+    return true;
+  }
+  return false;
+}
+
+std::string wanted(const Property& property) {
+  switch (property.type) {
+    case Type::kBoolean: return "true or false";
+    case Type::kInteger: return "an integer";
+    case Type::kNumber: return "a number";
+    case Type::kString:
+      if (property.enum_values.size() == 1) return property.enum_values[0];
+      return property.enum_values.empty() ? "text" : enumerated(property.enum_values, "or", 16);
+    case Type::kArray: return property.single ? wanted(*property.element) + " or a list" : "a list";
+    case Type::kObject:
+    case Type::kMap:
+    case Type::kSection: return "a mapping";
+    case Type::kComponent: return "the name of " + a_kind(property.kind) + " or a mapping with its type";
+    case Type::kInterval: return "an interval";
+    case Type::kDuration: return "a duration";
+    case Type::kBytes: return "a size in bytes";
+    case Type::kPath: return "a path";
+    case Type::kSecret: return "a secret";
+    case Type::kAny: return "a value";
+  }
+  return "a value";
+}
+
+std::string bounds_text(const Property& property) {
+  const bool closed =
+      property.minimum && property.maximum && !property.exclusive_minimum && !property.exclusive_maximum;
+  if (closed && *property.minimum == *property.maximum) return number_text(*property.minimum);
+  if (closed) return "between " + number_text(*property.minimum) + " and " + number_text(*property.maximum);
+  std::string text;
+  const auto add = [&](const char* words, const std::optional<double>& bound) {
+    if (bound) text += (text.empty() ? "" : " and ") + std::string(words) + number_text(*bound);
+  };
+  add("at least ", property.minimum);
+  add("greater than ", property.exclusive_minimum);
+  add("at most ", property.maximum);
+  add("less than ", property.exclusive_maximum);
+  return text;
+}
+
+/// The environment holds text only: `${env:SEED}` is a number where a number is wanted.
+void read_environment_text(Node& value, const Property& property) {
+  const bool typed =
+      property.type == Type::kBoolean || property.type == Type::kInteger || property.type == Type::kNumber;
+  if (!typed || !value.is_string() || !came_from_environment(value)) return;
+  auto read = core::resolve_scalar(value.as_string());
+  if (!read.ok()) return;
+  Node scalar = std::move(read).value();
+  scalar.set_place(value.place());
+  scalar.set_history(value.history());
+  value = std::move(scalar);
+}
+
+bool check_scalar(Node& value, const Property& property, const std::string& path, core::Diagnostics& diagnostics) {
+  read_environment_text(value, property);
+  switch (property.type) {
+    case Type::kBoolean: return value.is_bool() || refuse_type(value, property, path, diagnostics);
+    case Type::kInteger: return check_integer(value, property, path, diagnostics);
+    case Type::kNumber: return check_number(value, property, path, diagnostics);
+    case Type::kString:
+    case Type::kPath: return check_text(value, property, path, diagnostics);
+    case Type::kInterval: return check_interval(value, property, path, diagnostics);
+    case Type::kDuration: return check_duration(value, property, path, diagnostics);
+    case Type::kBytes: return check_bytes(value, property, path, diagnostics);
+    case Type::kSecret: return check_secret(value, path, diagnostics);
+    default: return true;
+  }
+}
+
+void check_plain_secrets(const Node& root, core::Diagnostics& diagnostics) {
+  search_secrets(root, "", false, false, diagnostics);
+  if (const Node* vars = root.find("vars")) search_secrets(*vars, "vars", true, false, diagnostics);
+}
+
+bool check_plain_secrets(const Node::Entry& entry, const std::string& path, core::Diagnostics& diagnostics) {
+  return search_secrets(entry.value, path, true, is_secret_name(entry.key), diagnostics);
+}
+
+}  // namespace runner::registry

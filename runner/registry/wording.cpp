@@ -1,0 +1,78 @@
+#include "runner/registry/wording.h"
+
+#include <cstdio>
+
+namespace runner::registry {
+namespace {
+
+constexpr std::size_t kTextShownMax = 60;
+
+/// Control bytes would steer the terminal that shows the message.
+std::string visible(std::string_view text) {
+  std::string shown;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '\n') {
+      shown += "\\n";
+    } else if (c == '\t') {
+      shown += "\\t";
+    } else if (byte < 0x20 || byte == 0x7F) {
+      char escaped[8];
+      std::snprintf(escaped, sizeof escaped, "\\x%02X", byte);
+      shown += escaped;
+    } else {
+      shown += c;
+    }
+  }
+  return shown;
+}
+
+std::string cut(std::string_view text) {
+  if (text.size() <= kTextShownMax) return std::string(text);
+  std::size_t end = kTextShownMax;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  return std::string(text.substr(0, end)) + "...";
+}
+
+}  // namespace
+
+std::string quoted(std::string_view text) { return "\"" + visible(cut(text)) + "\""; }
+
+std::string described(const core::Node& value) {
+  switch (value.kind()) {
+    case core::Node::Kind::kNull: return "nothing";
+    case core::Node::Kind::kString: return quoted(value.as_string());
+    case core::Node::Kind::kSequence: return value.items().empty() ? "an empty list" : "a list";
+    case core::Node::Kind::kMapping: return value.entries().empty() ? "an empty mapping" : "a mapping";
+    default: return cut(value.scalar_text());
+  }
+}
+
+std::string enumerated(const std::vector<std::string>& words, std::string_view last, std::size_t shown_max) {
+  std::string text;
+  const std::size_t shown = words.size() <= shown_max ? words.size() : shown_max - 1;
+  for (std::size_t i = 0; i < shown; ++i) {
+    if (i > 0) text += i + 1 == words.size() ? " " + std::string(last) + " " : ", ";
+    text += words[i];
+  }
+  if (shown < words.size()) text += " and " + std::to_string(words.size() - shown) + " more";
+  return text;
+}
+
+std::string kind_word(std::string_view kind) { return kind == "data" ? "data set" : std::string(kind); }
+
+std::string a_kind(std::string_view kind) {
+  const std::string word = kind_word(kind);
+  return (word.find_first_of("aeiou") == 0 ? "an " : "a ") + word;
+}
+
+std::string joined_path(std::string_view block, std::string_view key) {
+  return block.empty() ? std::string(key) : std::string(block) + "." + std::string(key);
+}
+
+std::string line_beside(const core::Place& place, const core::Place& other) {
+  if (place.line > 0 && place.source == other.source) return "line " + std::to_string(place.line);
+  return place.known() ? place.text() : "elsewhere";
+}
+
+}  // namespace runner::registry

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runner/core/node.h"
+
+namespace runner::registry {
+
+/// What a message says is there: `"ten"`, `2.5`, `true`, `a list`, `an empty mapping`, `nothing`. Long text is cut.
+std::string described(const core::Node& value);
+
+/// `"text"`, cut after 60 characters.
+std::string quoted(std::string_view text);
+
+/// `a, b and c` (or another last word), at most `shown_max` of them and then how many more there are.
+std::string enumerated(const std::vector<std::string>& words, std::string_view last = "and",
+                       std::size_t shown_max = 12);
+
+/// What one component of the kind is called in a sentence: `optimizer`, `data set`.
+std::string kind_word(std::string_view kind);
+/// With its article: `an optimizer`.
+std::string a_kind(std::string_view kind);
+
+/// `training.max_steps`; `key` alone at the top level.
+std::string joined_path(std::string_view block, std::string_view key);
+
+/// `line 14` when both stand in one file, else the whole place.
+std::string line_beside(const core::Place& place, const core::Place& other);
+
+}  // namespace runner::registry

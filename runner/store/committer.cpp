@@ -1,0 +1,277 @@
+#include "runner/store/committer.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+
+#include "runner/core/error.h"
+#include "runner/core/log.h"
+#include "runner/store/schema.h"
+
+namespace runner::store {
+namespace {
+
+constexpr std::int64_t kNsPerMs = 1'000'000;
+
+void sync_path(const std::string& path) {
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return;
+  fsync(descriptor);
+  close(descriptor);
+}
+
+void put_info(const Database& database, std::string_view key, std::string_view value) {
+  database.prepare("INSERT OR REPLACE INTO info VALUES(?, ?)").bind(1, key).bind(2, value).run();
+}
+
+void put_info(const Database& database, std::string_view key, std::int64_t value) {
+  database.prepare("INSERT OR REPLACE INTO info VALUES(?, ?)").bind(1, key).bind(2, value).run();
+}
+
+}  // namespace
+
+Committer::Committer(Start start, Lease& lease, const core::Clock& clock)
+    : start_(std::move(start)), lease_(lease), clock_(clock), row_(start_.last_row) {
+  for (const Batch::Series& series : start_.series) ids_[{series.name, series.context}] = series.id;
+  durable_row_ = row_;
+  beaten_ns_ = clock_.monotonic_ns();
+  // Signals are the loop's to answer.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { run(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+Committer::~Committer() {
+  if (thread_.joinable()) finish(RunStatus::kFailed, "the program left without saying why");
+}
+
+MetricId Committer::metric(const std::string& name, const std::string& context) {
+  const std::lock_guard lock(mutex_);
+  const auto [at, is_new] = ids_.try_emplace({name, context}, static_cast<MetricId>(ids_.size()));
+  if (is_new) pending_.series.push_back({at->second, name, context});
+  return at->second;
+}
+
+void Committer::log(std::int64_t step, std::span<const MetricValue> values) {
+  const std::int64_t now = clock_.wall_ms();
+  std::unique_lock lock(mutex_);
+  throw_if_failed_locked();
+  const auto has_room = [&] { return pending_.points.size() + values.size() <= kQueuePointsMax || failure_; };
+  if (!has_room()) {
+    waited_.fetch_add(static_cast<std::int64_t>(values.size()), std::memory_order_relaxed);
+    work_.notify_one();
+    room_.wait(lock, has_room);
+    throw_if_failed_locked();
+  }
+  const bool was_short = pending_.points.size() < kWakePoints;
+  for (const MetricValue& value : values) pending_.points.push_back({step, now, value.value, value.id});
+  if (was_short && pending_.points.size() >= kWakePoints) work_.notify_one();
+}
+
+void Committer::event(const std::string& kind, std::int64_t step, std::string data) {
+  const std::int64_t now = clock_.wall_ms();
+  const std::lock_guard lock(mutex_);
+  throw_if_failed_locked();
+  pending_.events.push_back({step, now, kind, std::move(data)});
+}
+
+void Committer::set_summary(std::string json) {
+  const std::lock_guard lock(mutex_);
+  throw_if_failed_locked();
+  pending_.summary = std::move(json);
+}
+
+std::int64_t Committer::flush_durable() {
+  std::unique_lock lock(mutex_);
+  throw_if_failed_locked();
+  const std::int64_t ticket = ++flush_wanted_;
+  work_.notify_one();
+  while (flush_done_ < ticket) {
+    done_.wait_for(lock, std::chrono::milliseconds(kRetryMs));
+    throw_if_failed_locked();
+    if (stuck_since_ns_ >= 0 && clock_.monotonic_ns() - stuck_since_ns_ > kFlushPatienceMs * kNsPerMs) {
+      throw core::RunError("the disk does not take " + run_db_path(start_.run_dir),
+                           "make room; the same command then goes on from the newest checkpoint", core::kExitResumable);
+    }
+  }
+  return durable_row_;
+}
+
+bool Committer::finish(RunStatus status, const std::string& reason) {
+  {
+    const std::lock_guard lock(mutex_);
+    pending_.ending = Batch::Ending{status, reason, clock_.wall_ms()};
+    ++flush_wanted_;
+  }
+  work_.notify_one();
+  if (thread_.joinable()) thread_.join();
+  return complete_;
+}
+
+void Committer::throw_if_failed_locked() const {
+  if (failure_) throw core::RunError(*failure_);
+}
+
+void Committer::fail(const std::string& message, const std::string& hint, int exit_code) {
+  const std::lock_guard lock(mutex_);
+  if (!failure_) failure_.emplace(message, hint, exit_code);
+  room_.notify_all();
+  done_.notify_all();
+}
+
+void Committer::run() {
+  try {
+    while (true) {
+      Batch batch = next_batch();
+      if (!commit_with_patience(batch)) break;
+      if (!beat()) break;
+      if (batch.ending) {
+        database_->execute("PRAGMA journal_mode=DELETE");  // one file again, readable where nothing may be written
+        break;
+      }
+    }
+  } catch (const core::RunError& error) {
+    fail(error.what(), error.hint(), error.exit_code());
+  } catch (const std::exception& error) {
+    fail(start_.run_dir + ": " + error.what(), "", core::kExitFailed);
+  }
+  insert_point_.reset();
+  database_.reset();
+  const std::lock_guard lock(mutex_);
+  ended_ = true;
+}
+
+Batch Committer::next_batch() {
+  std::unique_lock lock(mutex_);
+  if (database_) {
+    work_.wait_for(lock, std::chrono::milliseconds(kCommitIntervalMs), [&] {
+      return pending_.ending || flush_wanted_ > flush_done_ || pending_.points.size() >= kWakePoints;
+    });
+  }
+  Batch batch = std::exchange(pending_, {});
+  batch.flush_ticket = flush_wanted_ > flush_done_ ? flush_wanted_ : 0;
+  room_.notify_all();
+  return batch;
+}
+
+bool Committer::commit_with_patience(Batch& batch) {
+  const std::int64_t since_ns = clock_.monotonic_ns();
+  bool told = false;
+  while (true) {
+    try {
+      if (!database_) database_.emplace(start_.open_database());
+      if (!batch.empty() || batch.flush_ticket > 0) commit(batch);
+      break;
+    } catch (const SqliteError& error) {
+      if (!error.may_pass()) throw;
+      if (!told) core::log_warning(std::string(error.what()) + "; metrics wait in memory until it takes them");
+      told = true;
+    }
+    if (!beat()) return false;
+    std::unique_lock lock(mutex_);
+    stuck_since_ns_ = since_ns;
+    if (give_up(batch, since_ns)) return false;
+    work_.wait_for(lock, std::chrono::milliseconds(kRetryMs));
+  }
+  if (told) core::log_info(run_db_path(start_.run_dir) + " takes metrics again, nothing was lost");
+  const std::lock_guard lock(mutex_);
+  stuck_since_ns_ = -1;
+  if (batch.flush_ticket > 0) {
+    flush_done_ = batch.flush_ticket;
+    durable_row_ = row_;
+  }
+  if (batch.ending) complete_ = true;
+  done_.notify_all();
+  return true;
+}
+
+bool Committer::give_up(const Batch& batch, std::int64_t since_ns) const {
+  if (!batch.ending && !pending_.ending) return false;
+  return clock_.monotonic_ns() - since_ns > kFinishPatienceMs * kNsPerMs;
+}
+
+void Committer::commit(Batch& batch) {
+  const bool durable = batch.flush_ticket > 0;
+  if (durable) database_->execute("PRAGMA synchronous=FULL");
+  std::int64_t row = row_;
+  {
+    Transaction transaction(*database_);
+    for (const Batch::Series& series : batch.series) {
+      database_->prepare("INSERT OR REPLACE INTO series VALUES(?, ?, ?)")
+          .bind(1, std::int64_t{series.id})
+          .bind(2, series.name)
+          .bind(3, series.context)
+          .run();
+    }
+    if (!insert_point_)
+      insert_point_.emplace(database_->prepare("INSERT OR REPLACE INTO metrics VALUES(?, ?, ?, ?, ?, ?)"));
+    for (const Batch::Point& point : batch.points) {
+      insert_point_->bind(1, ++row)
+          .bind(2, start_.branch)
+          .bind(3, std::int64_t{point.id})
+          .bind(4, point.step)
+          .bind(5, point.value)
+          .bind(6, point.time_ms)
+          .run();
+    }
+    for (const Batch::Event& event : batch.events) {
+      database_->prepare("INSERT INTO events(branch, step, time_ms, kind, data) VALUES(?, ?, ?, ?, ?)")
+          .bind(1, start_.branch)
+          .bind(2, event.step)
+          .bind(3, event.time_ms)
+          .bind(4, event.kind)
+          .bind(5, event.data)
+          .run();
+    }
+    if (batch.summary) put_info(*database_, "summary", *batch.summary);
+    if (batch.ending) {
+      put_info(*database_, "status", to_text(batch.ending->status));
+      put_info(*database_, "reason", batch.ending->reason);
+      put_info(*database_, "ended_ms", batch.ending->time_ms);
+    }
+    // A transaction that writes is what SQLite syncs: without one, rows committed earlier would stay in the page cache.
+    if (durable) put_info(*database_, "flushed_ms", clock_.wall_ms());
+    transaction.commit();
+  }
+  row_ = row;
+  if (!durable) return;
+  sync_folder_once();
+  database_->execute("PRAGMA synchronous=NORMAL");
+}
+
+/// The run's folder and the small files in it, which were written without a sync at the start. Not the databases:
+/// closing a second descriptor of one would drop SQLite's locks on it.
+void Committer::sync_folder_once() {
+  if (folder_durable_) return;
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  for (fs::recursive_directory_iterator at(start_.run_dir, ignored), end; at != end; at.increment(ignored)) {
+    if (at->is_directory(ignored)) {
+      if (at->path().filename() != "recipe") at.disable_recursion_pending();
+    } else if (at->path().filename().string().find(".db") == std::string::npos) {
+      sync_path(at->path());
+    }
+  }
+  sync_path(start_.run_dir);
+  sync_path(fs::path(start_.run_dir).parent_path());
+  // The pages that were written without a sync are in run.db itself, so the commit's sync of the journal is not enough.
+  database_->execute("PRAGMA wal_checkpoint(FULL)");
+  folder_durable_ = true;
+}
+
+bool Committer::beat() {
+  const std::int64_t now_ns = clock_.monotonic_ns();
+  if (now_ns - beaten_ns_ < kHeartbeatMs * kNsPerMs) return true;
+  beaten_ns_ = now_ns;
+  if (lease_.heartbeat(clock_)) return true;
+  fail(start_.run_dir + " was taken over by another process while this one did not answer",
+       "the run goes on there; nothing more is written here", core::kExitFailed);
+  return false;
+}
+
+}  // namespace runner::store

@@ -1,0 +1,121 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "runner/core/clock.h"
+#include "runner/store/lease.h"
+#include "runner/store/run_writer.h"
+#include "runner/store/sqlite.h"
+
+namespace runner::store {
+
+/// What a commit writes in one transaction.
+struct Batch {
+  struct Point {
+    std::int64_t step, time_ms;
+    double value;
+    MetricId id;
+  };
+  struct Event {
+    std::int64_t step, time_ms;
+    std::string kind, data;
+  };
+  struct Series {
+    MetricId id;
+    std::string name, context;
+  };
+  struct Ending {
+    RunStatus status;
+    std::string reason;
+    std::int64_t time_ms;
+  };
+  std::vector<Point> points;
+  std::vector<Event> events;
+  std::vector<Series> series;
+  std::optional<std::string> summary;
+  std::optional<Ending> ending;
+  std::int64_t flush_ticket = 0;  ///< beyond the last one served: the commit has to reach the disk itself
+
+  bool empty() const { return points.empty() && events.empty() && series.empty() && !summary && !ending; }
+};
+
+/// The queue between the loop and run.db, and the thread that empties it twice a second. Owns the connection.
+///
+/// A full or busy disk is waited for: the data stay in memory, the user is told once. Any other refusal ends the
+/// thread; the next call then throws it as RunError.
+class Committer {
+ public:
+  static constexpr std::size_t kQueuePointsMax = 1'000'000;
+  static constexpr std::size_t kWakePoints = 65'536;  ///< commit now rather than at the next half second
+  static constexpr std::int64_t kCommitIntervalMs = 500;
+  static constexpr std::int64_t kRetryMs = 500;
+  static constexpr std::int64_t kFlushPatienceMs = 60'000;   ///< how long a flush waits for a full disk
+  static constexpr std::int64_t kFinishPatienceMs = 10'000;  ///< the same at the end
+
+  struct Start {
+    std::string run_dir;
+    std::int64_t branch = 0;
+    std::int64_t last_row = 0;
+    std::vector<Batch::Series> series;        ///< known from before, numbered from 0
+    std::function<Database()> open_database;  ///< called on the thread, again after it threw
+  };
+
+  Committer(Start start, Lease& lease, const core::Clock& clock);
+  ~Committer();
+
+  MetricId metric(const std::string& name, const std::string& context);
+  void log(std::int64_t step, std::span<const MetricValue> values);
+  void event(const std::string& kind, std::int64_t step, std::string data);
+  void set_summary(std::string json);
+  std::int64_t flush_durable();
+  /// Writes what is left and ends the thread. False when the disk did not take it.
+  bool finish(RunStatus status, const std::string& reason);
+  std::int64_t points_waited() const { return waited_.load(std::memory_order_relaxed); }
+
+ private:
+  void run();
+  Batch next_batch();
+  bool commit_with_patience(Batch& batch);
+  void commit(Batch& batch);
+  void sync_folder_once();
+  bool give_up(const Batch& batch, std::int64_t since_ns) const;
+  void fail(const std::string& message, const std::string& hint, int exit_code);
+  void throw_if_failed_locked() const;
+  bool beat();
+
+  const Start start_;
+  Lease& lease_;
+  const core::Clock& clock_;
+
+  std::mutex mutex_;
+  std::condition_variable work_, room_, done_;
+  Batch pending_;                                                     // guarded by mutex_
+  std::map<std::pair<std::string, std::string>, MetricId> ids_;       // guarded by mutex_
+  std::int64_t flush_wanted_ = 0, flush_done_ = 0, durable_row_ = 0;  // guarded by mutex_
+  std::int64_t stuck_since_ns_ = -1;                                  // guarded by mutex_
+  bool ended_ = false, complete_ = false;                             // guarded by mutex_
+  std::optional<core::RunError> failure_;                             // guarded by mutex_
+  std::atomic<std::int64_t> waited_{0};
+
+  // The thread's own.
+  std::optional<Database> database_;
+  std::optional<Statement> insert_point_;
+  std::int64_t row_ = 0;
+  std::int64_t beaten_ns_ = 0;
+  bool folder_durable_ = false;
+  std::thread thread_;
+};
+
+}  // namespace runner::store

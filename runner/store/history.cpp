@@ -1,0 +1,223 @@
+#include "runner/store/history.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <optional>
+
+#include "runner/core/suggest.h"
+#include "runner/store/json.h"
+#include "runner/store/run_reader.h"
+#include "runner/store/schema.h"
+
+namespace runner::store {
+namespace {
+
+struct Series {
+  std::int64_t id;
+  std::string name, context;
+  std::string key() const { return context == "train" ? name : context + "/" + name; }
+};
+
+std::vector<Series> all_series(const Database& database) {
+  std::vector<Series> all;
+  Statement rows = database.prepare("SELECT id, name, context FROM series ORDER BY id");
+  while (rows.step()) all.push_back({rows.integer(0), rows.text(1), rows.text(2)});
+  return all;
+}
+
+/// Newest stretch first; a step that an older stretch holds too is the newer one's.
+std::vector<SeriesPoint> points_of(const Database& database, std::int64_t series, const std::vector<Stretch>& lineage) {
+  std::vector<SeriesPoint> points;
+  Statement rows =
+      database.prepare("SELECT step, value FROM metrics WHERE branch = ? AND series = ? AND step <= ? ORDER BY step");
+  for (const Stretch& stretch : lineage) {
+    rows.reset();
+    rows.bind(1, stretch.branch).bind(2, series).bind(3, stretch.last_step);
+    while (rows.step()) points.push_back({rows.integer(0), rows.real(1)});
+  }
+  if (lineage.size() > 1) {
+    const auto before = [](const SeriesPoint& a, const SeriesPoint& b) { return a.step < b.step; };
+    const auto same = [](const SeriesPoint& a, const SeriesPoint& b) { return a.step == b.step; };
+    std::stable_sort(points.begin(), points.end(), before);
+    points.erase(std::unique(points.begin(), points.end(), same), points.end());
+  }
+  return points;
+}
+
+SeriesSummary summarise(const Series& series, const std::vector<SeriesPoint>& points) {
+  SeriesSummary summary;
+  summary.name = series.name;
+  summary.context = series.context;
+  summary.points = static_cast<std::int64_t>(points.size());
+  summary.least = summary.most = std::numeric_limits<double>::quiet_NaN();
+  if (points.empty()) return summary;
+  summary.first_step = points.front().step;
+  summary.first = points.front().value;
+  summary.last_step = points.back().step;
+  summary.last = points.back().value;
+  for (const SeriesPoint& point : points) {
+    if (std::isnan(point.value)) continue;
+    if (!(point.value >= summary.least)) summary.least = point.value, summary.least_step = point.step;
+    if (!(point.value <= summary.most)) summary.most = point.value, summary.most_step = point.step;
+  }
+  return summary;
+}
+
+const Series* find_series(const std::vector<Series>& all, const std::string& name, const std::string& context) {
+  for (const Series& series : all) {
+    if (series.name == name && series.context == context) return &series;
+  }
+  if (context != "train") return nullptr;
+  for (const Series& series : all) {
+    if (series.key() == name || series.context + "/" + series.name == name) return &series;
+  }
+  return nullptr;
+}
+
+core::Failure no_series(const std::string& run_dir, const std::vector<Series>& all, const std::string& name) {
+  std::vector<std::string> keys;
+  std::string list;
+  for (const Series& series : all) {
+    keys.push_back(series.key());
+    list += (list.empty() ? "" : ", ") + series.key();
+  }
+  const std::string near = core::closest(name, keys);
+  const std::string folder = std::filesystem::path(run_dir).filename();
+  return {folder + " has no metric \"" + name + "\"",
+          near.empty() ? (list.empty() ? "it has logged nothing yet" : "it has " + list)
+                       : "did you mean \"" + near + "\"? it has " + list};
+}
+
+std::vector<EventRow> all_events(const Database& database) {
+  std::vector<EventRow> events;
+  Statement rows = database.prepare("SELECT branch, step, time_ms, kind, data FROM events ORDER BY row");
+  while (rows.step()) {
+    EventRow event{rows.integer(0), rows.integer(1), rows.integer(2), rows.text(3), core::Node::null()};
+    if (auto data = parse_json(rows.text(4))) event.data = std::move(*data);
+    events.push_back(std::move(event));
+  }
+  return events;
+}
+
+std::vector<BranchRow> all_branches(const Database& database) {
+  std::vector<BranchRow> branches;
+  Statement rows = database.prepare("SELECT id, coalesce(parent, -1), step, time_ms FROM branches ORDER BY id");
+  while (rows.step()) branches.push_back({rows.integer(0), rows.integer(1), rows.integer(2), rows.integer(3)});
+  return branches;
+}
+
+}  // namespace
+
+core::Result<Database> open_run(const std::string& run_dir) {
+  try {
+    Database database(run_db_path(run_dir), Database::Mode::kRead);
+    if (is_empty(database)) return core::Failure{database.path() + " holds nothing", "the run ended while it started"};
+    if (const auto format = check_format(database, kRunFormat); !format) return format.failure();
+    return database;
+  } catch (const SqliteError& error) {
+    return core::Failure{error.what(), ""};
+  }
+}
+
+std::int64_t newest_branch(const Database& database) {
+  Statement newest = database.prepare("SELECT coalesce(max(id), 0) FROM branches");
+  return newest.step() ? newest.integer(0) : 0;
+}
+
+core::Result<std::vector<Stretch>> lineage(const Database& database, std::int64_t branch) {
+  std::vector<Stretch> stretches;
+  std::int64_t last_step = std::numeric_limits<std::int64_t>::max();
+  Statement row = database.prepare("SELECT coalesce(parent, -1), step FROM branches WHERE id = ?");
+  while (branch >= 0) {
+    row.reset();
+    if (!row.bind(1, branch).step()) {
+      return core::Failure{database.path() + " has no branch " + std::to_string(branch), ""};
+    }
+    stretches.push_back({branch, last_step});
+    last_step = std::min(last_step, row.integer(1));
+    const std::int64_t parent = row.integer(0);
+    if (parent >= branch)
+      return core::Failure{database.path() + ": branch " + std::to_string(branch) + " grew from a later one", ""};
+    branch = parent;
+  }
+  return stretches;
+}
+
+std::map<std::string, double> last_values(const Database& database, const std::vector<Stretch>& lineage) {
+  std::map<std::string, double> values;
+  Statement row = database.prepare(
+      "SELECT step, value FROM metrics WHERE branch = ? AND series = ? AND step <= ? ORDER BY step DESC LIMIT 1");
+  for (const Series& series : all_series(database)) {
+    std::optional<SeriesPoint> last;
+    for (const Stretch& stretch : lineage) {
+      row.reset();
+      row.bind(1, stretch.branch).bind(2, series.id).bind(3, stretch.last_step);
+      if (row.step() && (!last || row.integer(0) > last->step)) last = SeriesPoint{row.integer(0), row.real(1)};
+    }
+    if (last) values[series.key()] = last->value;
+  }
+  return values;
+}
+
+std::int64_t last_step(const Database& database, const std::vector<Stretch>& lineage) {
+  std::int64_t step = lineage.size() > 1 ? lineage[1].last_step : 0;
+  Statement metric = database.prepare("SELECT max(step) FROM metrics WHERE branch = ? AND series = ? AND step <= ?");
+  Statement event = database.prepare("SELECT max(step) FROM events WHERE branch = ? AND step <= ?");
+  for (const Stretch& stretch : lineage) {
+    for (const Series& series : all_series(database)) {
+      metric.reset();
+      metric.bind(1, stretch.branch).bind(2, series.id).bind(3, stretch.last_step);
+      if (metric.step()) step = std::max(step, metric.integer(0));
+    }
+    event.reset();
+    if (event.bind(1, stretch.branch).bind(2, stretch.last_step).step()) step = std::max(step, event.integer(0));
+  }
+  return step;
+}
+
+core::Result<RunDetails> read_details(const std::string& run_dir) {
+  auto opened = open_run(run_dir);
+  if (!opened) return opened.failure();
+  try {
+    const Database& database = opened.value();
+    const auto stretches = lineage(database, newest_branch(database));
+    if (!stretches) return stretches.failure();
+    RunDetails details;
+    for (const Series& series : all_series(database)) {
+      const std::vector<SeriesPoint> points = points_of(database, series.id, stretches.value());
+      if (!points.empty()) details.series.push_back(summarise(series, points));
+    }
+    details.events = all_events(database);
+    details.branches = all_branches(database);
+    Statement words = database.prepare("SELECT value FROM info WHERE key = 'command_line'");
+    if (words.step()) {
+      if (const auto list = parse_json(words.text(0)); list && list->is_sequence()) {
+        for (const core::Node& word : list->items()) details.command_line.push_back(word.scalar_text());
+      }
+    }
+    return details;
+  } catch (const SqliteError& error) {
+    return core::Failure{error.what(), ""};
+  }
+}
+
+core::Result<std::vector<SeriesPoint>> read_series(const std::string& run_dir, const std::string& name,
+                                                   const std::string& context, std::int64_t branch) {
+  auto opened = open_run(run_dir);
+  if (!opened) return opened.failure();
+  try {
+    const Database& database = opened.value();
+    const auto stretches = lineage(database, branch < 0 ? newest_branch(database) : branch);
+    if (!stretches) return stretches.failure();
+    const std::vector<Series> all = all_series(database);
+    const Series* series = find_series(all, name, context);
+    if (series == nullptr) return no_series(run_dir, all, context == "train" ? name : context + "/" + name);
+    return points_of(database, series->id, stretches.value());
+  } catch (const SqliteError& error) {
+    return core::Failure{error.what(), ""};
+  }
+}
+
+}  // namespace runner::store

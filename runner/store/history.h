@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "runner/core/result.h"
+#include "runner/store/sqlite.h"
+
+namespace runner::store {
+
+/// One stretch of a lineage: the points of `branch` up to and with `last_step`.
+struct Stretch {
+  std::int64_t branch;
+  std::int64_t last_step;
+};
+
+/// run.db opened for reading, its format checked. Failure when it is missing, empty, damaged or of a newer format.
+core::Result<Database> open_run(const std::string& run_dir);
+
+std::int64_t newest_branch(const Database& database);
+/// The branch itself first, then what it grew from. Failure when there is no such branch.
+core::Result<std::vector<Stretch>> lineage(const Database& database, std::int64_t branch);
+/// By `name`, or `context/name` where the context is not "train".
+std::map<std::string, double> last_values(const Database& database, const std::vector<Stretch>& lineage);
+/// The furthest step of metrics and events.
+std::int64_t last_step(const Database& database, const std::vector<Stretch>& lineage);
+
+}  // namespace runner::store

@@ -1,0 +1,121 @@
+#include "runner/store/run_files.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "runner/core/files.h"
+#include "runner/store/annotations.h"
+#include "runner/store/history.h"
+#include "runner/store/json.h"
+#include "runner/store/schema.h"
+#include "runner/store/text.h"
+
+namespace runner::store {
+namespace {
+
+constexpr std::int64_t kResolvedBytesMax = 64 << 20;
+
+bool exists(const std::string& path) {
+  struct stat info {};
+  return stat(path.c_str(), &info) == 0;
+}
+
+RunStatus status_from(const std::string& text) {
+  for (const RunStatus status : {RunStatus::kFinished, RunStatus::kFailed, RunStatus::kStopped}) {
+    if (to_text(status) == text) return status;
+  }
+  return RunStatus::kRunning;
+}
+
+void read_info(const Database& database, RunSummary& run) {
+  Statement rows = database.prepare("SELECT key, value FROM info");
+  while (rows.step()) {
+    const std::string key = rows.text(0);
+    if (key == "id") run.id = rows.text(1);
+    if (key == "name") run.name = rows.text(1);
+    if (key == "reason") run.reason = rows.text(1);
+    if (key == "recipe_hash") run.recipe_hash = rows.text(1);
+    if (key == "status") run.status = status_from(rows.text(1));
+    if (key == "smoke") run.smoke = rows.integer(1) != 0;
+    if (key == "created_ms") run.created_ms = rows.integer(1);
+    if (key == "ended_ms") run.ended_ms = rows.integer(1);
+    if (key == "summary") run.summary = parse_json(rows.text(1)).value_or(core::Node::null());
+  }
+}
+
+std::int64_t last_write_ms(const Database& database) {
+  Statement rows = database.prepare(
+      "SELECT max((SELECT coalesce(max(time_ms), 0) FROM branches), "
+      "coalesce((SELECT time_ms FROM metrics ORDER BY row DESC LIMIT 1), 0), "
+      "coalesce((SELECT time_ms FROM events ORDER BY row DESC LIMIT 1), 0))");
+  return rows.step() ? rows.integer(0) : 0;
+}
+
+void read_database(RunSummary& run) {
+  auto opened = open_run(run.run_dir);
+  if (!opened) throw core::RunError(opened.failure().message, opened.failure().hint);
+  const Database& database = opened.value();
+  read_info(database, run);
+  run.branch = newest_branch(database);
+  const auto stretches = lineage(database, run.branch);
+  run.metrics = last_values(database, stretches.value());
+  run.step = last_step(database, stretches.value());
+  if (run.status == RunStatus::kRunning) run.ended_ms = last_write_ms(database);
+}
+
+bool holds_nothing(const std::string& path) {
+  struct stat info {};
+  return stat(path.c_str(), &info) != 0 || info.st_size == 0;
+}
+
+}  // namespace
+
+bool is_run_folder(const std::string& path) { return exists(run_db_path(path)) || has_lease_file(path); }
+
+RunSummary read_run(const std::string& run_dir) {
+  RunSummary run;
+  run.run_dir = run_dir;
+  const std::string folder = std::filesystem::path(run_dir).filename();
+  if (const auto name = parse_folder_name(folder)) {
+    run.id = name->id;
+    run.name = name->run_name;
+    run.created_ms = name->created_ms;
+  } else {
+    run.id = run.name = folder;
+  }
+  // A run that has just begun: its lease is there, its database not yet.
+  if (holds_nothing(run_db_path(run_dir))) return run;
+  try {
+    read_database(run);
+  } catch (const core::RunError& error) {
+    run.status = RunStatus::kUnreadable;
+    run.reason = error.what();
+    return run;
+  }
+  const Annotations annotations = read_annotations(run_dir);
+  run.label = annotations.label;
+  run.tags = annotations.tags;
+  return run;
+}
+
+void settle_status(RunSummary& run, const core::Clock& clock) {
+  run.owner.reset();
+  if (run.status != RunStatus::kRunning) return;
+  run.owner = live_owner(run.run_dir, clock);
+  if (run.owner) {
+    run.ended_ms = 0;
+    return;
+  }
+  run.status = RunStatus::kCrashed;
+  run.reason = "its process ended without a word";
+}
+
+void read_resolved(RunSummary& run) {
+  const auto text = core::read_file(run.run_dir + "/resolved.json", kResolvedBytesMax);
+  run.resolved = text ? parse_json(text.value()).value_or(core::Node::null()) : core::Node::null();
+}
+
+}  // namespace runner::store

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+
+#include "runner/core/clock.h"
+#include "runner/store/run_reader.h"
+
+namespace runner::store {
+
+/// One run read from its own files, without the index; `resolved` is left empty. Never fails: what cannot be read is
+/// kUnreadable. The status is the one that run.db holds; settle_status() asks the lease.
+RunSummary read_run(const std::string& run_dir);
+
+/// For a run that says running: is there somebody? Sets `owner`, or kCrashed and the reason. `ended_ms` holds the time
+/// of the last write before, and stays only where nobody writes any more.
+void settle_status(RunSummary& run, const core::Clock& clock);
+
+/// Reads resolved.json; leaves a null node where it is missing or damaged.
+void read_resolved(RunSummary& run);
+
+/// Whether the folder was made by a RunWriter.
+bool is_run_folder(const std::string& path);
+
+}  // namespace runner::store

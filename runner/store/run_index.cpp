@@ -1,0 +1,161 @@
+#include "runner/store/run_index.h"
+
+#include <charconv>
+#include <filesystem>
+#include <string_view>
+#include <utility>
+
+#include "runner/core/log.h"
+#include "runner/store/json.h"
+#include "runner/store/schema.h"
+#include "runner/store/sqlite.h"
+
+namespace runner::store {
+namespace {
+
+// Another number than this, lower or higher, means: throw the rows away.
+constexpr std::int64_t kIndexFormat = 1;
+
+constexpr const char* kTable = R"(
+DROP TABLE IF EXISTS runs;
+CREATE TABLE runs(folder TEXT PRIMARY KEY, fingerprint TEXT NOT NULL, id TEXT NOT NULL, name TEXT NOT NULL,
+                  status INTEGER NOT NULL, reason TEXT NOT NULL, smoke INTEGER NOT NULL, created_ms INTEGER NOT NULL,
+                  ended_ms INTEGER NOT NULL, branch INTEGER NOT NULL, step INTEGER NOT NULL, recipe_hash TEXT NOT NULL,
+                  metrics TEXT NOT NULL, summary TEXT NOT NULL, label TEXT NOT NULL, tags TEXT NOT NULL);
+)";
+
+/// Lines of `name<TAB>value`: a thousand runs are read before a person notices, which JSON would not allow.
+std::string pack(const std::map<std::string, double>& metrics) {
+  std::string text;
+  for (const auto& [name, value] : metrics) {
+    char digits[40];
+    const auto end = std::to_chars(digits, digits + sizeof digits, value).ptr;
+    text.append(name).append("\t").append(digits, end).append("\n");
+  }
+  return text;
+}
+
+std::map<std::string, double> unpack_metrics(std::string_view text) {
+  std::map<std::string, double> metrics;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size() - 1);
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(end + 1);
+    const std::size_t tab = line.rfind('\t');
+    if (tab == std::string_view::npos) continue;
+    double value = 0;
+    std::from_chars(line.data() + tab + 1, line.data() + line.size(), value);
+    metrics.emplace_hint(metrics.end(), line.substr(0, tab), value);
+  }
+  return metrics;
+}
+
+std::string pack(const std::vector<std::string>& tags) {
+  std::string text;
+  for (const std::string& tag : tags) text += tag + "\n";
+  return text;
+}
+
+std::vector<std::string> unpack_tags(std::string_view text) {
+  std::vector<std::string> tags;
+  for (std::size_t end = text.find('\n'); end != std::string_view::npos; end = text.find('\n')) {
+    tags.emplace_back(text.substr(0, end));
+    text.remove_prefix(end + 1);
+  }
+  return tags;
+}
+
+bool is_current(const Database& database) {
+  return database.pragma("application_id") == kApplicationId && database.pragma("user_version") == kIndexFormat;
+}
+
+void remove_damaged(const std::string& path) {
+  std::error_code ignored;
+  for (const char* suffix : {"", "-journal", "-wal", "-shm"}) std::filesystem::remove(path + suffix, ignored);
+}
+
+}  // namespace
+
+std::unordered_map<std::string, RunIndex::Row> RunIndex::load() const {
+  std::unordered_map<std::string, Row> rows;
+  try {
+    const Database database(path(), Database::Mode::kRead);
+    if (!is_current(database)) return {};
+    Statement all = database.prepare(
+        "SELECT folder, fingerprint, id, name, status, reason, smoke, created_ms, ended_ms, branch, step, recipe_hash, "
+        "metrics, summary, label, tags FROM runs");
+    while (all.step()) {
+      Row row;
+      row.fingerprint = all.text(1);
+      RunSummary& run = row.run;
+      run.run_dir = output_dir_ + "/" + all.text(0);
+      run.id = all.text(2);
+      run.name = all.text(3);
+      run.status = static_cast<RunStatus>(all.integer(4));
+      run.reason = all.text(5);
+      run.smoke = all.integer(6) != 0;
+      run.created_ms = all.integer(7);
+      run.ended_ms = all.integer(8);
+      run.branch = all.integer(9);
+      run.step = all.integer(10);
+      run.recipe_hash = all.text(11);
+      run.metrics = unpack_metrics(all.text(12));
+      if (const std::string summary = all.text(13); !summary.empty()) {
+        run.summary = parse_json(summary).value_or(core::Node::null());
+      }
+      run.label = all.text(14);
+      run.tags = unpack_tags(all.text(15));
+      rows.emplace(all.text(0), std::move(row));
+    }
+  } catch (const SqliteError& error) {
+    if (!error.is_damage()) return {};
+    core::log_debug(std::string(error.what()) + "; the index is made anew");
+    remove_damaged(path());
+    return {};
+  }
+  return rows;
+}
+
+void RunIndex::store(const std::vector<std::pair<std::string, Row>>& changed,
+                     const std::vector<std::string>& gone) const {
+  if (changed.empty() && gone.empty()) return;
+  try {
+    Database database(path(), Database::Mode::kCreate);
+    Transaction transaction(database);
+    if (!is_current(database)) {
+      database.execute(kTable);
+      database.execute(("PRAGMA application_id=" + std::to_string(kApplicationId)).c_str());
+      database.execute(("PRAGMA user_version=" + std::to_string(kIndexFormat)).c_str());
+    }
+    Statement insert =
+        database.prepare("INSERT OR REPLACE INTO runs VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+    for (const auto& [folder, row] : changed) {
+      const RunSummary& run = row.run;
+      insert.bind(1, folder)
+          .bind(2, row.fingerprint)
+          .bind(3, run.id)
+          .bind(4, run.name)
+          .bind(5, static_cast<std::int64_t>(run.status))
+          .bind(6, run.reason)
+          .bind(7, std::int64_t{run.smoke})
+          .bind(8, run.created_ms)
+          .bind(9, run.ended_ms)
+          .bind(10, run.branch)
+          .bind(11, run.step)
+          .bind(12, run.recipe_hash)
+          .bind(13, pack(run.metrics))
+          .bind(14, run.summary.is_null() ? std::string() : core::to_json(run.summary, -1))
+          .bind(15, run.label)
+          .bind(16, pack(run.tags))
+          .run();
+    }
+    Statement erase = database.prepare("DELETE FROM runs WHERE folder = ?");
+    for (const std::string& folder : gone) erase.bind(1, folder).run();
+    transaction.commit();
+  } catch (const SqliteError& error) {
+    core::log_debug(std::string(error.what()) + "; the list was read without an index");
+    if (error.is_damage()) remove_damaged(path());
+  }
+}
+
+}  // namespace runner::store

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "runner/store/run_reader.h"
+
+namespace runner::store {
+
+/// `<output_dir>/index.db`: what read_run() found in folders that have not changed since. Only a cache: every call puts
+/// up with a file that is missing, damaged, of another format, or in a folder where nothing can be written.
+class RunIndex {
+ public:
+  struct Row {
+    std::string fingerprint;  ///< sizes and times of the run's databases
+    RunSummary run;           ///< as read_run() gave it
+  };
+
+  explicit RunIndex(const std::string& output_dir) : output_dir_(output_dir) {}
+
+  /// By folder name.
+  std::unordered_map<std::string, Row> load() const;
+  void store(const std::vector<std::pair<std::string, Row>>& changed, const std::vector<std::string>& gone) const;
+
+ private:
+  std::string path() const { return output_dir_ + "/index.db"; }
+
+  std::string output_dir_;
+};
+
+}  // namespace runner::store

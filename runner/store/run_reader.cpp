@@ -1,0 +1,219 @@
+#include "runner/store/run_reader.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <memory>
+#include <unordered_map>
+#include <utility>
+
+#include "runner/core/log.h"
+#include "runner/core/suggest.h"
+#include "runner/store/run_files.h"
+#include "runner/store/run_index.h"
+#include "runner/store/schema.h"
+#include "runner/store/text.h"
+
+namespace runner::store {
+namespace {
+
+// A file may change again within the tick of its time stamp; what was written this recently is not taken as settled.
+constexpr std::int64_t kUnsettledMs = 2000;
+constexpr std::size_t kCandidatesShown = 8;
+
+struct Folder {
+  std::string name;
+  std::string fingerprint;  ///< empty: has a lease only
+  std::int64_t changed_ms = 0;
+};
+
+using Directory = std::unique_ptr<DIR, int (*)(DIR*)>;
+
+Directory open_directory(const std::string& path) { return {opendir(path.c_str()), closedir}; }
+
+std::vector<std::string> folder_names(const Directory& directory) {
+  std::vector<std::string> names;
+  while (const dirent* entry = directory ? readdir(directory.get()) : nullptr) {
+    if (entry->d_name[0] == '.') continue;
+    if (entry->d_type != DT_DIR && entry->d_type != DT_LNK && entry->d_type != DT_UNKNOWN) continue;
+    names.emplace_back(entry->d_name);
+  }
+  return names;
+}
+
+/// The folders of runs below `output_dir`, with what tells a changed one from an unchanged one: five `stat`s a run.
+std::vector<Folder> find_folders(const std::string& output_dir) {
+  std::vector<Folder> folders;
+  const Directory directory = open_directory(output_dir);
+  for (std::string& name : folder_names(directory)) {
+    const int at = dirfd(directory.get());
+    Folder folder{std::move(name), "", 0};
+    struct stat info {};
+    const auto look = [&](const char* file) { return fstatat(at, (folder.name + file).c_str(), &info, 0) == 0; };
+    if (look("/run.db")) {
+      for (const char* file : {"/run.db", "/run.db-wal", "/annotations.db", "/annotations.db-journal"}) {
+        if (!look(file)) {
+          folder.fingerprint += "-;";
+          continue;
+        }
+        const std::int64_t ns = std::int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
+        folder.fingerprint += std::to_string(info.st_size) + "@" + std::to_string(ns) + ";";
+        folder.changed_ms = std::max(folder.changed_ms, ns / 1'000'000);
+      }
+    } else if (!look("/lease")) {
+      continue;
+    }
+    folders.push_back(std::move(folder));
+  }
+  return folders;
+}
+
+bool newer(const RunSummary& a, const RunSummary& b) {
+  return std::pair(a.created_ms, a.id) > std::pair(b.created_ms, b.id);
+}
+
+core::Failure ambiguous(const std::string& text, const std::string& output_dir,
+                        const std::vector<const RunSummary*>& fits) {
+  std::string list;
+  for (std::size_t i = 0; i < fits.size() && i < kCandidatesShown; ++i) {
+    list += (i == 0 ? "" : ", ") + fits[i]->id + " (" + fits[i]->name + ")";
+  }
+  if (fits.size() > kCandidatesShown) list += ", ...";
+  return {"\"" + text + "\" fits " + std::to_string(fits.size()) + " runs in " + output_dir + ": " + list,
+          "write more of the id"};
+}
+
+core::Failure no_such_run(const std::string& text, const std::string& output_dir, const std::vector<RunSummary>& runs) {
+  if (runs.empty()) {
+    return {"there are no runs in " + output_dir,
+            "`roux run RECIPE` makes one; --output-dir or ROUX_OUTPUT_DIR says where to look"};
+  }
+  std::vector<std::string> names;
+  for (const RunSummary& run : runs) {
+    for (const std::string& name : {run.name, run.id, run.label}) {
+      if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    }
+  }
+  const std::string near = core::closest(text, names);
+  return {"no run in " + output_dir + " is called \"" + text + "\"",
+          (near.empty() ? "" : "did you mean \"" + near + "\"? ") +
+              ("`roux runs list` shows all " + std::to_string(runs.size()))};
+}
+
+/// Without a database there is nothing to go on with: the run ended within its first milliseconds.
+bool has_begun(const RunSummary& run) {
+  struct stat info {};
+  return stat(run_db_path(run.run_dir).c_str(), &info) == 0 && info.st_size > 0;
+}
+
+RunSummary complete(RunSummary run) {
+  read_resolved(run);
+  return run;
+}
+
+}  // namespace
+
+std::vector<RunSummary> list_runs(const std::string& output_dir, const core::Clock& clock, const ListOptions& options) {
+  const std::vector<Folder> folders = find_folders(output_dir);
+  if (folders.empty()) return {};
+  const RunIndex index(output_dir);
+  std::unordered_map<std::string, RunIndex::Row> known = index.load();
+  std::vector<std::pair<std::string, RunIndex::Row>> changed;
+  std::vector<RunSummary> runs;
+  runs.reserve(folders.size());
+  for (const Folder& folder : folders) {
+    const auto row = known.find(folder.name);
+    const bool fresh = row != known.end() && row->second.fingerprint == folder.fingerprint;
+    RunSummary run = fresh ? std::move(row->second.run) : read_run(output_dir + "/" + folder.name);
+    const RunSummary as_read = fresh ? RunSummary{} : run;
+    if (row != known.end()) known.erase(row);
+    settle_status(run, clock);
+    // A live run changes twice a second: writing it down each time would cost more than reading it.
+    const bool settled =
+        clock.wall_ms() - folder.changed_ms > kUnsettledMs && !run.owner && !folder.fingerprint.empty();
+    if (!fresh && settled) changed.push_back({folder.name, {folder.fingerprint, as_read}});
+    if (options.with_recipe) read_resolved(run);
+    runs.push_back(std::move(run));
+  }
+  std::vector<std::string> gone;
+  for (const auto& [folder, row] : known) gone.push_back(folder);
+  index.store(changed, gone);
+  std::sort(runs.begin(), runs.end(), newer);
+  return runs;
+}
+
+core::Result<RunSummary> find_run(const std::string& output_dir, const std::string& text, const core::Clock& clock) {
+  const std::vector<RunSummary> runs = list_runs(output_dir, clock, {.with_recipe = false});
+  if (text == "last" && !runs.empty()) return complete(runs.front());
+  const auto first = [&](auto fits) {
+    const auto at = std::find_if(runs.begin(), runs.end(), fits);
+    return at == runs.end() ? nullptr : &*at;
+  };
+  const RunSummary* found = first([&](const RunSummary& run) { return run.id == text; });
+  if (found == nullptr) found = first([&](const RunSummary& run) { return run.name == text || run.label == text; });
+  if (found == nullptr) found = first([&](const RunSummary& run) { return run.name + "-" + run.id == text; });
+  if (found != nullptr) return complete(*found);
+
+  std::string path = text;
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  if (is_run_folder(path)) {
+    RunSummary run = read_run(path);
+    settle_status(run, clock);
+    return complete(std::move(run));
+  }
+  std::vector<const RunSummary*> fits;
+  for (const RunSummary& run : runs) {
+    if (!text.empty() && run.id.starts_with(text)) fits.push_back(&run);
+  }
+  if (fits.size() > 1) return ambiguous(text, output_dir, fits);
+  if (fits.size() == 1) return complete(*fits.front());
+  return no_such_run(text, output_dir, runs);
+}
+
+std::optional<RunSummary> newest_unfinished(const std::string& output_dir, const std::string& run_name,
+                                            const core::Clock& clock) {
+  std::vector<std::pair<std::string, std::string>> candidates;  // id, folder
+  for (const std::string& folder : folder_names(open_directory(output_dir))) {
+    const auto name = parse_folder_name(folder);
+    if (name && name->run_name == run_name) candidates.emplace_back(name->id, folder);
+  }
+  std::sort(candidates.rbegin(), candidates.rend());
+  for (const auto& [id, folder] : candidates) {
+    if (!is_run_folder(output_dir + "/" + folder)) continue;
+    RunSummary run = read_run(output_dir + "/" + folder);
+    settle_status(run, clock);
+    if (run.smoke) continue;
+    if (run.owner) return complete(std::move(run));
+    if (run.status == RunStatus::kUnreadable) {
+      core::log_warning("passing over " + run.run_dir + ", which cannot be read: " + run.reason);
+      continue;
+    }
+    if (!has_begun(run)) continue;
+    if (run.status == RunStatus::kFinished || run.status == RunStatus::kFailed) return std::nullopt;
+    return complete(std::move(run));
+  }
+  return std::nullopt;
+}
+
+StartLock::StartLock(const std::string& output_dir) {
+  std::error_code ignored;
+  std::filesystem::create_directories(output_dir, ignored);
+  descriptor_ = open((output_dir + "/.start.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) return;  // what cannot be written here is told by RunWriter::create
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  while (fcntl(descriptor_, F_OFD_SETLKW, &lock) != 0 && errno == EINTR) {
+  }
+}
+
+StartLock::~StartLock() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+}  // namespace runner::store

@@ -1,0 +1,104 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runner/core/clock.h"
+#include "runner/core/node.h"
+#include "runner/core/result.h"
+#include "runner/store/lease.h"
+#include "runner/store/run_writer.h"
+
+namespace runner::store {
+
+/// One run as lists show it. `status` is kCrashed when it says running but the lease ran out or its process is gone,
+/// and kUnreadable, with the reason, when run.db cannot be read (damaged, or of a newer format).
+struct RunSummary {
+  std::string id, name, run_dir, reason, recipe_hash;
+  RunStatus status = RunStatus::kRunning;
+  bool smoke = false;
+  std::int64_t created_ms = 0, ended_ms = 0;
+  std::int64_t branch = 0, step = 0;
+  std::optional<LeaseOwner> owner;  ///< only while it is held by a live process
+  /// Last value of each series of the newest branch's lineage, by `name`, or `context/name` where that is not "train".
+  std::map<std::string, double> metrics;
+  core::Node resolved;  ///< resolved.json
+  core::Node summary;
+  std::string label;  ///< the name it was given later; from annotations.db
+  std::vector<std::string> tags;
+};
+
+struct SeriesPoint {
+  std::int64_t step;
+  double value;
+};
+
+struct ListOptions {
+  bool with_recipe = true;  ///< fill in `resolved`; a thousand of them cost more than all the rest
+};
+
+/// Every run below output_dir, newest first; through index.db, which is rebuilt where missing, stale or damaged. A
+/// folder that cannot hold an index is read without one.
+std::vector<RunSummary> list_runs(const std::string& output_dir, const core::Clock& clock,
+                                  const ListOptions& options = {});
+
+/// By id, run_name or label (the newest such run), folder, path, unique prefix of an id, or `last`; in this order.
+/// Failure says what there is.
+core::Result<RunSummary> find_run(const std::string& output_dir, const std::string& text, const core::Clock& clock);
+
+/// Held between newest_unfinished() and create() or resume(), so that of two programs started at once the second one
+/// sees the first one's run. Blocks while another program is between the two, which takes milliseconds.
+class StartLock {
+ public:
+  explicit StartLock(const std::string& output_dir);
+  ~StartLock();
+  StartLock(const StartLock&) = delete;
+  StartLock& operator=(const StartLock&) = delete;
+
+ private:
+  int descriptor_;
+};
+
+/// The newest run of that name which `resume_from_checkpoint: auto` has to look at: nothing when there is none or the
+/// newest non-smoke one finished or failed. A live one is returned too (its `owner` is set).
+std::optional<RunSummary> newest_unfinished(const std::string& output_dir, const std::string& run_name,
+                                            const core::Clock& clock);
+
+struct SeriesSummary {
+  std::string name, context;
+  std::int64_t points = 0, first_step = 0, last_step = 0;
+  double first = 0, last = 0, least = 0, most = 0;  ///< `least` and `most` without NaN; NaN when nothing else is there
+  std::int64_t least_step = 0, most_step = 0;
+  std::string key() const { return context == "train" ? name : context + "/" + name; }
+};
+
+struct EventRow {
+  std::int64_t branch = 0, step = 0, time_ms = 0;
+  std::string kind;
+  core::Node data;
+};
+
+struct BranchRow {
+  std::int64_t id = 0, parent = -1, step = 0, time_ms = 0;  ///< parent -1: the first one
+};
+
+/// What one run's page shows beyond its summary.
+struct RunDetails {
+  std::vector<SeriesSummary> series;  ///< along the newest branch's lineage
+  std::vector<EventRow> events;       ///< of all branches, oldest first
+  std::vector<BranchRow> branches;
+  std::vector<std::string> command_line;
+};
+
+core::Result<RunDetails> read_details(const std::string& run_dir);
+
+/// Points of one series along the lineage of a branch (-1: the newest): each step once, abandoned branches left out.
+/// `val/loss` under the context "train" also finds the series `loss` of the context `val`, and `train/loss` the loop's
+/// own. Failure says which series there are.
+core::Result<std::vector<SeriesPoint>> read_series(const std::string& run_dir, const std::string& name,
+                                                   const std::string& context = "train", std::int64_t branch = -1);
+
+}  // namespace runner::store

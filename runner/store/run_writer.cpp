@@ -1,0 +1,249 @@
+#include "runner/store/run_writer.h"
+
+#include <sys/stat.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "runner/core/error.h"
+#include "runner/core/log.h"
+#include "runner/store/committer.h"
+#include "runner/store/json.h"
+#include "runner/store/lease.h"
+#include "runner/store/schema.h"
+#include "runner/store/text.h"
+
+namespace runner::store {
+namespace {
+
+namespace fs = std::filesystem;
+
+core::Failure cannot_make(const std::string& path) {
+  return {"cannot make the folder " + path + ": " + std::strerror(errno),
+          "write access and room are needed there; output_dir or --output-dir names another place"};
+}
+
+class Writer final : public RunWriter {
+ public:
+  Writer(std::string run_id, std::unique_ptr<Lease> lease, Committer::Start start, const core::Clock& clock)
+      : run_dir_(start.run_dir),
+        run_id_(std::move(run_id)),
+        branch_(start.branch),
+        lease_(std::move(lease)),
+        committer_(std::move(start), *lease_, clock) {}
+
+  ~Writer() override {
+    if (!finished_) finish(RunStatus::kFailed, "the program left without saying why");
+  }
+
+  const std::string& run_dir() const override { return run_dir_; }
+  const std::string& run_id() const override { return run_id_; }
+  std::int64_t branch() const override { return branch_; }
+
+  MetricId metric(const std::string& name, const std::string& context) override {
+    return committer_.metric(name, context);
+  }
+  void log(std::int64_t step, std::span<const MetricValue> values) override { committer_.log(step, values); }
+  void event(const std::string& kind, std::int64_t step, core::Node data) override {
+    committer_.event(kind, step, core::to_json(data, -1));
+  }
+  std::int64_t flush_durable() override { return committer_.flush_durable(); }
+  void set_summary(core::Node summary) override { committer_.set_summary(core::to_json(summary, -1)); }
+
+  void finish(RunStatus status, const std::string& reason) override {
+    if (finished_) return;
+    finished_ = true;
+    if (!committer_.finish(status, reason)) {
+      core::log_warning("the end of the run could not be written to " + run_db_path(run_dir_) +
+                        "; the run will show as crashed");
+    }
+    lease_->release();
+  }
+
+  std::int64_t points_waited() const override { return committer_.points_waited(); }
+
+ private:
+  std::string run_dir_, run_id_;
+  std::int64_t branch_;
+  std::unique_ptr<Lease> lease_;
+  Committer committer_;
+  bool finished_ = false;
+};
+
+void put(const Database& database, std::string_view key, std::string_view value) {
+  database.prepare("INSERT OR REPLACE INTO info VALUES(?, ?)").bind(1, key).bind(2, value).run();
+}
+
+void put(const Database& database, std::string_view key, std::int64_t value) {
+  database.prepare("INSERT OR REPLACE INTO info VALUES(?, ?)").bind(1, key).bind(2, value).run();
+}
+
+void write_text(const std::string& path, const std::string& content) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << content;
+  file.close();
+  if (!file) throw core::RunError("cannot write " + path + ": " + std::strerror(errno));
+}
+
+void write_recipe_files(const NewRun& run, const std::string& run_dir) {
+  for (const auto& [name, content] : run.recipe_files) {
+    const fs::path relative = fs::path(name).lexically_normal();
+    RUNNER_ASSERT(relative.is_relative() && *relative.begin() != "..", "recipe files lie inside the run folder");
+    const fs::path path = fs::path(run_dir) / relative;
+    std::error_code ignored;
+    fs::create_directories(path.parent_path(), ignored);
+    write_text(path, content);
+  }
+  write_text(run_dir + "/resolved.json", run.resolved_json);
+}
+
+std::string command_line_json(const NewRun& run) {
+  core::Node list = core::Node::sequence();
+  for (const std::string& word : run.command_line) list.items().push_back(core::Node::string(word));
+  return core::to_json(list, -1);
+}
+
+void use_journal(Database& database, const std::string& run_dir) {
+  database.execute(wal_is_safe_in(run_dir) ? "PRAGMA journal_mode=WAL" : "PRAGMA journal_mode=DELETE");
+  database.execute("PRAGMA synchronous=NORMAL");
+}
+
+/// On the writer's thread; called again when the disk was full, so every part may already be there.
+Database make_databases(const NewRun& run, const std::string& run_dir, const std::string& run_id, std::int64_t now_ms) {
+  write_recipe_files(run, run_dir);
+  Database database(run_db_path(run_dir), Database::Mode::kCreate);
+  // Nothing is promised to be on disk before the first flush_durable, which syncs the folder and the file as a whole.
+  database.execute("PRAGMA synchronous=OFF");
+  {
+    Transaction transaction(database);
+    if (is_empty(database)) create_run_schema(database);
+    put(database, "id", run_id);
+    put(database, "name", run.run_name);
+    put(database, "created_ms", now_ms);
+    put(database, "smoke", std::int64_t{run.smoke});
+    put(database, "recipe_hash", run.recipe_hash);
+    put(database, "command_line", command_line_json(run));
+    put(database, "status", to_text(RunStatus::kRunning));
+    database.prepare("INSERT OR REPLACE INTO branches VALUES(0, NULL, 0, ?)").bind(1, now_ms).run();
+    transaction.commit();
+  }
+  {
+    Database annotations(annotations_db_path(run_dir), Database::Mode::kCreate);
+    annotations.execute("PRAGMA synchronous=OFF");
+    Transaction transaction(annotations);
+    if (is_empty(annotations)) create_annotations_schema(annotations);
+    transaction.commit();
+  }
+  use_journal(database, run_dir);
+  return database;
+}
+
+core::Result<void> make_folder(const std::string& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error) {
+    errno = error.value();
+    return cannot_make(path);
+  }
+  return {};
+}
+
+/// What a resume finds in run.db and leaves there: a branch of its own, and the word that the run goes on.
+struct Reopened {
+  std::string run_id;
+  Committer::Start start;
+};
+
+Reopened open_branch(const ResumePoint& point, std::int64_t now_ms) {
+  Database database(run_db_path(point.run_dir), Database::Mode::kWrite);
+  check_format(database, kRunFormat).value();
+  use_journal(database, point.run_dir);
+  Reopened reopened;
+  reopened.start.run_dir = point.run_dir;
+  Transaction transaction(database);
+  Statement id = database.prepare("SELECT value FROM info WHERE key = 'id'");
+  if (id.step()) reopened.run_id = id.text(0);
+  Statement parent = database.prepare("SELECT count(*) FROM branches WHERE id = ?");
+  if (!parent.bind(1, point.branch).step() || parent.integer(0) == 0) {
+    throw core::RunError(database.path() + " has no branch " + std::to_string(point.branch),
+                         "the checkpoint was written by another run than this one");
+  }
+  Statement next = database.prepare("SELECT max(id) + 1 FROM branches");
+  next.step();
+  reopened.start.branch = next.integer(0);
+  database.prepare("INSERT INTO branches VALUES(?, ?, ?, ?)")
+      .bind(1, reopened.start.branch)
+      .bind(2, point.branch)
+      .bind(3, point.step)
+      .bind(4, now_ms)
+      .run();
+  put(database, "status", to_text(RunStatus::kRunning));
+  database.execute("DELETE FROM info WHERE key IN ('reason', 'ended_ms')");
+  Statement last = database.prepare("SELECT coalesce(max(row), 0) FROM metrics");
+  last.step();
+  reopened.start.last_row = last.integer(0);
+  Statement series = database.prepare("SELECT id, name, context FROM series ORDER BY id");
+  while (series.step()) {
+    reopened.start.series.push_back({static_cast<MetricId>(series.integer(0)), series.text(1), series.text(2)});
+  }
+  transaction.commit();
+  return reopened;
+}
+
+}  // namespace
+
+std::string_view to_text(RunStatus status) {
+  static constexpr std::array<std::string_view, 6> kTexts = {"running", "finished", "failed",
+                                                             "stopped", "crashed",  "unreadable"};
+  return kTexts[static_cast<std::size_t>(status)];
+}
+
+core::Result<std::unique_ptr<RunWriter>> RunWriter::create(const NewRun& run, const core::Clock& clock) {
+  if (const auto made = make_folder(run.output_dir); !made) return made.failure();
+  constexpr int kTries = 8;  // another process may have taken the same id in the same millisecond, once in 32,768
+  const std::int64_t now_ms = clock.wall_ms();
+  std::string id, run_dir;
+  for (int attempt = 0;; ++attempt) {
+    id = new_run_id(now_ms);
+    run_dir = (fs::path(run.output_dir) / (run.run_name + "-" + id)).string();
+    if (mkdir(run_dir.c_str(), 0777) == 0) break;
+    if (errno != EEXIST || attempt == kTries) return cannot_make(run_dir);
+  }
+  for (const char* folder : {"/checkpoints", "/logs"}) {
+    if (mkdir((run_dir + folder).c_str(), 0777) != 0) return cannot_make(run_dir + folder);
+  }
+  auto lease = Lease::acquire(run_dir, clock);
+  if (!lease) return lease.failure();
+
+  Committer::Start start;
+  start.run_dir = run_dir;
+  start.open_database = [run, run_dir, id, now_ms] { return make_databases(run, run_dir, id, now_ms); };
+  return std::unique_ptr<RunWriter>(std::make_unique<Writer>(id, std::move(lease).value(), std::move(start), clock));
+}
+
+core::Result<std::unique_ptr<RunWriter>> RunWriter::resume(const ResumePoint& point, const core::Clock& clock) {
+  std::error_code ignored;
+  if (!fs::exists(run_db_path(point.run_dir), ignored)) {
+    return core::Failure{"there is no run in " + point.run_dir, "`roux runs list` shows the runs there are"};
+  }
+  auto lease = Lease::acquire(point.run_dir, clock);
+  if (!lease) return lease.failure();
+  try {
+    Reopened reopened = open_branch(point, clock.wall_ms());
+    reopened.start.open_database = [run_dir = point.run_dir] {
+      Database database(run_db_path(run_dir), Database::Mode::kWrite);
+      use_journal(database, run_dir);
+      return database;
+    };
+    return std::unique_ptr<RunWriter>(
+        std::make_unique<Writer>(reopened.run_id, std::move(lease).value(), std::move(reopened.start), clock));
+  } catch (const core::RunError& error) {
+    lease.value()->release();
+    return core::Failure{error.what(), error.hint()};
+  }
+}
+
+}  // namespace runner::store

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runner/core/clock.h"
+#include "runner/core/node.h"
+#include "runner/core/result.h"
+
+namespace runner::store {
+
+enum class RunStatus { kRunning, kFinished, kFailed, kStopped, kCrashed, kUnreadable };  ///< the last two are only read
+std::string_view to_text(RunStatus status);
+
+/// What a new run is made from.
+struct NewRun {
+  std::string output_dir;
+  std::string run_name;
+  bool smoke = false;
+  std::string recipe_hash;
+  std::string resolved_json;
+  /// File name inside the run folder -> content: `recipe.yaml` as written, and what it extends under `recipe/`.
+  std::vector<std::pair<std::string, std::string>> recipe_files;
+  std::vector<std::string> command_line;
+};
+
+/// Where a resume goes on from.
+struct ResumePoint {
+  std::string run_dir;
+  std::int64_t step = 0;    ///< of the checkpoint; 0: from the start
+  std::int64_t branch = 0;  ///< that the checkpoint was written on
+};
+
+using MetricId = std::int32_t;
+struct MetricValue {
+  MetricId id;
+  double value;  ///< NaN and infinity are kept
+};
+
+/// The one writer of a run: holds its lease, owns run.db. The loop hands over points and goes on; a thread of its own
+/// commits them within a second. SQLite stays behind this header.
+class RunWriter {
+ public:
+  /// Makes the run folder with its files and run.db, takes the lease. The folder and the database are made durable by
+  /// the writer's thread, not by the caller: returning costs well under a millisecond of disk time.
+  static core::Result<std::unique_ptr<RunWriter>> create(const NewRun& run, const core::Clock& clock);
+  /// Takes over a run that nobody holds, and opens a new branch at the point's step. Failure (exit code 2 at the
+  /// caller) names the live owner: host, pid, since when.
+  static core::Result<std::unique_ptr<RunWriter>> resume(const ResumePoint& point, const core::Clock& clock);
+  virtual ~RunWriter() = default;  ///< finishes as kFailed when finish() was not called
+
+  virtual const std::string& run_dir() const = 0;
+  virtual const std::string& run_id() const = 0;  ///< short, unique, sorts by time
+  virtual std::int64_t branch() const = 0;
+
+  /// Registers a series; the same name and context give the same id. Not for the hot path.
+  virtual MetricId metric(const std::string& name, const std::string& context = "train") = 0;
+  /// One row of metrics at a step. Copies into a bounded queue (1,000,000 points) and returns; blocks only when it is
+  /// full, and counts that. Unique by (branch, name, step, context): the last one wins.
+  virtual void log(std::int64_t step, std::span<const MetricValue> values) = 0;
+  /// `kind`: start, resume, eval, checkpoint, text, stop, nan, finish, ...; `data` is free JSON.
+  virtual void event(const std::string& kind, std::int64_t step, core::Node data) = 0;
+
+  /// Blocks until everything handed over so far is on disk (synchronous=FULL). Returns the last metric row's id.
+  virtual std::int64_t flush_durable() = 0;
+  /// Key figures for lists: final metrics, steps, seconds. May be called more than once.
+  virtual void set_summary(core::Node summary) = 0;
+  /// Drains, writes the status, gives the lease back. `reason` is shown by `runs show`.
+  virtual void finish(RunStatus status, const std::string& reason) = 0;
+
+  virtual std::int64_t points_waited() const = 0;  ///< points that met a full queue
+};
+
+}  // namespace runner::store

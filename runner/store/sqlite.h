@@ -1,0 +1,102 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "runner/core/error.h"
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+namespace runner::store {
+
+/// What SQLite refused; the message names the file. A RunError, so that it may cross layers where nobody can act on it.
+class SqliteError : public core::RunError {
+ public:
+  SqliteError(const std::string& path, int extended_code, const std::string& text);
+
+  /// The disk is full, or the file is held by somebody: worth another try with the same data.
+  bool may_pass() const;
+  /// The bytes are not a database, or a damaged one.
+  bool is_damage() const;
+
+ private:
+  int code_;
+};
+
+/// A prepared statement. Borrow of its database; bind counts from 1, columns from 0.
+class Statement {
+ public:
+  Statement(sqlite3* database, std::string path, std::string_view sql);
+  ~Statement();
+  Statement(Statement&& other) noexcept;
+  Statement& operator=(Statement&&) = delete;
+
+  Statement& bind(int index, std::int64_t value);
+  Statement& bind(int index, double value);  ///< NaN becomes NULL: so SQLite does it, and so columns give it back
+  Statement& bind(int index, std::string_view text);
+
+  /// True while there is a row.
+  bool step();
+  /// For statements without rows: steps once, then is ready to be bound again.
+  void run();
+  void reset();
+
+  bool is_null(int column) const;
+  std::int64_t integer(int column) const;
+  double real(int column) const;  ///< NULL is NaN
+  std::string text(int column) const;
+
+ private:
+  void check(int code) const;
+
+  sqlite3* database_;
+  std::string path_;
+  sqlite3_stmt* statement_ = nullptr;
+};
+
+/// One connection, used by one thread at a time. Every call throws SqliteError.
+class Database {
+ public:
+  enum class Mode {
+    kCreate,  ///< reads and writes; made when missing
+    kWrite,   ///< reads and writes; must be there
+    kRead,    ///< reads; needs no right to write where no writer left a journal behind
+  };
+  Database(const std::string& path, Mode mode);
+  ~Database();
+  Database(Database&& other) noexcept;
+  Database& operator=(Database&&) = delete;
+
+  void execute(const char* sql);
+  Statement prepare(std::string_view sql) const;
+  std::int64_t pragma(const char* name) const;
+  const std::string& path() const { return path_; }
+
+ private:
+  void reopen_if_needed(int& code);
+
+  sqlite3* database_ = nullptr;
+  std::string path_;
+};
+
+/// Rolls back unless committed.
+class Transaction {
+ public:
+  explicit Transaction(Database& database);
+  ~Transaction();
+  void commit();
+
+ private:
+  Database& database_;
+  bool open_ = true;
+};
+
+/// WAL needs shared memory between all that open the file, which network and cluster file systems do not give.
+bool wal_is_safe(std::uint64_t file_system_magic);
+/// The same for the file system that holds `folder`.
+bool wal_is_safe_in(const std::string& folder);
+
+}  // namespace runner::store

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace runner::store {
+
+/// `2026-11-21 07:27:31 UTC`.
+std::string utc_text(std::int64_t wall_ms);
+
+/// Eleven characters that sort by time: eight of milliseconds since 2025, three of chance. Digits and letters without
+/// i, l, o and u, so that an id read aloud or typed is not mistaken. No `-`: a folder's name ends with one and the id.
+std::string new_run_id(std::int64_t wall_ms);
+inline constexpr int kRunIdLength = 11;
+
+/// The folder `<run_name>-<id>` taken apart; nothing when it does not end with an id.
+struct FolderName {
+  std::string run_name, id;
+  std::int64_t created_ms;  ///< from the id
+};
+std::optional<FolderName> parse_folder_name(std::string_view folder);
+
+}  // namespace runner::store

@@ -1,0 +1,64 @@
+#include "runner/train/evaluator.h"
+
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "components/tensors.h"
+#include "runner/core/clock.h"
+#include "runner/train/autocast.h"
+
+namespace runner::train {
+
+void predict(const Experiment& experiment, const components::data::Dataset& data, const EvalOptions& options,
+             const std::function<void(std::int64_t, const components::TensorMap&)>& consume) {
+  const at::NoGradGuard no_grad;
+  experiment.model->set_training(false);
+  components::TensorMap batch;
+  std::vector<std::int64_t> indices;
+  std::int64_t batches = 0;
+  for (std::int64_t first = 0; first < data.size(); first += options.micro_batch_size) {
+    if (options.max_batches && batches++ >= *options.max_batches) break;
+    indices.resize(static_cast<std::size_t>(std::min(options.micro_batch_size, data.size() - first)));
+    std::iota(indices.begin(), indices.end(), first);
+    batch.clear();
+    data.fetch(indices, batch);
+    {
+      const Autocast autocast(options.bf16);
+      experiment.model->forward(batch);
+    }
+    consume(first, batch);
+  }
+  experiment.model->set_training(true);
+}
+
+EvalResult evaluate(const Experiment& experiment, const std::string& name, const components::data::Dataset& data,
+                    const EvalOptions& options) {
+  const auto& clock = core::system_clock();
+  const std::int64_t begin_ns = clock.monotonic_ns();
+  EvalResult result;
+  result.data_set = name;
+  double loss_sum = 0;
+  std::int64_t loss_count = 0;
+  for (const auto& metric : experiment.metrics) metric->reset();
+  predict(experiment, data, options, [&](std::int64_t, const components::TensorMap& batch) {
+    const at::Tensor& output = batch.at(components::kOutput);
+    const at::Tensor& target = batch.at(components::kTarget);
+    const double sum = experiment.loss->sum(output, target).item<double>();
+    const std::int64_t count = experiment.loss->count(target);
+    loss_sum += sum;
+    loss_count += count;
+    result.samples += target.size(0);
+    for (const auto& metric : experiment.metrics) metric->update(output, target, sum, count);
+  });
+  const double mean =
+      loss_count > 0 ? loss_sum / static_cast<double>(loss_count) : std::numeric_limits<double>::quiet_NaN();
+  result.values.emplace_back("loss", mean);
+  for (const auto& metric : experiment.metrics) result.values.emplace_back(metric->name(), metric->value());
+  result.seconds = static_cast<double>(clock.monotonic_ns() - begin_ns) * 1e-9;
+  return result;
+}
+
+}  // namespace runner::train

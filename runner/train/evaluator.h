@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runner/train/experiment.h"
+
+namespace components {
+class TensorMap;
+}
+
+namespace runner::train {
+
+struct EvalOptions {
+  std::int64_t micro_batch_size = 1;
+  std::optional<std::int64_t> max_batches;
+  bool bf16 = false;
+};
+
+struct EvalResult {
+  std::string data_set;
+  std::int64_t samples = 0;
+  double seconds = 0;
+  std::vector<std::pair<std::string, double>> values;  ///< `loss` first, then the metrics
+
+  double loss() const { return values.front().second; }
+};
+
+/// Mean loss and metrics over one data set, in its own order, without gradients and without touching any RNG. The model
+/// is left in training mode when it was.
+EvalResult evaluate(const Experiment& experiment, const std::string& name, const components::data::Dataset& data,
+                    const EvalOptions& options);
+
+/// The same walk for `predict`: `consume(first sample, batch with kOutput)`.
+void predict(const Experiment& experiment, const components::data::Dataset& data, const EvalOptions& options,
+             const std::function<void(std::int64_t, const components::TensorMap&)>& consume);
+
+}  // namespace runner::train

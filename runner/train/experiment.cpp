@@ -1,0 +1,178 @@
+#include "runner/train/experiment.h"
+
+#include <ATen/Context.h>
+
+#include <algorithm>
+
+#include "components/tensors.h"
+#include "generated/section/accumulation.h"
+#include "generated/section/eval.h"
+#include "generated/section/loader.h"
+#include "generated/section/training.h"
+#include "runner/core/error.h"
+#include "runner/core/suggest.h"
+#include "runner/registry/validate.h"
+
+namespace runner::train {
+namespace {
+
+using core::Diagnostics;
+using core::Node;
+
+const Node& section(const Node& recipe, const char* name) {
+  const Node* node = recipe.find(name);
+  RUNNER_ASSERT(node != nullptr, "validation fills in every section");
+  return *node;
+}
+
+void refuse_cuda(const Node& recipe, Diagnostics& diagnostics) {
+  const Node& device = section(recipe, "device");
+  if (device.as_string() != "cuda") return;
+  diagnostics.error(device.place(), "device is cuda, but this build of roux has no CUDA engine",
+                    "use `device: cpu` or `device: auto`");
+}
+
+void build_data(Experiment& experiment, const BuildOptions& options, Diagnostics& diagnostics) {
+  const Node& data = section(experiment.recipe, "data");
+  const auto seed = static_cast<std::uint64_t>(section(experiment.recipe, "seed").as_integer());
+  const auto wanted = [&options](const std::string& name) {
+    return options.data_sets.empty() ||
+           std::find(options.data_sets.begin(), options.data_sets.end(), name) != options.data_sets.end();
+  };
+  const auto build = [&](const std::string& name, const Node& block) {
+    return components::data::build(block, {name, block, diagnostics, options.meta, experiment.train_data.get(), seed});
+  };
+  if (const Node* train = data.find("train")) experiment.train_data = build("train", *train);
+  if (experiment.train_data == nullptr) return;
+  for (const auto& entry : data.entries()) {
+    if (entry.key == "train" || !wanted(entry.key)) continue;
+    if (auto set = build(entry.key, entry.value)) experiment.eval_data.push_back({entry.key, std::move(set)});
+  }
+}
+
+void build_model(Experiment& experiment, const BuildOptions& options, Diagnostics& diagnostics) {
+  const Node& block = section(experiment.recipe, "model");
+  const auto& signature = experiment.train_data->signature();
+  auto on_meta = components::model::build(block, {signature, true, block, diagnostics});
+  if (on_meta == nullptr || options.meta) {
+    experiment.model = std::move(on_meta);
+    return;
+  }
+  at::manual_seed(static_cast<std::uint64_t>(section(experiment.recipe, "seed").as_integer()));
+  experiment.model = components::model::build(block, {signature, false, block, diagnostics});
+}
+
+void build_judges(Experiment& experiment, Diagnostics& diagnostics) {
+  const auto& signature = experiment.train_data->signature();
+  const auto& outputs = experiment.model->blocks().back()->outputs();
+  RUNNER_ASSERT(!outputs.empty(), "the last block of a model has an output");
+  const Node& loss = section(experiment.recipe, "loss");
+  experiment.loss = components::loss::build(loss, {outputs.front(), signature, loss, diagnostics});
+  for (const Node& block : section(section(experiment.recipe, "eval"), "metrics").items()) {
+    auto metric = components::metric::build(block, {outputs.front(), signature, block, diagnostics});
+    if (metric != nullptr) experiment.metrics.push_back(std::move(metric));
+  }
+  for (const char* name : {"loss", "grad_norm", "lr"}) experiment.metric_names.emplace_back(name);
+  for (const auto& set : experiment.eval_data) {
+    experiment.metric_names.push_back(set.name + "/loss");
+    for (const auto& metric : experiment.metrics) experiment.metric_names.push_back(set.name + "/" + metric->name());
+  }
+}
+
+// What the sections leave to the data: how long an epoch is, and with it how long the training and its schedule are.
+void settle_lengths(Experiment& experiment, Diagnostics& diagnostics) {
+  const Node& training_node = section(experiment.recipe, "training");
+  const auto training = sections::training::parse_config(training_node);
+  const auto loader = sections::loader::parse_config(section(experiment.recipe, "loader"));
+  const auto accumulation = sections::accumulation::parse_config(section(experiment.recipe, "accumulation"));
+  const std::int64_t micro = training.micro_batch_size.value_or(1);
+  const std::int64_t window = training.gradient_accumulation_steps.value_or(1);
+  const std::int64_t size = experiment.train_data->size();
+  const std::int64_t batches = loader.drop_last ? size / micro : (size + micro - 1) / micro;
+  if (batches == 0) {
+    const Node* place = training_node.find("micro_batch_size");
+    diagnostics.error(place != nullptr && place->place().known() ? place->place() : training_node.place(),
+                      "data.train has " + std::to_string(size) + " samples, fewer than one micro-batch of " +
+                          std::to_string(micro) + ", and loader.drop_last drops it",
+                      "use a smaller micro_batch_size, or `loader: {drop_last: false}`");
+    return;
+  }
+  experiment.shape.steps_per_epoch =
+      accumulation.sync_with_dataloader ? (batches + window - 1) / window : std::max<std::int64_t>(1, batches / window);
+  experiment.shape.tokens_per_step = micro * window * experiment.train_data->tokens_per_sample();
+  if (training.max_tokens && experiment.shape.tokens_per_step == 0) {
+    const Node* place = training_node.find("max_tokens");
+    diagnostics.error(place->place(), "max_tokens limits training by tokens, but data.train has no tokens",
+                      "use max_steps, max_epochs or max_time");
+  }
+  experiment.limits = {training.max_steps, training.max_epochs, training.max_tokens, training.max_time};
+  experiment.total_steps = total_steps(experiment.limits, experiment.shape).value_or(0);
+}
+
+void build_schedule(Experiment& experiment, Diagnostics& diagnostics) {
+  Node& block = *experiment.recipe.find("lr_scheduler");
+  const std::string type = block.find("type")->as_string();
+  const registry::Registry& registry = registry::Registry::builtin();
+  const registry::Fragment* fragment = registry.find("lr_scheduler", type);
+  const Node* written = block.find("total_steps");
+  const registry::Property* property = fragment->find("total_steps");
+  if (property != nullptr && (written == nullptr || written->is_null())) {
+    const Node* ratio = block.find("warmup_ratio");
+    const bool needed = !property->default_from.empty() || (ratio != nullptr && !ratio->is_null());
+    if (experiment.total_steps == 0 && needed) {
+      diagnostics.error(
+          block.place(),
+          "lr_scheduler " + type + " needs total_steps: only max_time limits the training, so it is not known",
+          "write `total_steps:` under lr_scheduler, or give training a max_steps or max_epochs");
+      return;
+    }
+    if (experiment.total_steps > 0) {
+      Node total = Node::integer(experiment.total_steps, block.place());
+      total.add_history("settled from training and the size of data.train");
+      block.set("total_steps", std::move(total));
+    }
+  }
+  const int before = diagnostics.error_count();
+  block = registry::validate_component(block, "lr_scheduler", "lr_scheduler", registry, diagnostics);
+  if (diagnostics.error_count() == before) experiment.scheduler = components::lr_scheduler::build(block, {});
+}
+
+void build_training(Experiment& experiment, Diagnostics& diagnostics) {
+  settle_lengths(experiment, diagnostics);
+  build_schedule(experiment, diagnostics);
+  const Node& optimizer = section(experiment.recipe, "optimizer");
+  auto groups = components::optimizer::cut_groups(optimizer, experiment.model->parameters(), diagnostics);
+  if (!diagnostics.has_errors()) experiment.optimizer = components::optimizer::build(optimizer, {std::move(groups)});
+  for (const Node& block : section(experiment.recipe, "callbacks").items()) {
+    auto callback = components::callback::build(
+        block, {block, diagnostics, experiment.train_data->signature(), experiment.metric_names});
+    if (callback != nullptr) experiment.callbacks.push_back(std::move(callback));
+  }
+}
+
+}  // namespace
+
+const components::data::Dataset* Experiment::find_data(const std::string& name) const {
+  if (name == "train") return train_data.get();
+  for (const auto& set : eval_data) {
+    if (set.name == name) return set.data.get();
+  }
+  return nullptr;
+}
+
+std::unique_ptr<Experiment> build_experiment(const registry::Recipe& recipe, const BuildOptions& options,
+                                             Diagnostics& diagnostics) {
+  auto experiment = std::make_unique<Experiment>();
+  experiment->recipe = recipe.root;
+  refuse_cuda(experiment->recipe, diagnostics);
+  build_data(*experiment, options, diagnostics);
+  if (experiment->train_data == nullptr) return nullptr;
+  build_model(*experiment, options, diagnostics);
+  if (experiment->model == nullptr) return nullptr;
+  build_judges(*experiment, diagnostics);
+  if (options.for_training) build_training(*experiment, diagnostics);
+  if (diagnostics.has_errors()) return nullptr;
+  return experiment;
+}
+
+}  // namespace runner::train

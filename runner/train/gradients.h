@@ -1,0 +1,37 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace components {
+struct NamedTensor;
+}
+
+namespace runner::train {
+
+struct ClipOptions {
+  std::optional<double> norm;   ///< upper limit of the total norm
+  std::optional<double> value;  ///< limit of each entry; applied first
+  double norm_type = 2.0;       ///< infinity takes the largest entry
+};
+
+/// Total norm of all gradients. Parameters without one do not count.
+///
+/// Source  torch.nn.utils.get_total_norm
+double total_gradient_norm(const std::vector<components::NamedTensor>& parameters, double norm_type);
+
+/// Clips in place and returns the total norm before clipping by norm (nothing when only values are clipped).
+///
+/// Source  torch.nn.utils.clip_grad_norm_ (coefficient max_norm / (norm + 1e-6), at most 1), clip_grad_value_
+std::optional<double> clip_gradients(const std::vector<components::NamedTensor>& parameters,
+                                     const ClipOptions& options);
+
+/// Forgets all gradients; the next backward pass hands its buffers over without a copy.
+void drop_gradients(const std::vector<components::NamedTensor>& parameters);
+
+/// The first of "gradient of NAME" / "parameter NAME" that holds NaN or infinity; "" when all are finite.
+std::string first_bad_gradient(const std::vector<components::NamedTensor>& parameters);
+std::string first_bad_parameter(const std::vector<components::NamedTensor>& parameters);
+
+}  // namespace runner::train

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "components/data/data.h"
+
+namespace components {
+class TensorMap;
+}
+
+namespace runner::train {
+
+/// Puts a data set in order and cuts it into micro-batches. The order is a pure function of (seed, epoch), and the
+/// position is exact at any point, so a resume sees the samples that an undisturbed run would have seen.
+class Loader {
+ public:
+  struct Options {
+    std::int64_t micro_batch_size = 1;
+    bool shuffle = false;
+    bool drop_last = false;
+    std::uint64_t seed = 0;
+  };
+  struct Position {
+    std::int64_t epoch = 0;
+    std::int64_t sample = 0;  ///< of the epoch's order; the next one to be read
+  };
+
+  Loader(const components::data::Dataset& data, Options options);
+
+  std::int64_t batches_per_epoch() const;
+  std::int64_t samples_per_epoch() const;  ///< without what drop_last leaves out
+  const Position& position() const { return position_; }
+  void seek(Position position);
+
+  /// Fills `batch` and moves on; returns the number of samples. After the last batch of an epoch the position is the
+  /// start of the next one, and `epoch_ended` is set.
+  std::int64_t next(components::TensorMap& batch, bool& epoch_ended);
+
+ private:
+  void order_epoch();
+
+  const components::data::Dataset& data_;
+  Options options_;
+  Position position_;
+  std::int64_t ordered_epoch_ = -1;
+  std::vector<std::int64_t> order_;
+};
+
+/// Sample order of one epoch. Whole permutations equal Accelerate's SeedableRandomSampler: torch.randperm with a
+/// generator seeded with seed + epoch. With `block` > 0 blocks of neighbours are permuted, then the samples inside
+/// each.
+std::vector<std::int64_t> epoch_order(std::int64_t size, std::int64_t block, std::uint64_t seed, std::int64_t epoch);
+
+}  // namespace runner::train

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "runner/core/node.h"
+#include "runner/core/units.h"
+
+namespace runner::train {
+
+/// What has been done so far. Saved at optimizer-step boundaries; every schedule of events is a pure function of two of
+/// these, so a resume fires the same events at the same steps.
+struct Progress {
+  std::int64_t step = 0;  ///< optimizer steps
+  std::int64_t micro_batches = 0;
+  std::int64_t samples = 0;
+  std::int64_t tokens = 0;
+  double epoch = 0;    ///< with its fraction
+  double seconds = 0;  ///< of training, over all resumes
+
+  core::Node to_node() const;
+  static Progress from_node(const core::Node& node);
+};
+
+/// Lengths that end the training; the first one reached does.
+struct Limits {
+  std::optional<std::int64_t> max_steps = {};
+  std::optional<double> max_epochs = {}, max_tokens = {}, max_time_s = {};
+
+  /// Empty while none is reached; else its name and value, `max_steps 2000`.
+  std::string reached(const Progress& progress) const;
+};
+
+/// Sizes by which lengths are turned into optimizer steps.
+struct EpochShape {
+  std::int64_t steps_per_epoch = 0;
+  std::int64_t tokens_per_step = 0;  ///< of a full window; 0 without tokens
+};
+
+/// Optimizer steps of the whole training; nothing when only the time limits it.
+std::optional<std::int64_t> total_steps(const Limits& limits, const EpochShape& shape);
+
+/// True when `interval` has elapsed once more between two points. `total` serves `dur`; 0 when unknown.
+bool due(const core::Interval& interval, const Progress& before, const Progress& after, std::int64_t total);
+
+}  // namespace runner::train

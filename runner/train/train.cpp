@@ -1,0 +1,157 @@
+#include "runner/train/train.h"
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <c10/util/Exception.h>
+
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "generated/section/launch.h"
+#include "runner/core/clock.h"
+#include "runner/core/error.h"
+#include "runner/core/files.h"
+#include "runner/core/log.h"
+#include "runner/core/units.h"
+#include "runner/store/run_reader.h"
+#include "runner/store/run_writer.h"
+#include "runner/train/experiment.h"
+#include "runner/train/loop.h"
+#include "runner/train/resume.h"
+
+namespace runner::train {
+namespace {
+
+using core::Node;
+
+std::unique_ptr<store::RunWriter> open_run(const registry::Recipe& recipe, const Start& start,
+                                           const TrainRequest& request, const core::Clock& clock) {
+  if (start.resume) {
+    auto run = store::RunWriter::resume(*start.resume, clock);
+    if (!run.ok()) throw core::RunError(run.failure().message, run.failure().hint, core::kExitUsage);
+    return std::move(run).value();
+  }
+  store::NewRun fresh;
+  fresh.output_dir = recipe.at("output_dir").as_string();
+  fresh.run_name = recipe.at("run_name").as_string();
+  fresh.smoke = request.smoke;
+  fresh.recipe_hash = recipe.hash();
+  fresh.resolved_json = recipe.resolved_json();
+  fresh.command_line = request.command_line;
+  for (std::size_t i = 0; i < recipe.sources.size(); ++i) {
+    const auto name = std::filesystem::path(recipe.sources[i]->name);
+    fresh.recipe_files.emplace_back(
+        i == 0 ? "recipe" + name.extension().string() : "recipe/" + std::to_string(i) + "-" + name.filename().string(),
+        recipe.sources[i]->text);
+  }
+  return store::RunWriter::create(fresh, clock).value();
+}
+
+double figure(const Node& summary, const char* name) {
+  const Node* value = summary.find(name);
+  return value != nullptr && value->is_number() ? value->as_double() : std::nan("");
+}
+
+void print_summary(const Experiment& experiment, const store::RunWriter& run, const LoopResult& result) {
+  const Node& summary = result.summary;
+  std::printf("\n%s: %lld steps, %.2f epochs, %s (%.4g steps/s)\n", result.reason.c_str(),
+              static_cast<long long>(summary.find("step")->as_integer()), figure(summary, "epoch"),
+              core::format_duration(figure(summary, "train_seconds")).c_str(), figure(summary, "steps_per_s"));
+  if (const double loss = figure(summary, "loss"); !std::isnan(loss)) std::printf("  %-18s %.4f\n", "loss", loss);
+  for (const auto& set : experiment.eval_data) {
+    for (const auto& entry : summary.entries()) {
+      if (entry.key.starts_with(set.name + "/")) {
+        std::printf("  %-18s %.4f\n", entry.key.c_str(), entry.value.as_double());
+      }
+    }
+    const double loss = figure(summary, (set.name + "/loss").c_str());
+    const double entropy = set.data->unigram_entropy();
+    if (std::isfinite(entropy) && std::isfinite(loss)) {
+      std::printf("  %-18s %.4f  (%s/loss is %.2f of it)\n", "unigram entropy", entropy, set.name.c_str(),
+                  loss / entropy);
+    }
+  }
+  std::printf("  %-18s %s\n", "run", run.run_dir().c_str());
+  if (!result.last_checkpoint.empty()) std::printf("  %-18s %s\n", "checkpoint", result.last_checkpoint.c_str());
+  std::printf("  %-18s roux runs show %s\n", "look at it", run.run_id().c_str());
+  std::fflush(stdout);
+}
+
+void write_summary_json(const std::string& path, const store::RunWriter& run, const LoopResult& result) {
+  if (path.empty()) return;
+  Node node = result.summary;
+  node.set("steps", *result.summary.find("step"));
+  node.set("run_dir", Node::string(run.run_dir()));
+  node.set("run_id", Node::string(run.run_id()));
+  node.set("reason", Node::string(result.reason));
+  core::write_file_atomic(path, core::to_json(node, -1) + "\n").value();
+}
+
+int finish(store::RunWriter& run, const LoopResult& result) {
+  run.set_summary(result.summary);
+  const bool interrupted = result.ending == Ending::kSignal;
+  run.finish(interrupted ? store::RunStatus::kStopped : store::RunStatus::kFinished, result.reason);
+  return interrupted ? core::kExitResumable : core::kExitDone;
+}
+
+int train_into(Experiment& experiment, store::RunWriter& run, const TrainRequest& request, const LoopRequest& loop,
+               const core::Clock& clock) {
+  try {
+    const LoopResult result = run_loop(experiment, run, loop, clock);
+    const int status = finish(run, result);
+    if (!request.quiet) print_summary(experiment, run, result);
+    write_summary_json(request.summary_json, run, result);
+    return status;
+  } catch (const core::RunError& error) {
+    run.finish(store::RunStatus::kFailed, error.what());
+    throw;
+  } catch (const c10::Error& error) {
+    run.finish(store::RunStatus::kFailed, error.what_without_backtrace());
+    throw core::RunError(std::string("LibTorch: ") + error.what_without_backtrace());
+  }
+}
+
+}  // namespace
+
+void configure_torch(const registry::Recipe& recipe) {
+  const auto launch = sections::launch::parse_config(recipe.at("launch"));
+  if (launch.num_cpu_threads_per_process) at::set_num_threads(static_cast<int>(*launch.num_cpu_threads_per_process));
+  at::globalContext().setDeterministicAlgorithms(recipe.at("deterministic").as_bool(), false);
+}
+
+int train(const registry::Recipe& recipe, const TrainRequest& request, double peak_flops,
+          core::Diagnostics& diagnostics) {
+  const core::Clock& clock = core::system_clock();
+  choose_start(recipe, request, clock, diagnostics);  // says what is refused before anything is read
+  if (diagnostics.has_errors()) return core::kExitUsage;
+  configure_torch(recipe);
+  const auto experiment = build_experiment(recipe, {}, diagnostics);
+  if (experiment == nullptr) return core::kExitUsage;
+
+  // Two programs that start at the same instant must not both find nothing to go on with.
+  auto lock = std::make_optional<store::StartLock>(recipe.at("output_dir").as_string());
+  const Start start = choose_start(recipe, request, clock, diagnostics);
+  if (diagnostics.has_errors()) return core::kExitUsage;
+  const auto run = open_run(recipe, start, request, clock);
+  lock.reset();
+  core::set_log_file(run->run_dir() + "/logs/rank-0.log");
+  for (const std::string& note : start.notes) core::log_warning(note);
+  if (start.resume) {
+    core::log_info("resuming " + run->run_dir() + " from " +
+                   (start.checkpoint.empty() ? "step 0: it has no checkpoint yet" : start.checkpoint));
+  } else {
+    core::log_info("run " + run->run_dir());
+  }
+  LoopRequest loop;
+  loop.smoke = request.smoke;
+  loop.progress_bar = request.progress_bar;
+  loop.quiet = request.quiet;
+  loop.checkpoint = start.checkpoint;
+  loop.peak_flops = peak_flops;
+  return train_into(*experiment, *run, request, loop, clock);
+}
+
+}  // namespace runner::train

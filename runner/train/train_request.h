@@ -1,0 +1,20 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace runner::train {
+
+/// What the command line asks of a training, beyond the recipe. Free of LibTorch: the program fills it in.
+struct TrainRequest {
+  bool start_anew = false;                ///< --new
+  bool smoke = false;                     ///< --smoke: two steps, one evaluation, one save
+  std::optional<std::string> resume_run;  ///< `roux resume RUN`: its run folder
+  std::string summary_json;               ///< --summary-json FILE
+  std::vector<std::string> command_line;
+  bool progress_bar = false;  ///< standard error is a terminal
+  bool quiet = false;
+};
+
+}  // namespace runner::train

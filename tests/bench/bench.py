@@ -1,0 +1,137 @@
+"""Ratios of roux to its peers, taken round by round in one interleaved run, beside the limits that roux promises."""
+import argparse
+import contextlib
+import json
+import os
+import shlex
+import shutil
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+PEERS = HERE / "peers"
+RECIPES = HERE / "recipes"
+missed = []
+
+
+def interleave(rounds, metrics, commands):
+    """{metric: {name: row}}; the first command is the reference of every ratio."""
+    line = [sys.executable, str(PEERS / "interleave.py"), "--json", "-n", str(rounds), "--calm", str(rounds),
+            "--metric", ",".join(metrics)] + [f"{name}={shlex.join(map(str, c))}" for name, c in commands.items()]
+    done = subprocess.run(line, stdout=subprocess.PIPE, text=True, cwd=PEERS)
+    if done.returncode:
+        raise SystemExit(f"interleave.py: exit status {done.returncode}")
+    table = {}
+    for row in json.loads(done.stdout)["rows"]:
+        table.setdefault(row["metric"], {})[row["name"]] = row
+    return table
+
+
+def show(title, rows, limits, at_most):
+    """`limits`: what roux divided by the peer must stay under (or reach)."""
+    print(f"\n{title}")
+    for name, row in rows.items():
+        text = f"  {name:<20} median {row['median']:<9.4g} min {row['min']:<9.4g} max {row['max']:<9.4g} " \
+               f"other {row['other']:>3.0%}"
+        if name != "roux":
+            ratio = 1 / row["ratio_to_first"]
+            text += f"  roux is {ratio:.3f} of it"
+            if name in limits:
+                good = ratio <= limits[name] if at_most else ratio >= limits[name]
+                text += f", {'at most' if at_most else 'at least'} {limits[name]} {'holds' if good else 'IS MISSED'}"
+                if not good:
+                    missed.append(f"{title}: {name}")
+        print(text, flush=True)
+
+
+def startup(a):
+    python, script = sys.executable, PEERS / "startup.py"
+    with tempfile.TemporaryDirectory() as folder:
+        roux = shlex.join([a.roux, "run", str(RECIPES / "startup.yaml"), "--new", "--quiet", "--output-dir", folder])
+        table = interleave(a.rounds, ["first_step_s", "peak_rss_mb"], {
+            "roux": [python, script, "--cmd", roux],
+            "bare": [python, script, "--cmd", f"{a.bare} startup"],
+            "accelerate": [python, script, "--peer", "accelerate"],
+            "accelerate-launch": [python, script, "--peer", "accelerate-launch"]})
+    show("startup: process start to the first optimizer step, s", table["first_step_s"],
+         {"bare": 1.4, "accelerate": 0.12, "accelerate-launch": 0.075}, at_most=True)
+    show("startup: peak memory, MB", table["peak_rss_mb"], {"accelerate": 0.22}, at_most=True)
+
+
+def steps(a):
+    python, script = sys.executable, PEERS / "step_overhead.py"
+    table = interleave(a.rounds, ["steps_per_s"], {
+        "roux": [python, HERE / "roux_steps.py", a.roux, RECIPES / "steps.yaml"],
+        "bare": [a.bare, "step", "--optimizer", "adamw_fused"],
+        "accelerate": [python, script, "--peer", "accelerate"],
+        "accelerate-loader": [python, script, "--peer", "accelerate", "--data", "loader"],
+        "torch-fused": [python, script, "--optimizer", "adamw_fused"]})
+    show("steps: 32-64-1 MLP, batch 32, one thread, steps/s", table["steps_per_s"], {"accelerate": 5.0}, at_most=False)
+
+
+def fill(roux, folder, runs):
+    """One run of two steps, then copies of it that are an hour old, each with an id of its own."""
+    subprocess.run([roux, "run", RECIPES / "startup.yaml", "--new", "--quiet", "--output-dir", folder, "--set",
+                    "training.max_steps=2"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+    first = next(path for path in Path(folder).iterdir() if (path / "run.db").exists())
+    name, _, run_id = first.name.rpartition("-")
+    then = time.time() - 3600
+    for i in range(1, runs):
+        new_id = run_id[:-3] + "".join("0123456789abcdefghjkmnpqrstvwxyz"[i >> shift & 31] for shift in (10, 5, 0))
+        copy = first.with_name(f"{name}-{new_id}")
+        if copy == first:
+            continue
+        shutil.copytree(first, copy, ignore=shutil.ignore_patterns("checkpoints"))
+        with contextlib.closing(sqlite3.connect(copy / "run.db")) as database, database:
+            database.execute("UPDATE info SET value = ? WHERE key = 'id'", (new_id,))
+        os.utime(copy / "run.db", (then, then))
+        os.utime(copy / "annotations.db", (then, then))
+
+
+def answers(a):
+    print("\nanswers: what a person waits for, ms (runs list: over 1,000 runs)")
+    recipe = RECIPES / "startup.yaml"
+    with tempfile.TemporaryDirectory() as folder:
+        fill(a.roux, folder, 1000)
+        for arguments in (["validate", recipe], ["list"], ["explain", "optimizer/adamw"], ["explain", recipe, "seed"],
+                          ["runs", "list", "--output-dir", folder]):
+            times = []
+            for _ in range(5 + 4 * a.rounds):
+                begin = time.perf_counter()
+                subprocess.run([a.roux, *arguments], stdout=subprocess.DEVNULL, check=True)
+                times.append((time.perf_counter() - begin) * 1e3)
+            median = statistics.median(times[5:])
+            name = " ".join(Path(x).name if isinstance(x, Path) else x for x in arguments[:2])
+            good = median < 50
+            print(f"  {name:<26} median {median:6.1f}  under 50 {'holds' if good else 'IS MISSED'}", flush=True)
+            if not good:
+                missed.append(f"answers: {name}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--roux", required=True)
+    parser.add_argument("--bare", required=True)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("what", nargs="*", metavar="startup|steps|answers")
+    a = parser.parse_args()
+    topics = {"startup": startup, "steps": steps, "answers": answers}
+    unknown = [w for w in a.what if w not in topics]
+    if unknown:
+        parser.error(f"no benchmark is called \"{unknown[0]}\"; there are {', '.join(topics)}")
+    os.environ["ROUX_MARK_FIRST_STEP"] = "1"
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    for name in a.what or topics:
+        topics[name](a)
+    if missed:
+        print("\nmissed: " + "; ".join(missed))
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "components/callback/callback.h"
+
+namespace tests {
+
+/// A run as a callback sees it, without a loop.
+class FakeRun final : public components::callback::Context {
+ public:
+  FakeRun() = default;
+  FakeRun(const components::model::Model& model, const components::data::Dataset& data)
+      : model_(&model), data_(&data) {}
+
+  std::int64_t step() const override { return step_; }
+  double epoch() const override { return epoch_; }
+  const double* metric(const std::string& name) const override {
+    const auto at = metrics_.find(name);
+    return at == metrics_.end() ? nullptr : &at->second;
+  }
+  const components::model::Model& model() const override { return *model_; }
+  const components::data::Dataset& train_data() const override { return *data_; }
+  std::uint64_t seed() const override { return 7; }
+  void request_stop(const std::string& reason) override { stopped_ = reason; }
+  void log_metric(const std::string&, double) override {}
+  void log_text(const std::string& name, const std::string& text) override { texts_.emplace_back(name, text); }
+
+  std::int64_t step_ = 0;
+  double epoch_ = 0;
+  std::map<std::string, double> metrics_;
+  std::string stopped_;
+  std::vector<std::pair<std::string, std::string>> texts_;
+
+ private:
+  const components::model::Model* model_ = nullptr;
+  const components::data::Dataset* data_ = nullptr;
+};
+
+struct BuiltCallback {
+  std::shared_ptr<components::callback::Callback> callback;
+  std::string messages;
+};
+BuiltCallback build_callback(const std::string& text, const components::DataSignature& data = {},
+                             const std::vector<std::string>& metrics = {"loss", "val/loss", "val/accuracy"});
+
+/// The state of one, given to the other by way of JSON, as a checkpoint does.
+void hand_over_state(const components::callback::Callback& from, components::callback::Callback& to);
+
+}  // namespace tests

@@ -1,0 +1,36 @@
+#include "tests/components/data/building.h"
+
+#include <ATen/ATen.h>
+
+#include <catch2/catch.hpp>
+
+#include "components/tensors.h"
+#include "tests/support/blocks.h"
+
+namespace tests {
+
+BuiltData build_data(const std::string& text, const BuildData& options) {
+  const runner::core::Node node = block("data", text);
+  runner::core::Diagnostics diagnostics;
+  auto data = components::data::build(
+      node, {options.name, node, diagnostics, options.header_only, options.train, options.seed});
+  CHECK((data == nullptr) == diagnostics.has_errors());
+  return {data, runner::core::render(diagnostics, {.color = false, .excerpts = false})};
+}
+
+std::shared_ptr<components::data::Dataset> good_data(const std::string& text, const BuildData& options) {
+  BuiltData built = build_data(text, options);
+  INFO(built.messages);
+  REQUIRE(built.messages == "");
+  return built.data;
+}
+
+std::vector<double> fetched(const components::data::Dataset& data, const std::vector<std::int64_t>& indices,
+                            const std::string& port) {
+  components::TensorMap batch;
+  data.fetch(indices, batch);
+  const at::Tensor values = batch.at(port).to(at::kDouble).contiguous();
+  return {values.const_data_ptr<double>(), values.const_data_ptr<double>() + values.numel()};
+}
+
+}  // namespace tests

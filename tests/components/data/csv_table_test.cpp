@@ -1,0 +1,248 @@
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "tests/components/data/building.h"
+#include "tests/support/folder.h"
+
+using tests::build_data;
+using tests::fetched;
+using tests::good_data;
+using Values = std::vector<double>;
+
+TEST_CASE("a table becomes numbers and one-hot categories", "[data][csv_table]") {
+  const tests::Folder folder;
+  folder.write("t.csv", "size,colour,price\n1,red,10\n2,blue,20\n3.5,red,-3e1\n");
+  const auto data = good_data("{type: csv_table, path: t.csv, target: price}");
+  CHECK(data->describe() == "3 rows of t.csv, 3 inputs from 2 columns, target price");
+  CHECK(fetched(*data, {0, 1, 2}, "input") == Values{1, 0, 1, 2, 1, 0, 3.5, 0, 1});
+  CHECK(fetched(*data, {2, 0}, "target") == Values{-30, 10});
+
+  const auto chosen = good_data("{type: csv_table, path: t.csv, features: [price, size], target: colour}");
+  CHECK(chosen->describe() == "3 rows of t.csv, 2 inputs from 2 columns, 2 classes of colour");
+  CHECK(fetched(*chosen, {0}, "input") == Values{10, 1});
+  CHECK(fetched(*chosen, {0, 1, 2}, "target") == Values{1, 0, 1});
+
+  const auto two = good_data("{type: csv_table, path: t.csv, target: [price, size]}");
+  CHECK(two->describe() == "3 rows of t.csv, 2 inputs from 1 column, targets price, size");
+  CHECK(fetched(*two, {1}, "target") == Values{20, 2});
+}
+
+TEST_CASE("classes that are numbers are put in order by size", "[data][csv_table]") {
+  const tests::Folder folder;
+  folder.write("t.csv", "x,y\n1,10\n2,9\n3,100\n");
+  const auto data = good_data("{type: csv_table, path: t.csv, target: y, task: classification}");
+  CHECK(fetched(*data, {0, 1, 2}, "target") == Values{1, 0, 2});
+}
+
+TEST_CASE("a table is read in every form that CSV takes", "[data][csv_table]") {
+  const tests::Folder folder;
+  struct Case {
+    const char* name;
+    std::string content;
+    const char* keys;
+  };
+  const Case cases[] = {
+      {"LF", "a,b\n1,2\n3,4\n", ""},
+      {"no line break at the end", "a,b\n1,2\n3,4", ""},
+      {"CRLF", "a,b\r\n1,2\r\n3,4\r\n", ""},
+      {"CR", "a,b\r1,2\r3,4\r", ""},
+      {"byte-order mark",
+       "\xEF\xBB\xBF"
+       "a,b\n1,2\n3,4\n",
+       ""},
+      {"blank lines", "\na,b\n\n1,2\n\n3,4\n\n", ""},
+      {"blanks around fields", "a , b\n 1, 2 \n3 ,4\n", ""},
+      {"quoted numbers", "\"a\",\"b\"\n\"1\",\"2\"\n3,\"4\"\n", ""},
+      {"signs and exponents", "a,b\n+1,20e-1\n3.,.4e1\n", ""},
+      {"semicolons", "a;b\n1;2\n3;4\n", ", delimiter: ';'"},
+      {"tabs", "a\tb\n1\t2\n3\t4\n", ", delimiter: \"\\t\""},
+  };
+  for (const Case& c : cases) {
+    DYNAMIC_SECTION(c.name) {
+      folder.write("t.csv", c.content);
+      const auto data = good_data(std::string("{type: csv_table, path: t.csv, target: b") + c.keys + "}");
+      CHECK(fetched(*data, {0, 1}, "input") == Values{1, 3});
+      CHECK(fetched(*data, {0, 1}, "target") == Values{2, 4});
+    }
+  }
+  folder.write("t.csv", "1,2\n3,4\n");
+  const auto data = good_data("{type: csv_table, path: t.csv, header: false, target: '2'}");
+  CHECK(fetched(*data, {0, 1}, "input") == Values{1, 3});
+}
+
+TEST_CASE("quoted fields hold delimiters, quotes and line breaks", "[data][csv_table]") {
+  const tests::Folder folder;
+  folder.write("t.csv", "name,x\n\"a,b\",1\n\"say \"\"hi\"\"\",2\n\"two\nlines\",3\n\"a,b\",4\n");
+  const auto data = good_data("{type: csv_table, path: t.csv, target: name}");
+  CHECK(data->signature().num_classes == 3);
+  CHECK(fetched(*data, {0, 1, 2, 3}, "target") == Values{0, 1, 2, 0});
+}
+
+TEST_CASE("normalisation uses the statistics of the training set", "[data][csv_table]") {
+  const tests::Folder folder;
+  folder.write("train.csv", "x,c,y\n1,7,0\n3,7,0\n5,7,0\n");
+  folder.write("val.csv", "y,c,x\n1,8,3\n2,7,7\n");
+  const auto train = good_data("{type: csv_table, path: train.csv, target: y, normalize: true}");
+  const double deviation = std::sqrt(8.0 / 3.0);
+  const Values got = fetched(*train, {0, 1, 2}, "input");
+  const Values wanted{-2 / deviation, 0, 0, 0, 2 / deviation, 0};
+  for (std::size_t i = 0; i < wanted.size(); ++i) CHECK(got[i] == Approx(wanted[i]).margin(1e-6));
+  const auto val = good_data("{type: csv_table, path: val.csv, target: y, normalize: true}", {"val", train.get()});
+  CHECK(fetched(*val, {0}, "input") == Values{0, 0});
+  CHECK(fetched(*val, {1}, "input")[0] == Approx(4 / deviation));
+}
+
+TEST_CASE("missing values are refused, filled or dropped", "[data][csv_table]") {
+  const tests::Folder folder;
+  folder.write("t.csv", "x,c,y\n1,a,1\n,b,2\n3,NA,3\nnan,b,4\n5,a,5\n");
+  const std::string recipe = "{type: csv_table, path: t.csv, target: y, missing: ";
+  const auto filled = good_data(recipe + "mean}");
+  CHECK(fetched(*filled, {0, 1, 2, 3}, "input") == Values{1, 1, 0, 3, 0, 1, 3, 0, 0, 3, 0, 1});
+  const auto dropped = good_data(recipe + "drop}");
+  CHECK(dropped->describe() == "2 rows of t.csv (3 dropped), 3 inputs from 2 columns, target y");
+  CHECK(fetched(*dropped, {0, 1}, "target") == Values{1, 5});
+  const std::string hint = "  hint: set missing: mean or missing: drop, or mend the row\n";
+  CHECK(build_data(recipe + "error}").messages ==
+        "data.yaml:1:25: error: t.csv:3: column \"x\" is empty\n" + hint +
+            "data.yaml:1:25: error: t.csv:4: column \"c\" is \"NA\"\n" + hint +
+            "data.yaml:1:25: error: t.csv:5: column \"x\" is \"nan\"\n" + hint);
+  folder.write("t.csv", "x,y\n1,\n2,3\n");
+  CHECK(build_data(recipe + "mean}").messages ==
+        "data.yaml:1:25: error: t.csv:2: target \"y\" is empty\n"
+        "  hint: a target is not made up: set missing: drop, or mend the row\n");
+}
+
+TEST_CASE("what is wrong with a table names the file and the line", "[data][csv_table]") {
+  const tests::Folder folder;
+  folder.write("homes.csv", "rooms,area,price\n3,70,200\n");
+  struct Case {
+    const char* name;
+    std::string content;
+    std::string keys;
+    std::string messages;
+  };
+  const std::string at = "data.yaml:1:25: error: ";
+  const Case cases[] = {
+      {"empty", "", "", at + "t.csv: the file is empty\n"},
+      {"blank", "\n \n", "", at + "t.csv: the file holds blank lines only\n"},
+      {"only a header", "x,y\n", "", at + "t.csv: the file has a header and no row\n"},
+      {"binary", std::string("x,y\n1,\0\n", 8), "",
+       at + "t.csv:2: this is no text: it holds a zero byte\n  hint: save the table as CSV in UTF-8\n"},
+      {"a short row", "x,z,y\n1,2,3\n1,2\n", "",
+       at + "t.csv:3: the row has 2 fields, the header has 3: there is none for \"y\"\n"
+            "  hint: an empty field is written as nothing between two delimiters\n"},
+      {"a long row", "x,y\n\n1,2,3\n", "",
+       at + "t.csv:3: the row has 3 fields, the header has 2\n  hint: a field that holds the delimiter is put in "
+            "quotes\n"},
+      {"a row behind a line break in a field", "x,y\n\"a\nb\",1\n\"c\"\n", "",
+       at + "t.csv:4: the row has 1 field, the header has 2: there is none for \"y\"\n"
+            "  hint: an empty field is written as nothing between two delimiters\n"},
+      {"an open quote", "x,y\n1,2\n\"3,4\n5,6\n", "",
+       at + "t.csv:3: a quoted field that begins in this row is never closed\n  hint: add the closing quote\n"},
+      {"a stray quote", "x,y\n1,2\n3\",4\n", "",
+       at + "t.csv:3: a quote stands inside of a field\n"
+            "  hint: a field with quotes is quoted as a whole, and a quote inside is doubled: \"say \"\"hello\"\"\"\n"},
+      {"a column twice", "x,x,y\n1,2,3\n", "",
+       at + "t.csv:1: columns 1 and 2 are both called \"x\"\n  hint: give every column a name of its own\n"},
+      {"a word among numbers", "x,y\n1,2\n2,3\nabc,4\n", "",
+       at + "t.csv:4: column \"x\" has \"abc\" among numbers\n  hint: mend the file, or say types: {x: category}\n"},
+      {"infinity", "x,y\n1,2\ninf,3\n", "", at + "t.csv:3: column \"x\" must be a finite number, got \"inf\"\n"},
+      {"too large for a float", "x,y\n1,2\n2,1e39\n", "",
+       at + "t.csv:3: column \"y\" must be a finite number, got \"1e39\"\n"},
+      {"NaN", "x,y\nNaN,2\n1,3\n", "",
+       at + "t.csv:2: column \"x\" is \"NaN\"\n  hint: set missing: mean or missing: drop, or mend the row\n"},
+      {"text in a number column", "x,y\na,2\nb,3\n", ", types: {x: number}",
+       at + "t.csv:2: column \"x\" must be a number, got \"a\"\n  hint: mend the file, or say types: {x: category}\n" +
+           at +
+           "t.csv:3: column \"x\" must be a number, got \"b\"\n  hint: mend the file, or say types: {x: category}\n"},
+      {"nothing in a column", "x,z,y\n,1,2\n,3,3\n", ", missing: mean",
+       at + "t.csv: column \"x\" is missing in every row\n  hint: leave it out of features\n"},
+      {"nothing left", "x,y\n,2\n1,\n", ", missing: drop",
+       at + "t.csv: every row has a missing value, so none is left\n"},
+      {"one class", "x,y\n1,a\n2,a\n", "",
+       at + "t.csv: target \"y\" is \"a\" in every row\n  hint: there is nothing to tell apart with one class\n"},
+      {"the same mistake many times", "x,y\n1\n2\n3\n4\n5\n6\n7\n", "",
+       [&] {
+         std::string text;
+         for (int line = 2; line <= 6; ++line) {
+           text += at + "t.csv:" + std::to_string(line) +
+                   ": the row has 1 field, the header has 2: there is none for \"y\"\n"
+                   "  hint: an empty field is written as nothing between two delimiters\n";
+         }
+         return text + at + "t.csv: 2 more records are wrong\n";
+       }()},
+  };
+  for (const Case& c : cases) {
+    DYNAMIC_SECTION(c.name) {
+      folder.write("t.csv", c.content);
+      CHECK(build_data("{type: csv_table, path: t.csv, target: y" + c.keys + "}").messages == c.messages);
+    }
+  }
+}
+
+TEST_CASE("a column or a file that is not there is told with what is", "[data][csv_table]") {
+  const tests::Folder folder;
+  folder.write("homes.csv", "rooms,area,price\n3,70,200\n");
+  folder.write("semi.csv", "rooms;area;price\n3;70;200\n");
+  folder.write("kind.csv", "x,kind\n1,a\n2,b\n");
+  folder.write("kinds.csv", "x,z,kind\n1,3,a\n2,3,b\n");
+  struct Case {
+    const char* name;
+    std::string recipe;
+    std::string messages;
+  };
+  const Case cases[] = {
+      {"a misspelt target", "{type: csv_table, path: homes.csv, target: prise}",
+       "data.yaml:1:44: error: homes.csv has no column \"prise\"\n  hint: did you mean \"price\"?\n"},
+      {"an unknown target", "{type: csv_table, path: homes.csv, target: tax}",
+       "data.yaml:1:44: error: homes.csv has no column \"tax\"\n  hint: its columns are \"rooms\", \"area\", "
+       "\"price\"\n"},
+      {"an unknown feature", "{type: csv_table, path: homes.csv, target: price, features: [rooms, aera]}",
+       "data.yaml:1:69: error: homes.csv has no column \"aera\"\n  hint: did you mean \"area\"?\n"},
+      {"an unknown type", "{type: csv_table, path: homes.csv, target: price, types: {room: number}}",
+       "data.yaml:1:59: error: homes.csv has no column \"room\"\n  hint: did you mean \"rooms\"?\n"},
+      {"the target as a feature", "{type: csv_table, path: homes.csv, target: price, features: [rooms, price]}",
+       "data.yaml:1:69: error: feature \"price\" is the target, too\n"
+       "  hint: a model that is given the answer learns nothing else\n"},
+      {"a feature twice", "{type: csv_table, path: homes.csv, target: price, features: [rooms, rooms]}",
+       "data.yaml:1:69: error: feature \"rooms\" is named twice\n"},
+      {"another delimiter", "{type: csv_table, path: semi.csv, target: price}",
+       "data.yaml:1:43: error: semi.csv has no column \"price\"\n"
+       "  hint: its header is one column, \"rooms;area;price\": set `delimiter`\n"},
+      {"a misspelt file", "{type: csv_table, path: home.csv, target: price}",
+       "data.yaml:1:25: error: home.csv: there is no such file\n  hint: did you mean \"homes.csv\"?\n"},
+      {"regression of a category", "{type: csv_table, path: kind.csv, target: kind, task: regression}",
+       "data.yaml:1:55: error: task is regression, but target \"kind\" is a category column\n"
+       "  hint: set task: classification, or name a number column\n"},
+      {"two classes at once", "{type: csv_table, path: kinds.csv, target: [kind, x]}",
+       "data.yaml:1:45: error: classification has one target, got 2\n"
+       "  hint: name one column, or take several number columns with task: regression\n"},
+      {"nothing but targets", "{type: csv_table, path: kind.csv, target: [kind, x]}",
+       "data.yaml:1:44: error: kind.csv has no column besides the target\n"},
+  };
+  for (const Case& c : cases) {
+    DYNAMIC_SECTION(c.name) { CHECK(build_data(c.recipe).messages == c.messages); }
+  }
+}
+
+TEST_CASE("a validation table is held to the training table", "[data][csv_table]") {
+  const tests::Folder folder;
+  folder.write("train.csv", "x,kind,y\n1,a,p\n2,b,q\n");
+  const auto train = good_data("{type: csv_table, path: train.csv, target: y}");
+  const auto messages = [&](const std::string& content, const std::string& keys = "target: y") {
+    folder.write("val.csv", content);
+    return build_data("{type: csv_table, path: val.csv, " + keys + "}", {"val", train.get()}).messages;
+  };
+  const std::string at = "data.yaml:1:25: error: ";
+  CHECK(messages("more,y,kind,x\n0,q,a,7\n") == "");
+  CHECK(messages("x,kind,y\n1,a,p\n1,a,r\n") ==
+        at + "val.csv:3: column \"y\" has \"r\", which the training set never has\n"
+             "  hint: the training set has \"p\", \"q\"\n");
+  CHECK(messages("x,kind,y\n1,c,p\n") == at + "val.csv:2: column \"kind\" has \"c\", which the training set never has\n"
+                                              "  hint: the training set has \"a\", \"b\"\n");
+  CHECK(messages("x,kind,y\none,a,p\n") == at + "val.csv:2: column \"x\" must be a number, got \"one\"\n");
+  CHECK(messages("x,y\n1,p\n") == at + "val.csv has no column \"kind\"\n  hint: its columns are \"x\", \"y\"\n");
+  CHECK(messages("x,kind,y\n1,a,p\n", "target: y, features: [kind, x]") ==
+        "data.yaml:1:56: error: the features of data.val are not those of data.train\n"
+        "  hint: data.train has \"x\", \"kind\"\n");
+}

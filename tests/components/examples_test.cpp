@@ -1,0 +1,79 @@
+// Every example of a fragment builds, for some data that it is made for.
+
+#include <catch2/catch.hpp>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "components/layer/layer.h"
+#include "components/loss/loss.h"
+#include "components/lr_scheduler/lr_scheduler.h"
+#include "components/metric/metric.h"
+#include "components/model/model.h"
+#include "components/optimizer/optimizer.h"
+#include "runner/registry/registry.h"
+#include "runner/registry/validate.h"
+#include "tests/support/tensors_torch.h"
+
+using components::DataSignature;
+using components::Dtype;
+using components::kBatch;
+using components::kTime;
+using components::Port;
+using runner::core::Diagnostics;
+using runner::core::Node;
+
+namespace {
+
+/// The situations a component may be made for: data, and what the model gives.
+struct Situation {
+  DataSignature data;
+  Port output;
+};
+
+std::vector<Situation> situations() {
+  return {{tests::class_data(8, 3), {"output", Dtype::kFloat32, {kBatch, 3}}},
+          {tests::value_data(8, 2), {"output", Dtype::kFloat32, {kBatch, 2}}},
+          {tests::text_data(16, 8), {"output", Dtype::kFloat32, {kBatch, kTime, 16}}}};
+}
+
+bool build_one(const std::string& kind, const Node& block, const Situation& s, Diagnostics& diagnostics) {
+  using namespace components;
+  if (kind == "model") return model::build(block, {s.data, false, block, diagnostics}) != nullptr;
+  if (kind == "loss") return loss::build(block, {s.output, s.data, block, diagnostics}) != nullptr;
+  if (kind == "metric") return metric::build(block, {s.output, s.data, block, diagnostics}) != nullptr;
+  if (kind == "lr_scheduler") return lr_scheduler::build(block, {}) != nullptr;
+  if (kind == "optimizer") return optimizer::build(block, {optimizer::cut_groups(block, {}, diagnostics)}) != nullptr;
+  for (const Port& port : {s.data.input, Port{"x", Dtype::kFloat32, {kBatch, kTime, 8}}}) {
+    const layer::Inputs inputs{"layers.0", "layers[0]", "the data", port, "x", 16, false, block, diagnostics};
+    if (layer::build(block, inputs) != nullptr) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("every example of these kinds builds", "[examples]") {
+  const auto& registry = runner::registry::Registry::builtin();
+  for (const std::string kind : {"model", "layer", "loss", "optimizer", "lr_scheduler", "metric"}) {
+    for (const std::string& name : registry.names(kind)) {
+      const auto* fragment = registry.find(kind, name);
+      INFO(kind << "/" << name);
+      REQUIRE(fragment != nullptr);
+      CHECK_FALSE(fragment->examples.empty());
+      for (const Node& example : fragment->examples) {
+        Diagnostics problems;
+        const Node block = runner::registry::validate_component(example, kind, kind, registry, problems);
+        bool built = false;
+        for (const Situation& situation : situations()) {
+          Diagnostics of_this_one;
+          built = built || build_one(kind, block, situation, of_this_one);
+          problems.add_all(of_this_one);
+        }
+        INFO(runner::core::render(problems));
+        CHECK(built);
+      }
+    }
+  }
+}

@@ -1,0 +1,127 @@
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <string>
+
+#include "components/loss/loss.h"
+#include "tests/support/blocks.h"
+#include "tests/support/tensors_torch.h"
+
+using components::Dtype;
+using components::kBatch;
+using components::kTime;
+using components::Port;
+using components::loss::build;
+using tests::block;
+using tests::floats;
+using tests::ids;
+using tests::golden::Json;
+
+namespace {
+
+struct Built {
+  std::shared_ptr<components::loss::Loss> loss;
+  std::string messages;
+};
+
+Built try_build(const std::string& recipe, const Port& output, const components::DataSignature& data) {
+  const auto node = block("loss", recipe);
+  runner::core::Diagnostics diagnostics;
+  Built built{build(node, {output, data, node, diagnostics}), ""};
+  built.messages = runner::core::render(diagnostics, {.color = false, .excerpts = false});
+  return built;
+}
+
+const Port kClasses3{"output", Dtype::kFloat32, {kBatch, 3}};
+const Port kLogits13{"output", Dtype::kFloat32, {kBatch, kTime, 13}};
+
+}  // namespace
+
+TEST_CASE("cross entropy is a sum over the targets that count", "[loss][cross_entropy]") {
+  struct Case {
+    const char* name;
+    const char* recipe;
+    Json logits, target;
+    double sum;
+    std::int64_t count;
+  };
+  // By hand: the log of a softmax over equal logits is -ln 3; log_softmax([1, 0, 0]) = [1, 0, 0] - ln(e + 2).
+  const double ln3 = std::log(3.0), lse = std::log(std::exp(1.0) + 2.0);
+  const Case cases[] = {
+      {"equal logits", "cross_entropy", {{0, 0, 0}}, {1}, ln3, 1},
+      {"two samples", "cross_entropy", {{0, 0, 0}, {1, 0, 0}}, {2, 0}, ln3 + lse - 1.0, 2},
+      {"an ignored one", "cross_entropy", {{0, 0, 0}, {1, 0, 0}}, {-100, 0}, lse - 1.0, 1},
+      {"another mark", "{type: cross_entropy, ignore_index: 0}", {{0, 0, 0}, {1, 0, 0}}, {1, 0}, ln3, 1},
+      {"smoothed", "{type: cross_entropy, label_smoothing: 0.3}", {{1, 0, 0}}, {0}, 0.8 * (lse - 1.0) + 0.2 * lse, 1},
+      {"a sequence", "cross_entropy", {{{0, 0, 0}, {1, 0, 0}}}, {{1, 0}}, ln3 + lse - 1.0, 2},
+  };
+  for (const Case& c : cases) {
+    DYNAMIC_SECTION(c.name) {
+      const bool sequence = c.target.front().is_array();
+      const auto data = sequence ? tests::text_data(3, 2) : tests::class_data(4, 3);
+      const Port output = sequence ? Port{"output", Dtype::kFloat32, {kBatch, kTime, 3}} : kClasses3;
+      const auto loss = try_build(c.recipe, output, data).loss;
+      REQUIRE(loss != nullptr);
+      const at::Tensor target = ids(c.target);
+      CHECK(loss->sum(floats(c.logits), target).item<double>() == Approx(c.sum));
+      CHECK(loss->count(target) == c.count);
+      CHECK(loss->sum(floats(c.logits).to(at::kBFloat16), target).scalar_type() == at::kFloat);
+    }
+  }
+}
+
+TEST_CASE("mse is a sum over all elements", "[loss][mse]") {
+  const auto data = tests::value_data(4, 2);
+  const auto loss = try_build("mse", {"output", Dtype::kFloat32, {kBatch, 2}}, data).loss;
+  REQUIRE(loss != nullptr);
+  CHECK(loss->count_is_static());
+  CHECK(loss->count(at::zeros({3, 2})) == 6);
+  CHECK(loss->sum(at::ones({3, 2}) * 3.0, at::ones({3, 2})).item<double>() == Approx(24.0));
+}
+
+TEST_CASE("a loss that does not fit model and data says what is there", "[loss]") {
+  struct Case {
+    const char* name;
+    const char* recipe;
+    Port output;
+    components::DataSignature data;
+    const char* message;
+  };
+  const Case cases[] = {
+      {"classes for mse", "mse", kClasses3, tests::class_data(4, 3),
+       "loss.yaml:1:1: error: mse needs values as target, but the data gives int64 [batch]\n"
+       "  hint: use cross_entropy for classes or ids\n"},
+      {"a narrow output for mse",
+       "mse",
+       {"output", Dtype::kFloat32, {kBatch, 1}},
+       tests::value_data(4, 2),
+       "loss.yaml:1:1: error: mse needs an output of the target's shape, float32 [batch, 2], but the model gives "
+       "float32 "
+       "[batch, 1]\n  hint: give the model's last layer as many outputs as there are target columns\n"},
+      {"values for cross_entropy", "cross_entropy", kClasses3, tests::value_data(4, 1),
+       "loss.yaml:1:1: error: cross_entropy needs classes or ids as target, but the data gives float32 [batch, 1]\n"
+       "  hint: use mse for values, or task: classification for a table\n"},
+      {"too few outputs", "cross_entropy", kClasses3, tests::class_data(4, 10),
+       "loss.yaml:1:1: error: cross_entropy needs 10 outputs, one for each class of the data, but the model gives "
+       "float32 "
+       "[batch, 3]\n  hint: give the model's last layer 10 outputs\n"},
+      {"positions left over", "cross_entropy", kLogits13, tests::class_data(4, 3),
+       "loss.yaml:1:1: error: cross_entropy needs logits float32 [batch, classes] for a target of int64 [batch], but "
+       "the "
+       "model gives float32 [batch, time, 13]\n  hint: reduce the positions first, for example with mean_pool\n"},
+      {"positions missing", "cross_entropy", kClasses3, tests::text_data(3, 8),
+       "loss.yaml:1:1: error: cross_entropy needs logits float32 [batch, time, classes] for a target of int64 [batch, "
+       "time], "
+       "but the model gives float32 [batch, 3]\n  hint: use a model that gives logits for each position, such as "
+       "gpt\n"},
+  };
+  for (const Case& c : cases) {
+    DYNAMIC_SECTION(c.name) {
+      const Built built = try_build(c.recipe, c.output, c.data);
+      CHECK(built.loss == nullptr);
+      CHECK(built.messages == c.message);
+    }
+  }
+}

@@ -1,0 +1,84 @@
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <string>
+
+#include "components/metric/metric.h"
+#include "tests/support/blocks.h"
+#include "tests/support/tensors_torch.h"
+
+using components::Dtype;
+using components::kBatch;
+using components::Port;
+using tests::floats;
+using tests::ids;
+
+namespace {
+
+std::shared_ptr<components::metric::Metric> make(const std::string& name, const Port& output,
+                                                 const components::DataSignature& data) {
+  const auto node = tests::block("metric", name);
+  runner::core::Diagnostics diagnostics;
+  auto metric = components::metric::build(node, {output, data, node, diagnostics});
+  INFO(runner::core::render(diagnostics));
+  REQUIRE(metric != nullptr);
+  return metric;
+}
+
+}  // namespace
+
+TEST_CASE("accuracy counts hits among the targets that count", "[metric]") {
+  const auto metric = make("accuracy", {"output", Dtype::kFloat32, {kBatch, 3}}, tests::class_data(4, 3));
+  CHECK(std::isnan(metric->value()));
+  metric->update(floats({{0, 2, 1}, {3, 2, 1}, {0, 0, 9}}), ids({1, 1, -100}), 0.0, 0);
+  CHECK(metric->value() == 0.5);
+  metric->update(floats({{0, 0, 1}}), ids({2}), 0.0, 0);
+  CHECK(metric->value() == Approx(2.0 / 3.0));
+  metric->reset();
+  CHECK(std::isnan(metric->value()));
+  CHECK(metric->higher_is_better());
+}
+
+TEST_CASE("perplexity is exp of the mean loss over all batches", "[metric]") {
+  const auto metric = make("perplexity", {"output", Dtype::kFloat32, {kBatch, 3}}, tests::class_data(4, 3));
+  CHECK(std::isnan(metric->value()));
+  metric->update({}, {}, 6.0, 2);
+  metric->update({}, {}, 1.0, 5);
+  CHECK(metric->value() == Approx(std::exp(1.0)));
+  CHECK_FALSE(metric->higher_is_better());
+}
+
+TEST_CASE("mse is the mean over all elements of all batches", "[metric]") {
+  const auto metric = make("mse", {"output", Dtype::kFloat32, {kBatch, 2}}, tests::value_data(4, 2));
+  metric->update(floats({{1, 2}}), floats({{1, 4}}), 0.0, 0);
+  metric->update(floats({{0, 0}, {0, 0}}), floats({{1, 1}, {1, 1}}), 0.0, 0);
+  CHECK(metric->value() == Approx(8.0 / 6.0));
+}
+
+TEST_CASE("a metric that does not fit says what is there", "[metric]") {
+  struct Case {
+    const char* name;
+    components::DataSignature data;
+    const char* message;
+  };
+  const Port output{"output", Dtype::kFloat32, {kBatch, 1}};
+  const Case cases[] = {
+      {"accuracy", tests::value_data(4, 1),
+       "metric.yaml:1:1: error: accuracy needs classes or ids as target and an output for each class, but there are "
+       "target "
+       "float32 [batch, 1] and output float32 [batch, 1]\n  hint: use the metric mse for values\n"},
+      {"perplexity", tests::value_data(4, 1),
+       "metric.yaml:1:1: error: perplexity needs classes or ids as target, but the data gives float32 [batch, 1]\n"
+       "  hint: use the metric mse for values\n"},
+      {"mse", tests::class_data(4, 3),
+       "metric.yaml:1:1: error: mse needs values as target and an output of the same shape, but there are target int64 "
+       "[batch] and output float32 [batch, 1]\n  hint: use accuracy or perplexity for classes and ids\n"},
+  };
+  for (const Case& c : cases) {
+    DYNAMIC_SECTION(c.name) {
+      const auto node = tests::block("metric", c.name);
+      runner::core::Diagnostics diagnostics;
+      CHECK(components::metric::build(node, {output, c.data, node, diagnostics}) == nullptr);
+      CHECK(runner::core::render(diagnostics, {.color = false, .excerpts = false}) == c.message);
+    }
+  }
+}

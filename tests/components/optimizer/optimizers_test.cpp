@@ -1,0 +1,211 @@
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
+
+#include <catch2/catch.hpp>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "components/optimizer/optimizer.h"
+#include "components/tensors.h"
+#include "runner/core/error.h"
+#include "tests/support/blocks.h"
+#include "tests/support/tensors_torch.h"
+
+using components::NamedTensor;
+using components::NamedTensors;
+using components::optimizer::cut_groups;
+using components::optimizer::Group;
+using components::optimizer::Optimizer;
+
+namespace {
+
+/// As a small gpt names them: two matrices, a norm, biases.
+NamedTensors small_model() {
+  NamedTensors all;
+  const auto add = [&all](const char* name, at::IntArrayRef shape) {
+    all.push_back({name, at::ones(shape).set_requires_grad(true)});
+  };
+  add("wte.weight", {4, 2});
+  add("h.0.ln_1.weight", {2});
+  add("h.0.ln_1.bias", {2});
+  add("h.0.attn_qkv.weight", {6, 2});
+  add("h.0.attn_qkv.bias", {6});
+  return all;
+}
+
+std::string text(const std::vector<Group>& groups) {
+  std::string all;
+  for (const Group& group : groups) {
+    all += "[" + group.name + "]";
+    if (group.lr) all += " lr " + std::to_string(*group.lr).substr(0, 4);
+    if (group.weight_decay) all += " decay " + std::to_string(*group.weight_decay).substr(0, 3);
+    for (const NamedTensor& parameter : group.parameters) all += " " + parameter.name;
+    all += "\n";
+  }
+  return all;
+}
+
+/// Keeps what an optimizer saves and gives it back.
+class Memory final : public runner::core::StateWriter, public runner::core::StateReader {
+ public:
+  void value(std::string_view name, runner::core::Node node) override { values_[std::string(name)] = std::move(node); }
+  void tensor(std::string_view name, const at::Tensor& tensor) override {
+    tensors_[std::string(name)] = tensor.clone();
+  }
+  const runner::core::Node& value(std::string_view name) const override { return values_.at(std::string(name)); }
+  bool has(std::string_view name) const override {
+    return tensors_.contains(std::string(name)) || values_.contains(std::string(name));
+  }
+  at::Tensor tensor(std::string_view name) const override { return tensors_.at(std::string(name)).clone(); }
+  void replace(const std::string& name, at::Tensor tensor) { tensors_[name] = std::move(tensor); }
+  std::size_t tensor_count() const { return tensors_.size(); }
+
+ private:
+  std::map<std::string, runner::core::Node> values_;
+  std::map<std::string, at::Tensor> tensors_;
+};
+
+std::shared_ptr<Optimizer> make(const std::string& recipe, const NamedTensors& parameters) {
+  const auto node = tests::block("optimizer", recipe);
+  runner::core::Diagnostics diagnostics;
+  auto groups = cut_groups(node, parameters, diagnostics);
+  REQUIRE_FALSE(diagnostics.has_errors());
+  return components::optimizer::build(node, {std::move(groups)});
+}
+
+void step(Optimizer& optimizer, const NamedTensors& parameters, double gradient, std::size_t without = 99) {
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    at::Tensor& grad = parameters[i].tensor.mutable_grad();
+    grad.reset();
+    if (i != without) grad = at::full(parameters[i].tensor.sizes(), gradient * static_cast<double>(i + 1));
+  }
+  optimizer.step();
+}
+
+bool same(const NamedTensors& a, const NamedTensors& b) {
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (!a[i].tensor.equal(b[i].tensor)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("patterns cut parameters into groups", "[optimizer][groups]") {
+  struct Case {
+    const char* name;
+    const char* recipe;
+    const char* groups;
+  };
+  static constexpr Case cases[] = {
+      {"no rule", "{type: adamw}",
+       "[default] wte.weight h.0.ln_1.weight h.0.ln_1.bias h.0.attn_qkv.weight h.0.attn_qkv.bias\n"},
+      {"1d", "{type: adamw, no_decay: 1d}",
+       "[default] wte.weight h.0.attn_qkv.weight\n"
+       "[no_decay] decay 0.0 h.0.ln_1.weight h.0.ln_1.bias h.0.attn_qkv.bias\n"},
+      {"bias", "{type: adamw, no_decay: [bias]}",
+       "[default] wte.weight h.0.ln_1.weight h.0.attn_qkv.weight\n"
+       "[no_decay] decay 0.0 h.0.ln_1.bias h.0.attn_qkv.bias\n"},
+      {"norm", "{type: adamw, no_decay: [norm]}",
+       "[default] wte.weight h.0.attn_qkv.weight h.0.attn_qkv.bias\n"
+       "[no_decay] decay 0.0 h.0.ln_1.weight h.0.ln_1.bias\n"},
+      {"a pattern", "{type: adamw, no_decay: [wte.*]}",
+       "[default] h.0.ln_1.weight h.0.ln_1.bias h.0.attn_qkv.weight h.0.attn_qkv.bias\n"
+       "[no_decay] decay 0.0 wte.weight\n"},
+      {"the first match wins",
+       "{type: adamw, param_groups: [{pattern: 'h.*.bias', lr: 0.5}, {pattern: ['h.*'], weight_decay: 0.3}]}",
+       "[default] wte.weight\n"
+       "[h.*.bias] lr 0.50 h.0.ln_1.bias h.0.attn_qkv.bias\n"
+       "[h.*] decay 0.3 h.0.ln_1.weight h.0.attn_qkv.weight\n"},
+      {"no_decay parts a group, unless it has a decay of its own",
+       "{type: adamw, no_decay: 1d, param_groups: [{pattern: 'h.0.attn*', lr: 0.5}, {pattern: '*ln_1*', weight_decay: "
+       "0.3}]}",
+       "[default] wte.weight\n"
+       "[h.0.attn*] lr 0.50 h.0.attn_qkv.weight\n"
+       "[*ln_1*] decay 0.3 h.0.ln_1.weight h.0.ln_1.bias\n"
+       "[h.0.attn*, no_decay] lr 0.50 decay 0.0 h.0.attn_qkv.bias\n"},
+  };
+  const NamedTensors parameters = small_model();
+  for (const Case& c : cases) {
+    DYNAMIC_SECTION(c.name) {
+      const auto node = tests::block("optimizer", c.recipe);
+      runner::core::Diagnostics diagnostics;
+      CHECK(text(cut_groups(node, parameters, diagnostics)) == c.groups);
+      CHECK_FALSE(diagnostics.has_errors());
+    }
+  }
+}
+
+TEST_CASE("a pattern that names nothing is told with the nearest name", "[optimizer][groups]") {
+  struct Case {
+    const char* recipe;
+    const char* message;
+  };
+  static constexpr Case cases[] = {
+      {"{type: adamw, no_decay: [wte.wieght]}",
+       "optimizer.yaml:1:26: error: no parameter is called \"wte.wieght\"\n"
+       "  hint: did you mean \"wte.weight\"? `*` stands for any text\n"},
+      {"{type: adamw, param_groups: [{pattern: 'layer4.*', lr: 0.1}]}",
+       "optimizer.yaml:1:40: error: no parameter is called \"layer4.*\"\n"
+       "  hint: the parameters are called wte.weight, h.0.ln_1.weight, h.0.ln_1.bias, ...; `*` stands for any text\n"},
+  };
+  for (const Case& c : cases) {
+    const auto node = tests::block("optimizer", c.recipe);
+    runner::core::Diagnostics diagnostics;
+    cut_groups(node, small_model(), diagnostics);
+    CHECK(runner::core::render(diagnostics, {.color = false, .excerpts = false}) == c.message);
+  }
+}
+
+TEST_CASE("rates are the group's times the schedule's factor", "[optimizer]") {
+  const NamedTensors parameters = small_model();
+  const auto optimizer = make("{type: sgd, lr: 0.1, param_groups: [{pattern: 'wte.*', lr: 0.5}]}", parameters);
+  CHECK(optimizer->lr(0) == 0.1);
+  CHECK(optimizer->lr(1) == 0.5);
+  optimizer->set_lr_factor(0.5);
+  CHECK(optimizer->lr(0) == 0.05);
+  CHECK(optimizer->lr(1) == 0.25);
+  step(*optimizer, parameters, 1.0);
+  CHECK(tests::to_numbers(parameters[0].tensor)[0] == Approx(1.0 - 0.25));        // gradient 1
+  CHECK(tests::to_numbers(parameters[1].tensor)[0] == Approx(1.0 - 0.05 * 2.0));  // gradient 2
+}
+
+TEST_CASE("a saved optimizer goes on bit for bit", "[optimizer][state]") {
+  for (const char* recipe :
+       {"{type: adamw, lr: 0.1, no_decay: 1d}", "{type: adam, lr: 0.1, amsgrad: true, weight_decay: 0.1}",
+        "{type: sgd, lr: 0.1, momentum: 0.9}", "{type: sgd, lr: 0.1}"}) {
+    DYNAMIC_SECTION(recipe) {
+      const NamedTensors straight = small_model(), resumed = small_model();
+      const auto a = make(recipe, straight), before = make(recipe, resumed);
+      // A parameter without a gradient stays and gets no state until it has one.
+      for (Optimizer* optimizer : {a.get(), before.get()}) {
+        const NamedTensors& parameters = optimizer == a.get() ? straight : resumed;
+        step(*optimizer, parameters, 0.5, /*without=*/2);
+        CHECK(tests::to_numbers(parameters[2].tensor) == std::vector<double>{1.0, 1.0});
+        step(*optimizer, parameters, -0.25);
+      }
+      Memory memory;
+      before->save_state(memory);
+      const auto after = make(recipe, resumed);
+      after->load_state(memory);
+      for (const double gradient : {1.0, -0.5, 0.125}) {
+        step(*a, straight, gradient);
+        step(*after, resumed, gradient);
+      }
+      CHECK(same(straight, resumed));
+    }
+  }
+}
+
+TEST_CASE("state of another shape is refused by name", "[optimizer][state]") {
+  const NamedTensors parameters = small_model();
+  const auto optimizer = make("{type: adamw}", parameters);
+  step(*optimizer, parameters, 1.0);
+  Memory memory;
+  optimizer->save_state(memory);
+  memory.replace("exp_avg.wte.weight", at::zeros({5, 2}));
+  CHECK_THROWS_WITH(optimizer->load_state(memory),
+                    "optimizer state exp_avg.wte.weight is Float [5, 2], but the parameter is Float [4, 2]");
+}

@@ -1,0 +1,184 @@
+// Throws mutated recipes at everything that reads one: text, composition, validation, the rules between sections.
+//
+//   fuzz_recipe [--seconds N] [--seed S] [--save FILE] [FILE...]
+//
+// A worker runs the cases; this process watches it from outside, so that a crash, an abort and an endless loop all
+// leave the text that caused them. With FILEs, those are run once and nothing is mutated.
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "runner/core/diagnostics.h"
+#include "runner/core/files.h"
+#include "runner/recipe/compose.h"
+#include "runner/recipe/consistency.h"
+#include "runner/registry/registry.h"
+#include "runner/registry/validate.h"
+#include "tests/fuzz/mutator.h"
+
+namespace {
+
+using runner::core::Source;
+
+constexpr std::int64_t kCaseSecondsMax = 2;  // of the worker's processor time
+constexpr std::size_t kTextMax = 1 << 17;
+
+// What the worker is doing, for the eyes of the watcher.
+struct Shared {
+  std::atomic<std::int64_t> cases;
+  std::atomic<std::int64_t> case_started_ns;  // of the worker's processor time
+  std::atomic<std::int64_t> slowest_ns;
+  std::atomic<std::uint32_t> size;
+  char text[kTextMax];
+};
+
+struct Options {
+  double seconds = 20;
+  std::uint64_t seed = 1;
+  std::string save = "fuzz-recipe.case";
+  std::vector<std::string> files;
+};
+
+std::int64_t now_ns(clockid_t clock) {
+  timespec now{};
+  ::clock_gettime(clock, &now);
+  return now.tv_sec * 1'000'000'000LL + now.tv_nsec;
+}
+
+void run_case(const std::string& text) {
+  // The first byte chooses the language; Jsonnet costs a process, so it is rare.
+  const unsigned char first = text.empty() ? 0 : static_cast<unsigned char>(text[0]);
+  const bool json = text.size() % 16 == 1;
+  const bool jsonnet = text.size() % 256 == 2;
+  const char* name = jsonnet ? "r.jsonnet" : json ? "r.json" : "r.yaml";
+  const auto source = std::make_shared<const Source>(Source{name, text, Source::Kind::kFile});
+
+  runner::recipe::ComposeOptions options;
+  if (first % 8 == 3) {
+    const std::string flag = text.substr(0, std::min<std::size_t>(text.find('\n'), 80));
+    options.overrides.push_back({runner::recipe::Override::Kind::kSet, flag});
+  }
+  runner::core::Diagnostics diagnostics;
+  const auto composed = runner::recipe::compose_text(source, options, diagnostics);
+  if (composed) {
+    auto recipe = runner::registry::validate_recipe(composed->root, runner::registry::Registry::builtin(), diagnostics);
+    runner::recipe::settle(recipe, diagnostics);
+    runner::core::to_yaml(recipe);
+    runner::core::to_json(recipe);
+  } else if (!diagnostics.has_errors()) {
+    std::abort();  // nothing came back and nobody said why
+  }
+  diagnostics.sort();
+  runner::core::render(diagnostics);
+}
+
+void watched_case(Shared& shared, const std::string& text) {
+  const std::size_t size = std::min(text.size(), kTextMax);
+  std::memcpy(shared.text, text.data(), size);
+  shared.size = static_cast<std::uint32_t>(size);
+  const std::int64_t started = now_ns(CLOCK_PROCESS_CPUTIME_ID);
+  shared.case_started_ns = started;
+  run_case(text);
+  const std::int64_t took = now_ns(CLOCK_PROCESS_CPUTIME_ID) - started;
+  if (took > shared.slowest_ns) shared.slowest_ns = took;
+  ++shared.cases;
+}
+
+std::vector<std::string> corpus() {
+  std::vector<std::string> texts;
+  for (const char* pattern :
+       {"recipes/**/*.{yaml,jsonnet,json}", "tests/golden/bad/**/*.{yaml,jsonnet,json}", "tests/cli/*.cli"}) {
+    for (const std::string& path : runner::core::glob(std::string(ROUX_SOURCE_DIR) + "/" + pattern)) {
+      auto text = runner::core::read_file(path, kTextMax / 4);
+      if (text && !text.value().empty()) texts.push_back(std::move(text).value());
+    }
+  }
+  texts.push_back(
+      "model: {type: mlp, hidden: [8]}\ndata:\n  train: {type: synthetic, task: spirals, num_samples: 10}\n"
+      "loss: cross_entropy\noptimizer: {type: adamw, lr: 1e-3}\ntraining: {max_steps: 5, micro_batch_size: 2}\n");
+  return texts;
+}
+
+[[noreturn]] void work(Shared& shared, const Options& options) {
+  if (!options.files.empty()) {
+    for (const std::string& path : options.files) watched_case(shared, runner::core::read_file(path, kTextMax).value());
+    _exit(0);
+  }
+  tests::Mutator mutator(corpus(), options.seed);
+  const std::int64_t end = now_ns(CLOCK_MONOTONIC) + static_cast<std::int64_t>(options.seconds * 1e9);
+  while (now_ns(CLOCK_MONOTONIC) < end) watched_case(shared, mutator.next());
+  _exit(0);
+}
+
+int failed(const Shared& shared, const Options& options, const std::string& what) {
+  const std::string text(shared.text, shared.size);
+  runner::core::write_file_atomic(options.save, text).value();
+  std::fprintf(stderr, "fuzz_recipe: case %lld of seed %llu: %s; saved as %s\n",
+               static_cast<long long>(shared.cases.load()), static_cast<unsigned long long>(options.seed), what.c_str(),
+               options.save.c_str());
+  return 1;
+}
+
+int watch(pid_t worker, const Shared& shared, const Options& options) {
+  clockid_t worker_clock{};
+  ::clock_getcpuclockid(worker, &worker_clock);
+  while (true) {
+    int status = 0;
+    if (::waitpid(worker, &status, WNOHANG) == worker) {
+      if (WIFSIGNALED(status)) return failed(shared, options, "killed by signal " + std::to_string(WTERMSIG(status)));
+      if (WEXITSTATUS(status) != 0) return failed(shared, options, "left with " + std::to_string(WEXITSTATUS(status)));
+      std::printf("seed %llu: %lld cases, the slowest took %.0f ms\n", static_cast<unsigned long long>(options.seed),
+                  static_cast<long long>(shared.cases.load()), static_cast<double>(shared.slowest_ns.load()) / 1e6);
+      return shared.slowest_ns > kCaseSecondsMax * 1'000'000'000LL ? failed(shared, options, "a case was too slow") : 0;
+    }
+    const std::int64_t used = now_ns(worker_clock) - shared.case_started_ns;
+    if (shared.case_started_ns > 0 && used > kCaseSecondsMax * 1'000'000'000LL) {
+      ::kill(worker, SIGKILL);
+      ::waitpid(worker, &status, 0);
+      return failed(shared, options, "more than " + std::to_string(kCaseSecondsMax) + " s");
+    }
+    ::usleep(20'000);
+  }
+}
+
+Options parse(int count, char** words) {
+  Options options;
+  for (int i = 1; i < count; ++i) {
+    const std::string word = words[i];
+    const bool takes_value = word == "--seconds" || word == "--seed" || word == "--save";
+    if (takes_value && i + 1 == count) {
+      std::fprintf(stderr, "error: %s wants a value\n", word.c_str());
+      std::exit(2);
+    }
+    if (word == "--seconds") {
+      options.seconds = std::atof(words[++i]);
+    } else if (word == "--seed") {
+      options.seed = std::strtoull(words[++i], nullptr, 10);
+    } else if (word == "--save") {
+      options.save = words[++i];
+    } else {
+      options.files.push_back(word);
+    }
+  }
+  return options;
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  const Options options = parse(count, words);
+  void* memory = ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  auto& shared = *new (memory) Shared{};
+  const pid_t worker = ::fork();
+  if (worker == 0) work(shared, options);
+  return watch(worker, shared, options);
+}

@@ -1,0 +1,2 @@
+local f(x) = f(x + 1);
+{ seed: f(1) }

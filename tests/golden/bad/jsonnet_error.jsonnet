@@ -1,0 +1,4 @@
+local positive(x) = if x > 0 then x else error "seed must be positive";
+{
+  seed: positive(-1),
+}

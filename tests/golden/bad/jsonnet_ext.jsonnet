@@ -1,0 +1,1 @@
+{ seed: std.extVar("seed") }

@@ -1,0 +1,1 @@
+(import "lib/nothing.libsonnet") + { seed: 1 }

@@ -1,0 +1,4 @@
+{
+  loss: "mse"
+  seed: 1
+}

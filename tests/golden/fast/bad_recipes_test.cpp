@@ -1,0 +1,49 @@
+// Every recipe in tests/golden/bad is wrong; beside it stands the whole of what `roux validate` says about it.
+// UPDATE_GOLDEN=1 rewrites the expectations; then read the diff.
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+
+#include "runner/core/files.h"
+#include "runner/registry/load.h"
+
+using runner::core::Diagnostics;
+
+namespace {
+
+// Recipes are named relative to their folder, so that messages are the same everywhere.
+class InFolder {
+ public:
+  explicit InFolder(const std::string& folder) : before_(::get_current_dir_name()) {
+    REQUIRE(::chdir(folder.c_str()) == 0);
+  }
+  ~InFolder() {
+    if (::chdir(before_) != 0) std::abort();
+    std::free(before_);
+  }
+
+ private:
+  char* before_;
+};
+
+}  // namespace
+
+TEST_CASE("a wrong recipe is told what is wrong with it", "[golden][recipe]") {
+  const InFolder folder(std::string(ROUX_SOURCE_DIR) + "/tests/golden/bad");
+  const bool update = std::getenv("UPDATE_GOLDEN") != nullptr;
+  const auto recipes = runner::core::glob("*.{yaml,json,jsonnet,toml}");
+  CHECK(recipes.size() >= 200);
+  for (const std::string& path : recipes) {
+    DYNAMIC_SECTION(path) {
+      Diagnostics diagnostics;
+      const auto recipe = runner::registry::load_recipe(path, {}, runner::registry::Registry::builtin(), diagnostics);
+      CHECK_FALSE(recipe);
+      CHECK(diagnostics.has_errors());
+      const std::string expected_path = path.substr(0, path.rfind('.')) + ".expected";
+      const std::string told = render(diagnostics);
+      if (update) runner::core::write_file_atomic(expected_path, told).value();
+      CHECK(told == runner::core::read_file(expected_path, 1 << 20).value());
+    }
+  }
+}

@@ -1,0 +1,201 @@
+#include "runner/cli/runs.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <limits>
+
+#include "runner/cli/runs_plot.h"
+#include "tests/runner/store/fixture.h"
+
+namespace {
+
+using namespace runner::cli;
+using runner::core::Diagnostics;
+using runner::core::Node;
+using store_test::FixedClock;
+using store_test::OutputDir;
+namespace store = runner::store;
+
+constexpr Terminal kPlain{.width = 0, .unicode = false, .color = false};
+
+struct Made {
+  std::string id, run_dir;
+};
+
+Made make_run(const OutputDir& output, FixedClock& clock, const std::string& name, const std::string& resolved,
+              double loss, bool smoke = false) {
+  store::NewRun run = store_test::new_run(output, name);
+  run.resolved_json = resolved;
+  run.smoke = smoke;
+  auto writer = store_test::create(run, clock);
+  for (std::int64_t step = 1; step <= 3; ++step) {
+    store_test::log(*writer, "loss", step, loss + static_cast<double>(3 - step));
+  }
+  store_test::log(*writer, "val/accuracy", 3, 0.25);
+  store_test::log(*writer, "lr", 3, 3e-4);
+  Node sample = Node::mapping();
+  sample.set("text", Node::string("to be\nor\tnot \x1b[31m"));
+  writer->event("text", 3, sample);
+  const Made made{writer->run_id(), writer->run_dir()};
+  clock.now_ms += 90'000;
+  writer->finish(store::RunStatus::kFinished, "3 steps are done");
+  clock.now_ms += 30'000;
+  return made;
+}
+
+/// Ids and the temporary folder hold chance; what is compared whole has names instead.
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
+    text.replace(at, from.size(), to);
+  }
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("runs are listed, filtered, sorted and written for programs", "[cli][runs]") {
+  const OutputDir output;
+  FixedClock clock;
+  const Made a = make_run(output, clock, "alpha", R"({"optimizer": {"type": "sgd", "lr": 0.1}})", 1.5);
+  const Made b = make_run(output, clock, "beta", R"({"optimizer": {"type": "adamw", "lr": 3e-4}})", 0.5);
+  const Made c = make_run(output, clock, "gamma", R"({"optimizer": {"type": "sgd", "lr": 0.2}})", 2.5, true);
+  const RunsContext context{output.path, clock, kPlain};
+  const auto list = [&](const RunsListRequest& request) {
+    Diagnostics diagnostics;
+    auto text = runs_list(context, request, diagnostics);
+    REQUIRE(text);
+    for (const Made* made : {&a, &b, &c}) *text = replaced(*text, made->id, "IDENTIFIER.");
+    return *text;
+  };
+  CHECK(list({}) ==
+        "id           name   status    step  loss  val/accuracy    duration  age\n"
+        "IDENTIFIER.  beta   finished     3   0.5          0.25  1 min 30 s  4 min ago\n"
+        "IDENTIFIER.  alpha  finished     3   1.5          0.25  1 min 30 s  6 min ago\n");
+  CHECK(list({.columns = {"name", "optimizer.lr"}, .format = "csv", .all = true}) ==
+        "name,optimizer.lr\ngamma,0.2\nbeta,3e-4\nalpha,0.1\n");
+  CHECK(list({.sort = "loss:desc", .columns = {"name"}, .format = "csv"}) == "name\nalpha\nbeta\n");
+  CHECK(list({.sort = "optimizer.lr", .columns = {"name"}, .format = "csv", .limit = 1}) == "name\nbeta\n");
+  CHECK(list({.filter = "optimizer.type == sgd", .columns = {"name"}, .format = "csv"}) == "name\nalpha\n");
+  CHECK(list({.filter = "loss > 100"}) == "no run fits the filter\n");
+  CHECK(list({.columns = {"name", "loss"}, .format = "json", .limit = 1}) ==
+        "[\n  {\n    \"name\": \"beta\",\n    \"loss\": 0.5\n  }\n]\n");
+}
+
+TEST_CASE("a wrong name in a list is told with its flag", "[cli][runs]") {
+  const OutputDir output;
+  FixedClock clock;
+  make_run(output, clock, "alpha", "{}", 1.5);
+  Diagnostics diagnostics;
+  CHECK_FALSE(runs_list({output.path, clock, kPlain}, {.sort = "-los", .columns = {"nmae"}}, diagnostics));
+  CHECK(render(diagnostics) ==
+        "--columns: error: no run has a metric, a recipe key or a property called \"nmae\"\n"
+        "  hint: did you mean \"name\"?\n"
+        "--sort: error: no run has a metric, a recipe key or a property called \"los\"\n"
+        "  hint: did you mean \"loss\"?\n");
+}
+
+TEST_CASE("an empty folder says so", "[cli][runs]") {
+  const OutputDir output;
+  const FixedClock clock;
+  Diagnostics diagnostics;
+  CHECK(runs_list({output.path, clock, kPlain}, {}, diagnostics) == "no runs in " + output.path + " yet\n");
+  CHECK(runs_list({output.path, clock, kPlain}, {.format = "json"}, diagnostics) == "[]\n");
+}
+
+TEST_CASE("a run is shown whole", "[cli][runs]") {
+  const OutputDir output;
+  FixedClock clock;
+  const Made made = make_run(output, clock, "alpha", R"({"checkpoint": {"monitor": "loss", "mode": "min"}})", 1.5);
+  Diagnostics diagnostics;
+  auto text = runs_show({output.path, clock, kPlain}, {.run = "last"}, diagnostics);
+  REQUIRE(text);
+  CHECK(replaced(replaced(*text, made.id, "ID"), output.path, "runs") ==
+        "alpha  finished: 3 steps are done\n"
+        "  id       ID\n"
+        "  began    2027-01-15 08:00:00 UTC (2 min ago), took 1 min 30 s\n"
+        "  step     3\n"
+        "  command  roux run recipe.yaml\n"
+        "  folder   runs/alpha-ID\n"
+        "           recipe.yaml, resolved.json (recipe hash 0123456789abcdef), run.db, checkpoints/, logs/\n"
+        "\n"
+        "metrics\n"
+        "  metric         first    last  best  at step  points\n"
+        "  loss             3.5     1.5   1.5        3       3\n"
+        "  val/accuracy    0.25    0.25  0.25        3       1\n"
+        "  lr            0.0003  0.0003     -        -       1\n"
+        "\n"
+        "samples\n"
+        "  at step 3\n"
+        "    to be\n"
+        "    or    not \\x1b[31m\n");
+  CHECK_FALSE(runs_show({output.path, clock, kPlain}, {.run = "alhpa"}, diagnostics));
+  CHECK(render(diagnostics) == "error: no run in " + output.path + " is called \"alhpa\"\n" +
+                                   "  hint: did you mean \"alpha\"? `roux runs list` shows all 1\n");
+}
+
+TEST_CASE("two runs are compared by what differs", "[cli][runs]") {
+  const OutputDir output;
+  FixedClock clock;
+  const Made a = make_run(output, clock, "alpha", R"({"run_name": "alpha", "seed": 1, "loss": {"type": "mse"},
+      "optimizer": {"type": "sgd", "lr": 0.1}, "layers": [{"type": "relu"}, {"type": "linear", "out": 3}]})",
+                          1.5);
+  const Made b = make_run(output, clock, "beta", R"({"run_name": "beta", "seed": 1, "loss": {"type": "mse"},
+      "optimizer": {"type": "adamw", "lr": 0.1, "betas": [0.9, 0.95]},
+      "layers": [{"type": "relu"}, {"type": "linear", "out": 4}]})",
+                          0.5);
+  Diagnostics diagnostics;
+  auto text = runs_compare({output.path, clock, kPlain}, {.runs = {"alpha", "beta"}}, diagnostics);
+  REQUIRE(text);
+  CHECK(replaced(replaced(*text, a.id, "IDENTIFIER1"), b.id, "IDENTIFIER2") ==
+        "run                        IDENTIFIER1  IDENTIFIER2\n"
+        "  name                           alpha         beta\n"
+        "  status                      finished     finished\n"
+        "  step                               3            3\n"
+        "  duration                  1 min 30 s   1 min 30 s\n"
+        "\n"
+        "recipe, where it differs\n"
+        "  optimizer.type                   sgd        adamw\n"
+        "  layers[1].out                      3            4\n"
+        "  optimizer.betas                    -  [0.9, 0.95]\n"
+        "\n"
+        "last value of each metric\n"
+        "  loss                             1.5          0.5\n"
+        "  lr                            0.0003       0.0003\n"
+        "  val/accuracy                    0.25         0.25\n");
+}
+
+TEST_CASE("a curve is drawn in characters", "[cli][runs]") {
+  const double gap = std::numeric_limits<double>::quiet_NaN();
+  const Curve falling{"loss", {{0, 4}, {1, 3}, {2, gap}, {3, 1}, {4, 0}}};
+  const PlotOptions small{.width = 16, .height = 5, .x_title = "step"};
+  CHECK(plot_text({falling}, small, kPlain) ==
+        "4 |**\n"
+        "  |  **\n"
+        "  |\n"
+        "  |         **\n"
+        "0 |           **\n"
+        "   0      step 4\n");
+  CHECK(plot_text({falling}, small, {.width = 0, .unicode = true, .color = false}) ==
+        "4 \u2524\u2811\u2884\u2840\n"
+        "  \u2502  \u2808\u2802\n"
+        "  \u2502\n"
+        "  \u2502         \u2820\u2840\n"
+        "0 \u2524          \u2808\u2812\u2884\n"
+        "   0      step 4\n");
+  CHECK(plot_text({{"nothing", {{1, gap}}}}, small, kPlain) == "(no finite values)\n");
+  CHECK(plot_text({{"constant", {{1, 2}, {2, 2}}}}, {.width = 14, .height = 3}, kPlain).find("**********") !=
+        std::string::npos);
+}
+
+TEST_CASE("times and numbers are short", "[cli][runs]") {
+  CHECK(number_text(0.123456789) == "0.12346");
+  CHECK(number_text(12000) == "12000");
+  CHECK(number_text(3e-5) == "3e-05");
+  CHECK(number_text(std::nan("")) == "nan");
+  CHECK(ago_text(0, 4'000) == "just now");
+  CHECK(ago_text(0, 42'000) == "42 s ago");
+  CHECK(ago_text(0, 180'000) == "3 min ago");
+  CHECK(ago_text(0, 7'200'000) == "2 h ago");
+  CHECK(ago_text(0, 432'000'000) == "5 days ago");
+  CHECK(csv_field("a,\"b\"") == "\"a,\"\"b\"\"\"");
+}

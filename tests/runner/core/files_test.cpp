@@ -1,0 +1,63 @@
+#include "runner/core/files.h"
+
+#include <sys/stat.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+
+#include "tests/support/temp_dir.h"
+
+using namespace runner::core;
+
+TEST_CASE("what is written is read back, and what cannot be read is named", "[core][files]") {
+  const tests::TempDir dir;
+  const std::string path = dir / "a.txt";
+  CHECK(write_file_atomic(path, "one").ok());
+  CHECK(write_file_atomic(path, std::string("two\0three", 9)).ok());
+  CHECK(read_file(path, 100).value() == std::string("two\0three", 9));
+  CHECK(read_file("/proc/self/status", 1 << 20).value().substr(0, 5) == "Name:");
+
+  CHECK(read_file(path, 4).failure().message == "cannot read " + path + ": it holds 9 B, the limit is 4 B");
+  CHECK(read_file(dir / "none", 4).failure().message == "cannot read " + (dir / "none") + ": there is no such file");
+  CHECK(read_file(dir.path(), 4).failure().message == "cannot read " + dir.path() + ": it is a folder");
+  CHECK(read_file("/dev/zero", 4).failure().message == "cannot read /dev/zero: it is no regular file");
+  REQUIRE(::mkfifo((dir / "fifo").c_str(), 0600) == 0);
+  CHECK(read_file(dir / "fifo", 4).failure().message == "cannot read " + (dir / "fifo") + ": it is no regular file");
+  CHECK_FALSE(write_file_atomic(dir / "none/b.txt", "x").ok());
+  CHECK(std::distance(std::filesystem::directory_iterator(dir.path()), {}) == 2);  // nothing is left beside the target
+}
+
+TEST_CASE("patterns find files", "[core][files]") {
+  const tests::TempDir dir;
+  for (const char* name :
+       {"a.cpp", "b.h", ".hidden.h", "sub/c.cpp", "sub/deep/d.h", "sub/deep/e1.txt", "sub/deep/e2.txt"}) {
+    std::filesystem::create_directories(std::filesystem::path(dir / name).parent_path());
+    REQUIRE(write_file_atomic(dir / name, "").ok());
+  }
+  std::filesystem::create_directory_symlink("..", dir / "sub/up");
+  struct Case {
+    const char* pattern;
+    std::vector<std::string> found;
+  };
+  const Case cases[] = {
+      {"*.cpp", {"a.cpp"}},
+      {"**/*.cpp", {"a.cpp", "sub/c.cpp"}},
+      {"**/*.{h,cpp}", {"a.cpp", "b.h", "sub/c.cpp", "sub/deep/d.h"}},
+      {"sub/**", {"sub/c.cpp", "sub/deep/d.h", "sub/deep/e1.txt", "sub/deep/e2.txt"}},
+      {"{a,sub/c}.cpp", {"a.cpp", "sub/c.cpp"}},
+      {"sub/*/e[12].txt", {"sub/deep/e1.txt", "sub/deep/e2.txt"}},
+      {"sub/*/e[!1].txt", {"sub/deep/e2.txt"}},
+      {".*.h", {".hidden.h"}},
+      {"?.h", {"b.h"}},
+      {"*.none", {}},
+      {"sub", {"sub"}},  // no pattern: as it is
+      {"none.txt", {"none.txt"}},
+  };
+  for (const Case& c : cases) {
+    DYNAMIC_SECTION(c.pattern) {
+      std::vector<std::string> expected;
+      for (const std::string& name : c.found) expected.push_back(dir / name);
+      CHECK(glob(dir / c.pattern) == expected);
+    }
+  }
+}

@@ -1,0 +1,38 @@
+#include "runner/core/path.h"
+
+#include <catch2/catch.hpp>
+
+using namespace runner::core;
+
+TEST_CASE("a path is read and written the same", "[core][path]") {
+  for (const char* text :
+       {"a", "training.max_steps", "model.layers[2].p", "a[0][1]", "data[\"my.set\"].path", "[\"a=b\"].c"}) {
+    CAPTURE(text);
+    CHECK(path_text(parse_path(text).value()) == text);
+  }
+}
+
+TEST_CASE("what is wrong with a path is told", "[core][path]") {
+  struct Case {
+    const char* text;
+    const char* message;
+  };
+  static constexpr Case cases[] = {
+      {"", "the path is empty"},
+      {".a", "\".a\" is no path: it begins with a dot"},
+      {"a.", "\"a.\" is no path: it ends with a dot"},
+      {"a..b", "\"a..b\" is no path: two dots follow each other"},
+      {"a[", "\"a[\" is no path: [ has no closing ]"},
+      {"a[]", "\"a[]\" is no path: [] holds no position"},
+      {"a[x]", "\"a[x]\" is no path: [x] is no position in a list"},
+      {"a[-1]", "\"a[-1]\" is no path: [-1] is no position in a list"},
+      {"a[1]b", "\"a[1]b\" is no path: after ] comes . or ["},
+      {"a[99999999]", "\"a[99999999]\" is no path: [99999999] is too large"},
+      {"a.[1]", "\"a.[1]\" is no path: a dot stands before ["},
+      {"a[\"b", "\"a[\"b\" is no path: [\" has no closing \"]"},
+  };
+  for (const Case& c : cases) {
+    CAPTURE(c.text);
+    CHECK(parse_path(c.text).failure().message == c.message);
+  }
+}

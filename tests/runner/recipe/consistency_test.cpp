@@ -1,0 +1,194 @@
+#include "runner/recipe/consistency.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <memory>
+#include <string>
+
+#include "runner/recipe/compose.h"
+#include "runner/registry/registry.h"
+#include "runner/registry/validate.h"
+
+namespace runner::recipe {
+namespace {
+
+struct Settled {
+  core::Node root;
+  std::string messages;
+};
+
+Settled settled(const std::string& yaml) {
+  core::Diagnostics diagnostics;
+  auto source = std::make_shared<core::Source>(core::Source{"r.yaml", yaml, core::Source::Kind::kFile});
+  auto composed = compose_text(source, {}, diagnostics);
+  REQUIRE(composed.has_value());
+  Settled result;
+  result.root = registry::validate_recipe(composed->root, registry::Registry::builtin(), diagnostics);
+  settle(result.root, diagnostics);
+  diagnostics.sort();
+  core::RenderOptions options;
+  options.excerpts = false;
+  result.messages = core::render(diagnostics, options);
+  return result;
+}
+
+const std::string kParts =
+    "model: {type: mlp, hidden: [8]}\n"
+    "loss: mse\n"
+    "optimizer: sgd\n";
+const std::string kData =
+    "data: {train: {type: synthetic, task: regression}, val: {type: synthetic, task: regression}}\n";
+const std::string kBatch = "training: {max_steps: 10, micro_batch_size: 4}\n";
+
+TEST_CASE("each rule between sections speaks of what it found", "[recipe][consistency]") {
+  struct Case {
+    const char* rule;
+    const char* name;
+    std::string yaml;
+    std::string messages;
+  };
+  const Case cases[] = {
+      {"train_set", "no data set is called train",
+       kParts + kBatch + "data: {trian: {type: synthetic, task: regression}}\n",
+       "r.yaml:5:7: error: data needs a data set called train, it has trian\n  hint: rename trian to train\n"},
+      {"train_set", "no data set at all", kParts + kBatch + "data: {}\n",
+       "r.yaml:5:7: error: data needs a data set called train\n  hint: add train: {type: text, path: ...}\n"},
+      {"data_set_names", "a name that would break the names of metrics",
+       kParts + kBatch +
+           "data: {train: {type: synthetic, task: regression}, a/b: {type: synthetic, task: regression}}\n",
+       "r.yaml:5:52: error: the name of a data set must be letters, digits, '_' and '-', got \"a/b\"\n"
+       "  hint: metrics are called NAME/loss after it\n"},
+      {"one_limit", "no limit", kParts + kData + "training: {micro_batch_size: 4}\n",
+       "r.yaml:5:11: error: training needs a limit: max_steps, max_epochs, max_tokens or max_time\n"
+       "  hint: write training: {max_steps: 1000, ...}; the first limit reached ends the run\n"},
+      {"one_limit", "a limit that was refused is no missing limit",
+       kParts + kData + "training: {micro_batch_size: 4, max_steps: 0}\n",
+       "r.yaml:5:44: error: training.max_steps must be at least 1, got 0\n"},
+      {"batch_algebra", "a contradiction",
+       kParts + kData +
+           "training:\n  max_steps: 10\n  micro_batch_size: 8\n  gradient_accumulation_steps: 3\n  global_batch_size: "
+           "32\n",
+       "r.yaml:9:22: error: global_batch_size is 32, but micro_batch_size 8 (line 7) x gradient_accumulation_steps 3 "
+       "(line 8) is 24\n  hint: give two of the three; the third follows\n"},
+      {"batch_algebra", "no whole accumulation",
+       kParts + kData + "training: {max_steps: 10, micro_batch_size: 8, global_batch_size: 30}\n",
+       "r.yaml:5:67: error: global_batch_size is 30, which is no multiple of micro_batch_size 8 (line 5), so there is "
+       "no "
+       "whole gradient_accumulation_steps\n  hint: the nearest that do are 24 and 32\n"},
+      {"batch_algebra", "smaller than one micro-batch",
+       kParts + kData + "training: {max_steps: 10, micro_batch_size: 8, global_batch_size: 4}\n",
+       "r.yaml:5:67: error: global_batch_size is 4, which is no multiple of micro_batch_size 8 (line 5), so there is "
+       "no "
+       "whole gradient_accumulation_steps\n  hint: the smallest that does is 8\n"},
+      {"batch_algebra", "no size", kParts + kData + "training: {max_steps: 10, gradient_accumulation_steps: 4}\n",
+       "r.yaml:5:11: error: training needs micro_batch_size or global_batch_size\n"
+       "  hint: gradient_accumulation_steps alone does not say how many samples a step has\n"},
+      {"batch_algebra", "a product beyond 64 bits",
+       kParts + kData +
+           "training: {max_steps: 10, micro_batch_size: 4611686018427387904, gradient_accumulation_steps: 4}\n",
+       "r.yaml:5:45: error: micro_batch_size 4611686018427387904 (line 5) x gradient_accumulation_steps 4 (line 5) is "
+       "too "
+       "large a number\n"},
+      {"total_steps", "time alone does not say how many steps",
+       kParts + kData + "training: {max_time: 1h, micro_batch_size: 4}\nlr_scheduler: cosine\n",
+       "r.yaml:6:15: error: lr_scheduler (cosine) needs total_steps: training has max_time only, which does not say "
+       "how "
+       "many steps there are\n  hint: write lr_scheduler.total_steps, or training.max_steps beside max_time\n"},
+      {"metric_once", "a metric twice", kParts + kData + kBatch + "eval: {metrics: [mse, mse]}\n",
+       "r.yaml:6:23: error: eval.metrics has mse twice\n  hint: keep one of them\n"},
+      {"monitored_metric", "a bare metric",
+       kParts + kData + kBatch + "eval: {eval_steps: 5}\ncheckpoint: {save_best: true, monitor: loss}\n",
+       "r.yaml:7:40: error: checkpoint.monitor must be a data set and a metric, as in val/loss, got \"loss\"\n"
+       "  hint: write val/loss\n"},
+      {"monitored_metric", "a misspelt data set",
+       kParts + kData + kBatch + "eval: {eval_steps: 5}\ncallbacks: [{type: early_stopping, monitor: vla/loss}]\n",
+       "r.yaml:7:45: error: callbacks[0].monitor is vla/loss, but there is no data set called \"vla\"\n"
+       "  hint: did you mean val/loss?\n"},
+      {"monitored_metric", "a metric that nobody measures",
+       kParts + kData + kBatch + "eval: {eval_steps: 5}\ncheckpoint: {save_best: true, monitor: val/accuracy}\n",
+       "r.yaml:7:40: error: checkpoint.monitor is val/accuracy, but only loss is measured\n"
+       "  hint: add it to eval.metrics: [accuracy]\n"},
+      {"monitored_metric", "the training set is not evaluated",
+       kParts + kData + kBatch + "eval: {eval_steps: 5}\ncheckpoint: {save_best: true, monitor: train/loss}\n",
+       "r.yaml:7:40: error: checkpoint.monitor is train/loss, but train is not evaluated\n  hint: write val/loss\n"},
+      {"monitor_needs_evaluation", "nothing is evaluated before the end",
+       kParts + kData + kBatch + "checkpoint: {save_best: true, monitor: val/loss}\n",
+       "r.yaml:6:40: error: checkpoint.monitor is val/loss, but nothing is evaluated before the end\n"
+       "  hint: say how often with eval.eval_steps\n"},
+      {"something_to_evaluate", "nothing to evaluate",
+       kParts + kBatch + "data: {train: {type: synthetic, task: regression}}\neval: {eval_steps: 5}\n",
+       "r.yaml:6:20: warning: eval.eval_steps is given, but train is the only data set: there is nothing to evaluate\n"
+       "  hint: add a data set, such as data.val\n"},
+      {"compat", "settles without a word", kParts + kData + kBatch + "compat: accelerate\n", ""},
+  };
+  std::vector<std::string> told;
+  for (const Case& c : cases) {
+    told.emplace_back(c.rule);
+    DYNAMIC_SECTION(c.rule << ": " << c.name) { CHECK(settled(c.yaml).messages == c.messages); }
+  }
+  for (const std::string& rule : rule_names()) {
+    DYNAMIC_SECTION(rule << " has a case") { CHECK(std::find(told.begin(), told.end(), rule) != told.end()); }
+  }
+}
+
+TEST_CASE("two of the three batch sizes give the third", "[recipe][consistency]") {
+  struct Case {
+    const char* training;
+    std::int64_t micro, accumulation, global;
+  };
+  static constexpr Case cases[] = {
+      {"micro_batch_size: 8, global_batch_size: 32", 8, 4, 32},
+      {"micro_batch_size: 8, gradient_accumulation_steps: 3", 8, 3, 24},
+      {"gradient_accumulation_steps: 2, global_batch_size: 32", 16, 2, 32},
+      {"micro_batch_size: 8", 8, 1, 8},
+      {"global_batch_size: 32", 32, 1, 32},
+      {"micro_batch_size: 8, gradient_accumulation_steps: 4, global_batch_size: 32", 8, 4, 32},
+  };
+  for (const Case& c : cases) {
+    DYNAMIC_SECTION(c.training) {
+      const Settled result = settled(kParts + kData + "training: {max_steps: 10, " + c.training + "}\n");
+      CHECK(result.messages == "");
+      CHECK(result.root.at_path("training.micro_batch_size")->as_integer() == c.micro);
+      CHECK(result.root.at_path("training.gradient_accumulation_steps")->as_integer() == c.accumulation);
+      CHECK(result.root.at_path("training.global_batch_size")->as_integer() == c.global);
+    }
+  }
+}
+
+TEST_CASE("what is settled keeps what was written", "[recipe][consistency]") {
+  struct Case {
+    const char* name;
+    std::string yaml;
+    const char* path;
+    const char* value;
+  };
+  const std::string base = kParts + kData;
+  const Case cases[] = {
+      {"the schedule ends with the training", base + kBatch + "lr_scheduler: cosine\n", "lr_scheduler.total_steps",
+       "10"},
+      {"a written end stays", base + kBatch + "lr_scheduler: {type: cosine, total_steps: 7}\n",
+       "lr_scheduler.total_steps", "7"},
+      {"epochs wait for the data", base + "training: {max_epochs: 2, micro_batch_size: 4}\nlr_scheduler: cosine\n",
+       "lr_scheduler.total_steps", "null"},
+      {"with epochs beside steps the earlier one counts, which needs the data",
+       base + "training: {max_steps: 10, max_epochs: 2, micro_batch_size: 4}\nlr_scheduler: cosine\n",
+       "lr_scheduler.total_steps", "null"},
+      {"compat sets the schedule's pace", base + kBatch + "compat: accelerate\n", "lr_scheduler.step_per_process",
+       "true"},
+      {"compat sets the mean", base + kBatch + "compat: accelerate\n", "accumulation.mean", "\"micro_batches\""},
+      {"compat sets the padding", base + kBatch + "compat: accelerate\n", "loader.pad_in_loss", "true"},
+      {"compat leaves what is written", base + kBatch + "compat: accelerate\naccumulation: {mean: tokens}\n",
+       "accumulation.mean", "\"tokens\""},
+      {"without compat nothing moves", base + kBatch, "lr_scheduler.step_per_process", "false"},
+  };
+  for (const Case& c : cases) {
+    DYNAMIC_SECTION(c.name) {
+      const Settled result = settled(c.yaml);
+      CHECK(result.messages == "");
+      CHECK(core::to_json(*result.root.at_path(c.path), -1) == c.value);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace runner::recipe

@@ -1,0 +1,35 @@
+#include "runner/registry/editor_schema.h"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+using nlohmann::json;
+using runner::registry::Registry;
+
+// tests/verify/editor_schema.py checks recipes against it with an independent validator; here is what an editor shows.
+
+TEST_CASE("the editors' schema describes the recipe", "[registry][editor_schema]") {
+  const std::string text = runner::registry::editor_schema(Registry::builtin());
+  CHECK(text == runner::registry::editor_schema(Registry::builtin()));
+  const json schema = json::parse(text);
+  const json& seed = schema.at("properties").at("seed");
+  CHECK(seed.at("default") == 1337);
+  CHECK(seed.at("type") == json::array({"integer", "string"}));
+  CHECK(seed.at("pattern") == "\\$\\{");  // a reference may stand for any value
+  const json& steps = schema.at("properties").at("logging_steps");
+  CHECK(steps.at("description") ==
+        "How often training metrics are recorded and shown.\n\nUnit: optimizer steps.\n\nDefault: `10`.");
+  const json& name = schema.at("properties").at("experiment_name");
+  CHECK(name.at("deprecationMessage") == "write run_name");
+  CHECK(schema.at("additionalProperties") == false);
+
+  const json& definitions = schema.at("definitions");
+  const json& adamw = definitions.at("optimizer.adamw").at("properties");
+  CHECK(adamw.contains("lr"));
+  CHECK(adamw.contains("no_decay"));                          // common to every optimizer
+  CHECK(adamw.at("learning_rate").at("deprecated") == true);  // another framework's word
+  CHECK(definitions.at("optimizer").at("examples") == json::array({"adam", "adamw", "sgd"}));
+  // A block in a list is whole; one that extends may complete is not asked for its required keys.
+  CHECK(definitions.at("layer.linear").at("required") == json::array({"out_features"}));
+  CHECK_FALSE(definitions.at("model.sequential").contains("required"));
+}

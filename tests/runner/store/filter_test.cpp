@@ -1,0 +1,113 @@
+#include "runner/store/filter.h"
+
+#include <catch2/catch.hpp>
+#include <limits>
+
+#include "runner/store/json.h"
+#include "tests/runner/store/fixture.h"
+
+namespace {
+
+using namespace runner::store;
+
+RunSummary example() {
+  RunSummary run;
+  run.id = "1abc";
+  run.name = "tiny-gpt";
+  run.status = RunStatus::kFinished;
+  run.step = 200;
+  run.created_ms = 1'800'000'000'000 - 7'200'000;
+  run.ended_ms = run.created_ms + 90'000;
+  run.metrics = {{"loss", 1.5}, {"val/loss", 2.0}, {"grad_norm", std::numeric_limits<double>::quiet_NaN()}};
+  run.resolved = *parse_json(R"({"optimizer": {"type": "adamw", "lr": 3e-4, "betas": [0.9, 0.95]},
+                                 "deterministic": true, "compat": null, "run_name": "tiny-gpt"})");
+  run.summary = *parse_json(R"({"steps_per_s": 12.5})");
+  return run;
+}
+
+}  // namespace
+
+TEST_CASE("a filter takes runs by status, metrics and recipe", "[store][filter]") {
+  struct Case {
+    const char* text;
+    bool accepted;
+  };
+  static constexpr Case cases[] = {
+      {"val/loss < 2.5 and optimizer.type == \"adamw\" and status == finished", true},
+      {"val/loss < 2", false},
+      {"val/loss <= 2", true},
+      {"train/loss == 1.5", true},
+      {"loss > 1 and loss < 1.2 or step >= 200", true},
+      {"loss > 1 and (loss < 1.2 or step > 200)", false},
+      {"not status == failed", true},
+      {"not not deterministic", true},
+      {"name ~ GPT", true},
+      {"name ~ 'gpt' and not name ~ bert", true},
+      {"optimizer == adamw", true},
+      {"optimizer.lr == 3e-4", true},
+      {"optimizer.lr < 0.001", true},
+      {"optimizer.betas[1] == .95", true},
+      {"summary.steps_per_s > +12", true},
+      {"grad_norm < 1", false},
+      {"grad_norm != 1", true},
+      {"compat == null", true},
+      {"optimizer.lr != null", true},
+      {"nowhere == null", true},
+      {"nowhere != 3", false},
+      {"nowhere", false},
+      {"`val/loss` == 2", true},
+      {"smoke == false", true},
+      {"age < 3h and duration > 1min", true},
+      {"loss == inf", false},
+  };
+  const store_test::FixedClock clock;
+  for (const Case& c : cases) {
+    DYNAMIC_SECTION(c.text) {
+      runner::core::Diagnostics diagnostics;
+      const auto filter = Filter::parse(c.text, diagnostics);
+      REQUIRE(filter);
+      CHECK(filter->accepts(example(), clock) == c.accepted);
+    }
+  }
+}
+
+TEST_CASE("a wrong filter is pointed at", "[store][filter]") {
+  struct Case {
+    const char* text;
+    const char* message;
+  };
+  static constexpr Case cases[] = {
+      {"", "--filter:1:1: error: the filter needs a name where it ends\n"},
+      {"loss <", "--filter:1:7: error: the filter needs a number, a word or \"text\" where it ends\n"},
+      {"loss < < 2", "--filter:1:8: error: the filter needs a number, a word or \"text\" where there is `<`\n"},
+      {"2 < loss", "--filter:1:1: error: the filter needs a name where there is `2`\n"},
+      {"loss < 2 status == x",
+       "--filter:1:10: error: the filter needs `and`, `or` or the end where there is `status`\n"},
+      {"(loss < 2", "--filter:1:10: error: the filter needs `)` where it ends\n"},
+      {"name == \"x", "--filter:1:9: error: the filter needs a number, a word or \"text\" where there is `\"x`\n"},
+      {"loss & 2", "--filter:1:6: error: the filter needs `and`, `or` or the end where there is `&`\n"},
+      {"loss < and", "--filter:1:8: error: the filter needs a number, a word or \"text\" where there is `and`\n"},
+      {"and", "--filter:1:1: error: the filter needs a name where there is `and`\n"},
+  };
+  for (const Case& c : cases) {
+    DYNAMIC_SECTION(c.text) {
+      runner::core::Diagnostics diagnostics;
+      CHECK_FALSE(Filter::parse(c.text, diagnostics));
+      const std::string hint =
+          "  hint: for example: val/loss < 2 and optimizer.type == \"adamw\" and status == finished\n";
+      CHECK(render(diagnostics, {.color = false, .excerpts = false}) == c.message + hint);
+    }
+  }
+}
+
+TEST_CASE("a filter on a name that no run knows suggests one", "[store][filter]") {
+  const store_test::FixedClock clock;
+  runner::core::Diagnostics diagnostics;
+  const auto filter = Filter::parse("statsu == failed and optimizer.typ == sgd and compat == null", diagnostics);
+  REQUIRE(filter);
+  filter->check_names({example()}, clock, diagnostics);
+  REQUIRE(diagnostics.error_count() == 2);
+  CHECK(diagnostics.all()[0].message == "no run has a metric, a recipe key or a property called \"statsu\"");
+  CHECK(diagnostics.all()[0].hint == "did you mean \"status\"?");
+  CHECK(diagnostics.all()[1].hint == "did you mean \"optimizer.type\"?");
+}

@@ -1,0 +1,305 @@
+#include "runner/store/run_writer.h"
+
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <sstream>
+
+#include "runner/core/files.h"
+#include "runner/store/schema.h"
+#include "runner/store/sqlite.h"
+#include "runner/store/text.h"
+#include "tests/runner/store/fixture.h"
+
+namespace {
+
+using namespace runner::store;
+using store_test::create;
+using store_test::FixedClock;
+using store_test::log;
+using store_test::new_run;
+using store_test::OutputDir;
+
+std::vector<std::pair<std::int64_t, double>> series(const std::string& run_dir, const std::string& name,
+                                                    const std::string& context = "train", std::int64_t branch = -1) {
+  std::vector<std::pair<std::int64_t, double>> points;
+  const auto read = read_series(run_dir, name, context, branch);
+  for (const SeriesPoint& point : read.value()) points.emplace_back(point.step, point.value);
+  return points;
+}
+
+using Points = std::vector<std::pair<std::int64_t, double>>;
+
+std::string text_of(const std::string& path) { return runner::core::read_file(path, 1 << 20).value(); }
+
+}  // namespace
+
+TEST_CASE("a finished run is one database file with everything that was logged", "[store][writer]") {
+  const OutputDir output;
+  const FixedClock clock;
+  auto writer = create(new_run(output), clock);
+  const std::string run_dir = writer->run_dir();
+  log(*writer, "loss", 1, 2.5);
+  log(*writer, "loss", 2, 1.5);
+  log(*writer, "loss", 2, 1.25);
+  log(*writer, "loss", 2, 3.0, "val");
+  writer->event("eval", 2, runner::core::Node::mapping());
+  CHECK(writer->flush_durable() == 4);
+  writer->finish(RunStatus::kFinished, "2 steps are done");
+
+  CHECK(series(run_dir, "loss") == Points{{1, 2.5}, {2, 1.25}});
+  CHECK(series(run_dir, "loss", "val") == Points{{2, 3.0}});
+  CHECK(series(run_dir, "val/loss") == Points{{2, 3.0}});
+  CHECK(text_of(run_dir + "/recipe.yaml") == "run_name: tiny\n");
+  CHECK(text_of(run_dir + "/recipe/lib/base.yaml") == "seed: 1\n");
+  CHECK(text_of(run_dir + "/lease").empty());
+  CHECK_FALSE(std::filesystem::exists(run_dir + "/run.db-wal"));
+
+  const auto run = std::move(find_run(output.path, "last", clock)).value();
+  CHECK(run.status == RunStatus::kFinished);
+  CHECK(run.reason == "2 steps are done");
+  CHECK(run.step == 2);
+  CHECK(run.metrics == std::map<std::string, double>{{"loss", 1.25}, {"val/loss", 3.0}});
+  CHECK(run.resolved.at_path("optimizer.type")->as_string() == "adamw");
+  CHECK_FALSE(run.owner);
+}
+
+TEST_CASE("NaN and infinities come back as they were", "[store][writer]") {
+  const OutputDir output;
+  const FixedClock clock;
+  auto writer = create(new_run(output), clock);
+  log(*writer, "loss", 1, std::numeric_limits<double>::quiet_NaN());
+  log(*writer, "loss", 2, std::numeric_limits<double>::infinity());
+  log(*writer, "loss", 3, -std::numeric_limits<double>::infinity());
+  log(*writer, "loss", 4, 5e-324);
+  const std::string run_dir = writer->run_dir();
+  writer->finish(RunStatus::kFinished, "");
+  const auto points = series(run_dir, "loss");
+  REQUIRE(points.size() == 4);
+  CHECK(std::isnan(points[0].second));
+  CHECK(points[1].second == std::numeric_limits<double>::infinity());
+  CHECK(points[2].second == -std::numeric_limits<double>::infinity());
+  CHECK(points[3].second == 5e-324);
+}
+
+TEST_CASE("a live run is held by its process, and nobody else gets it", "[store][lease]") {
+  const OutputDir output;
+  FixedClock clock;
+  auto writer = create(new_run(output), clock);
+  writer->flush_durable();
+  const auto run = newest_unfinished(output.path, "tiny", clock);
+  REQUIRE(run);
+  REQUIRE(run->owner);
+  CHECK(run->status == RunStatus::kRunning);
+  CHECK(run->owner->pid == getpid());
+  CHECK(run->owner->since_ms == clock.now_ms);
+
+  const auto second = RunWriter::resume({writer->run_dir(), 0, 0}, clock);
+  REQUIRE_FALSE(second);
+  char host[256] = {};
+  gethostname(host, sizeof host - 1);
+  CHECK(second.failure().message == writer->run_dir() + " is held by pid " + std::to_string(getpid()) + " on " + host +
+                                        " since 2027-01-15 08:00:00 UTC");
+  CHECK(second.failure().hint == "wait for it or stop it; `--new` starts another run beside it");
+
+  clock.now_ms += 24 * 3600 * 1000;  // an old heartbeat does not matter while the process lives
+  CHECK(newest_unfinished(output.path, "tiny", clock)->owner);
+}
+
+TEST_CASE("another host's lease holds until its heartbeat is a minute old", "[store][lease]") {
+  const OutputDir output;
+  FixedClock clock;
+  auto writer = create(new_run(output), clock);
+  writer->flush_durable();
+  const std::string run_dir = writer->run_dir();
+  writer->finish(RunStatus::kStopped, "");
+  {
+    Database database(run_db_path(run_dir), Database::Mode::kWrite);
+    database.execute("UPDATE info SET value = 'running' WHERE key = 'status'");
+  }
+  std::ofstream(run_dir + "/lease") << R"({"format": 1, "host": "far", "pid": 1, "process_start": "1", "boot_id": "x",)"
+                                    << R"("token": "t", "since_ms": 1799999000000, "heartbeat_ms": )"
+                                    << clock.now_ms - 59'000 << "}";
+  const auto held = newest_unfinished(output.path, "tiny", clock);
+  REQUIRE(held->owner);
+  CHECK(held->owner->host == "far");
+  CHECK(RunWriter::resume({run_dir, 0, 0}, clock).failure().message ==
+        run_dir + " is held by pid 1 on far since 2027-01-15 07:43:20 UTC");
+  clock.now_ms += 2'000;
+  CHECK_FALSE(newest_unfinished(output.path, "tiny", clock)->owner);
+  CHECK(newest_unfinished(output.path, "tiny", clock)->status == RunStatus::kCrashed);
+  CHECK(RunWriter::resume({run_dir, 0, 0}, clock).ok());
+}
+
+TEST_CASE("a killed process leaves a readable run that shows as crashed", "[store][crash]") {
+  const OutputDir output;
+  const FixedClock clock;
+  int ready[2];
+  REQUIRE(pipe(ready) == 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    auto writer = create(new_run(output), clock);
+    for (std::int64_t step = 1; step <= 500; ++step) log(*writer, "loss", step, 1.0 / static_cast<double>(step));
+    writer->flush_durable();
+    (void)!write(ready[1], "x", 1);
+    for (std::int64_t step = 501;; ++step) log(*writer, "loss", step, 0.0);  // killed somewhere in here
+  }
+  char byte;
+  REQUIRE(read(ready[0], &byte, 1) == 1);
+  CHECK(newest_unfinished(output.path, "tiny", clock)->owner->pid == child);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  close(ready[0]);
+  close(ready[1]);
+
+  auto run = newest_unfinished(output.path, "tiny", clock);
+  REQUIRE(run);
+  CHECK(run->status == RunStatus::kCrashed);
+  CHECK(run->reason == "its process ended without a word");
+  const auto points = series(run->run_dir, "loss");
+  REQUIRE(points.size() >= 500);
+  for (std::size_t i = 0; i < points.size(); ++i) REQUIRE(points[i].first == static_cast<std::int64_t>(i) + 1);
+  {
+    const Database database(run_db_path(run->run_dir), Database::Mode::kRead);
+    Statement check = database.prepare("PRAGMA integrity_check");
+    REQUIRE(check.step());
+    CHECK(check.text(0) == "ok");
+  }
+
+  auto resumed = std::move(RunWriter::resume({run->run_dir, 300, 0}, clock)).value();
+  CHECK(resumed->branch() == 1);
+  CHECK(resumed->run_id() == run->id);
+  log(*resumed, "loss", 301, 7.0);
+  resumed->finish(RunStatus::kFinished, "");
+  const auto lineage = series(run->run_dir, "loss");
+  REQUIRE(lineage.size() == 301);
+  CHECK(lineage[299] == std::pair<std::int64_t, double>{300, 1.0 / 300});
+  CHECK(lineage[300] == std::pair<std::int64_t, double>{301, 7.0});
+  CHECK(series(run->run_dir, "loss", "train", 0).size() == points.size());
+}
+
+TEST_CASE("a lineage holds each step once and leaves abandoned branches out", "[store][branch]") {
+  const OutputDir output;
+  const FixedClock clock;
+  auto first = create(new_run(output), clock);
+  const std::string run_dir = first->run_dir();
+  for (const std::int64_t step : {0, 1, 2, 3, 4}) log(*first, "loss", step, 0.0 + static_cast<double>(step));
+  first->finish(RunStatus::kStopped, "");
+  auto second = std::move(RunWriter::resume({run_dir, 2, 0}, clock)).value();  // 3 and 4 are abandoned
+  for (const std::int64_t step : {2, 3, 4, 5}) log(*second, "loss", step, 10.0 + static_cast<double>(step));
+  second->finish(RunStatus::kStopped, "");
+  auto third = std::move(RunWriter::resume({run_dir, 4, 1}, clock)).value();
+  log(*third, "loss", 5, 25.0);
+  log(*third, "accuracy", 5, 0.5);
+  third->finish(RunStatus::kStopped, "");
+  auto fourth = std::move(RunWriter::resume({run_dir, 1, 0}, clock)).value();  // back to the first one's checkpoint
+  log(*fourth, "loss", 2, 32.0);
+  fourth->finish(RunStatus::kFinished, "");
+
+  CHECK(series(run_dir, "loss", "train", 0) == Points{{0, 0}, {1, 1}, {2, 2}, {3, 3}, {4, 4}});
+  CHECK(series(run_dir, "loss", "train", 1) == Points{{0, 0}, {1, 1}, {2, 12}, {3, 13}, {4, 14}, {5, 15}});
+  CHECK(series(run_dir, "loss", "train", 2) == Points{{0, 0}, {1, 1}, {2, 12}, {3, 13}, {4, 14}, {5, 25}});
+  CHECK(series(run_dir, "loss") == Points{{0, 0}, {1, 1}, {2, 32}});
+  CHECK(series(run_dir, "accuracy").empty());
+  const auto run = std::move(find_run(output.path, "tiny", clock)).value();
+  CHECK(run.branch == 3);
+  CHECK(run.step == 2);
+  CHECK(run.metrics == std::map<std::string, double>{{"loss", 32.0}});
+
+  const auto wrong = RunWriter::resume({run_dir, 1, 9}, clock);
+  REQUIRE_FALSE(wrong);
+  CHECK(wrong.failure().message == run_dir + "/run.db has no branch 9");
+  CHECK(find_run(output.path, "tiny", clock).value().status == RunStatus::kFinished);
+}
+
+TEST_CASE("a full disk is waited for and nothing is lost", "[store][crash]") {
+  const OutputDir output;
+  const FixedClock clock;
+  const pid_t child = fork();
+  if (child == 0) {
+    signal(SIGXFSZ, SIG_IGN);
+    auto writer = create(new_run(output), clock);
+    writer->flush_durable();
+    const rlimit small{64 << 10, RLIM_INFINITY}, large{RLIM_INFINITY, RLIM_INFINITY};
+    setrlimit(RLIMIT_FSIZE, &small);
+    for (std::int64_t step = 1; step <= 20'000; ++step) log(*writer, "loss", step, 1.0);
+    const std::string waits = writer->run_dir() + "/recipe.yaml";
+    std::ofstream(output.path + "/large") << std::string(128 << 10, 'x');  // fails: the limit is at work
+    const bool limited = std::filesystem::file_size(output.path + "/large") < (128 << 10);
+    setrlimit(RLIMIT_FSIZE, &large);
+    const bool all = writer->flush_durable() == 20'000;
+    writer->finish(RunStatus::kFinished, "");
+    _exit(limited && all ? 0 : 1);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  CHECK(status == 0);
+  CHECK(find_run(output.path, "last", clock).value().status == RunStatus::kFinished);
+  CHECK(series(find_run(output.path, "last", clock).value().run_dir, "loss").size() == 20'000);
+}
+
+TEST_CASE("half a transaction of a killed writer is taken back where WAL is not used", "[store][crash]") {
+  const OutputDir output;
+  const std::string path = output.path + "/torn.db";
+  const pid_t child = fork();
+  if (child == 0) {
+    Database database(path, Database::Mode::kCreate);
+    database.execute(
+        "PRAGMA journal_mode=DELETE; CREATE TABLE t(x); INSERT INTO t VALUES(1); PRAGMA cache_size=1; BEGIN");
+    for (int i = 0; i < 1000; ++i) database.execute("INSERT INTO t VALUES(randomblob(1000))");
+    kill(getpid(), SIGKILL);
+  }
+  waitpid(child, nullptr, 0);
+  REQUIRE(std::filesystem::file_size(path) > 100'000);  // pages of the open transaction are in the file
+  const Database database(path, Database::Mode::kRead);
+  Statement count = database.prepare("SELECT count(*) FROM t");
+  REQUIRE(count.step());
+  CHECK(count.integer(0) == 1);
+}
+
+TEST_CASE("what cannot be made is said at once", "[store][writer]") {
+  const FixedClock clock;
+  OutputDir output;
+  std::ofstream(output.path + "/file") << "x";
+  NewRun run = new_run(output);
+  run.output_dir = output.path + "/file/runs";
+  const auto writer = RunWriter::create(run, clock);
+  REQUIRE_FALSE(writer);
+  CHECK(writer.failure().message == "cannot make the folder " + output.path + "/file/runs: Not a directory");
+  CHECK(RunWriter::resume({output.path, 0, 0}, clock).failure().message == "there is no run in " + output.path);
+}
+
+TEST_CASE("a writer that leaves without finish() has failed", "[store][writer]") {
+  const OutputDir output;
+  const FixedClock clock;
+  create(new_run(output), clock).reset();
+  const auto run = std::move(find_run(output.path, "last", clock)).value();
+  CHECK(run.status == RunStatus::kFailed);
+  CHECK(run.reason == "the program left without saying why");
+  CHECK_FALSE(newest_unfinished(output.path, "tiny", clock));
+}
+
+TEST_CASE("run ids sort by time and are read back from a folder's name", "[store]") {
+  CHECK(new_run_id(1'800'000'000'000) < new_run_id(1'800'000'000'001));
+  const std::string id = new_run_id(1'800'000'000'123);
+  const auto name = parse_folder_name("tiny-gpt-" + id);
+  REQUIRE(name);
+  CHECK(name->run_name == "tiny-gpt");
+  CHECK(name->id == id);
+  CHECK(name->created_ms == 1'800'000'000'123);
+  CHECK_FALSE(parse_folder_name("tiny-gpt"));
+  CHECK_FALSE(parse_folder_name("-" + id));
+}
+
+TEST_CASE("WAL is kept away from file systems without shared memory", "[store]") {
+  CHECK(wal_is_safe(0xEF53));            // ext4
+  CHECK(wal_is_safe(0x01021994));        // tmpfs
+  CHECK_FALSE(wal_is_safe(0x6969));      // NFS
+  CHECK_FALSE(wal_is_safe(0xFF534D42));  // CIFS
+  CHECK_FALSE(wal_is_safe(0x0BD00BD0));  // Lustre
+}

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace tests::golden {
+
+using Json = nlohmann::json;
+
+/// One case of a topic's file: `{kind, name, input, expected}`.
+struct Case {
+  std::string kind, name;
+  Json input, expected;
+};
+
+/// Every case of a topic in the folder ROUX_GOLDEN_DIR (tests/golden/vectors when it is not set): of each *.json file
+/// there whose `topic` says so. Fails the test when there is none.
+std::vector<Case> read_topic(const std::string& topic);
+
+/// Lists of lists of numbers as one row; "inf", "-inf" and "nan" are numbers.
+std::vector<double> numbers(const Json& json);
+
+/// How far a value may be from the expected one.
+struct Tolerance {
+  double relative = 1e-6, absolute = 1e-7;
+  bool of_largest = false;  ///< `relative` to the largest expected entry instead of to each
+};
+
+/// "" when all agree, else the count and the first few: `logits: 2 of 24 differ: [3] is 0.5, expected 0.25; ...`.
+std::string differences(const std::string& what, std::span<const double> got, const Json& expected,
+                        const Tolerance& tolerance);
+
+/// Counts what a reader checked and what it has no component for, and prints both when it ends.
+class Coverage {
+ public:
+  explicit Coverage(std::string topic) : topic_(std::move(topic)) {}
+  ~Coverage();
+  void checked(const std::string& kind) { ++checked_[kind]; }
+  /// `what` is the component that is not there, such as `optimizer Lion`.
+  void not_covered(const std::string& kind, const std::string& what) { ++missing_[{kind, what}]; }
+  int checked_count() const;
+
+ private:
+  std::string topic_;
+  std::map<std::string, int> checked_;
+  std::map<std::pair<std::string, std::string>, int> missing_;
+};
+
+/// Fails the test unless `got` agrees.
+void check_row(std::span<const double> got, const Json& expected, const Tolerance& tolerance);
+
+}  // namespace tests::golden
+
+namespace tests {
+
+using GoldenCase = golden::Case;
+
+/// Runs `check` over a topic. It returns false for a case that it does not cover; those are counted and printed.
+void for_each_case(const std::string& topic, const std::function<bool(const GoldenCase&)>& check);
+
+inline std::vector<double> flatten(const golden::Json& json) { return golden::numbers(json); }
+
+/// `got`: one number or a vector of them.
+template <typename Got>
+void check_near(const Got& got, const golden::Json& expected, double relative, double absolute) {
+  if constexpr (std::is_arithmetic_v<Got>) {
+    const double value = static_cast<double>(got);
+    golden::check_row({&value, 1}, expected, {relative, absolute});
+  } else {
+    golden::check_row(std::vector<double>(got.begin(), got.end()), expected, {relative, absolute});
+  }
+}
+
+}  // namespace tests

@@ -1,0 +1,331 @@
+// Reads the tree and names what STYLE forbids, as `file:line: error: ...`: layer arrows that point the wrong way,
+// LibTorch where it may not be, dead files, lines over 120 columns, generated pages that are out of date.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::size_t kColumnsMax = 120;
+
+using Names = std::set<std::string>;
+
+/// What a layer may include from, beside itself. The text in front of the first '/' of a component is its layer.
+const std::map<std::string, Names>& arrows() {
+  static const Names base = {"core", "recipe", "registry", "store", "artifact"};
+  static const auto with = [](Names names, std::initializer_list<const char*> more) {
+    names.insert(more.begin(), more.end());
+    return names;
+  };
+  static const Names torch_free = with(base, {"sampler", "pruner", "trackers", "dashboard", "launch", "sweep"});
+  static const std::map<std::string, Names> allowed = {
+      {"core", {}},
+      {"recipe", {"core"}},
+      {"registry", {"core", "recipe"}},
+      {"store", {"core"}},
+      {"artifact", {"core"}},
+      {"trackers", {"core", "store"}},
+      {"dashboard", {"core", "store"}},
+      {"sampler", {"core", "registry"}},
+      {"pruner", {"core", "registry"}},
+      {"launch", with(base, {"sampler", "pruner"})},
+      {"sweep", with(base, {"sampler", "pruner", "launch"})},
+      {"cli", torch_free},  // and runner/engine/engine.h
+      {"distributed", {"core"}},
+      {"components", {"core", "distributed"}},
+      {"checkpoint", {"core", "registry", "store", "artifact", "components"}},
+      {"train", {"core", "registry", "store", "artifact", "components", "checkpoint", "distributed"}},
+      {"engine", with(base, {"distributed", "components", "checkpoint", "train"})},
+      {"schema_gen", {"core", "recipe", "registry"}},
+  };
+  return allowed;
+}
+
+const Names kWithTorch = {"distributed", "components", "checkpoint", "train", "engine", "tests"};
+/// They know a component by its kind's interface only.
+const Names kInterfacesOnly = {"checkpoint", "train", "engine"};
+
+struct Source {
+  std::string path;  // relative to the root, '/' between
+  std::vector<std::string> lines;
+  std::string layer;
+};
+
+struct Include {
+  std::string target;
+  bool angle = false;
+  int line = 0;
+};
+
+std::string between(std::string_view text, std::size_t begin, std::string_view stops) {
+  const auto end = text.find_first_of(stops, begin);
+  return std::string(text.substr(begin, end == std::string_view::npos ? end : end - begin));
+}
+
+/// "" for what belongs to no layer.
+std::string layer_of(const std::string& path) {
+  if (path.starts_with("runner/")) return between(path, 7, "/");
+  if (path.starts_with("components/sampler/")) return "sampler";
+  if (path.starts_with("components/pruner/")) return "pruner";
+  if (path.starts_with("components/")) return "components";
+  if (path.starts_with("trackers/")) return "trackers";
+  if (path.starts_with("schemas/gen/")) return "schema_gen";
+  if (path.starts_with("tests/")) return "tests";
+  return "";
+}
+
+std::vector<std::string> read_lines(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+std::string read_whole(const fs::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+/// `#include "x"` or `<x>`; an empty target when the line is none.
+Include include_of(const std::string& line) {
+  Include include;
+  const auto hash = line.find_first_not_of(" \t");
+  if (hash == std::string::npos || line.compare(hash, 8, "#include") != 0) return include;
+  const auto open = line.find_first_of("\"<", hash);
+  if (open == std::string::npos) return include;
+  include.angle = line[open] == '<';
+  include.target = between(line, open + 1, "\">");
+  return include;
+}
+
+bool is_torch(const Include& include) {
+  if (!include.angle) return false;
+  for (const char* prefix : {"torch/", "ATen/", "c10/", "caffe2/"}) {
+    if (include.target.starts_with(prefix)) return true;
+  }
+  return false;
+}
+
+/// components/optimizer/optimizer.h, and what lies in components/ itself.
+bool is_kind_interface(const std::string& path) {
+  if (!path.starts_with("components/")) return false;
+  const auto rest = path.substr(11);
+  const auto slash = rest.find('/');
+  return slash == std::string::npos || rest == rest.substr(0, slash) + "/" + rest.substr(0, slash) + ".h";
+}
+
+std::size_t columns(std::string_view line) {
+  std::size_t count = 0;
+  for (const unsigned char c : line) count += (c & 0xC0) != 0x80;
+  return count;
+}
+
+class Tidy {
+ public:
+  Tidy(fs::path root, fs::path generated) : root_(std::move(root)), generated_(std::move(generated)) {}
+
+  int run() {
+    collect();
+    for (const Source& source : sources_) {
+      check_columns(source);
+      if (!is_cpp(source.path)) continue;
+      for (std::size_t i = 0; i < source.lines.size(); ++i) {
+        Include include = include_of(source.lines[i]);
+        if (include.target.empty()) continue;
+        include.line = static_cast<int>(i) + 1;
+        check_include(source, include);
+        if (!include.angle) used_.insert(resolve(source, include.target));
+      }
+    }
+    for (const Source& source : sources_) check_alive(source);
+    if (!generated_.empty()) check_reference();
+    std::cout << sources_.size() << " files, " << errors_ << " errors\n";
+    return errors_ == 0 ? 0 : 1;
+  }
+
+ private:
+  static bool is_cpp(const std::string& path) { return path.ends_with(".cpp") || path.ends_with(".h"); }
+
+  void error(const std::string& path, int line, const std::string& what) {
+    std::cout << path << ":" << line << ": error: " << what << "\n";
+    ++errors_;
+  }
+
+  void collect() {
+    std::vector<fs::path> found = {root_ / "CMakeLists.txt", root_ / "roux"};
+    for (const char* folder : {"runner", "components", "trackers", "schemas", "tests", ".ci"}) {
+      if (!fs::exists(root_ / folder)) continue;
+      for (const auto& entry : fs::recursive_directory_iterator(root_ / folder)) {
+        if (entry.is_regular_file()) found.push_back(entry.path());
+      }
+    }
+    for (const fs::path& path : found) {
+      const std::string name = fs::relative(path, root_).generic_string();
+      if (name.starts_with("tests/bench/peers/")) continue;  // kept as they were measured
+      const std::string extension = path.extension().string();
+      const bool script = extension.empty() && read_whole(path).starts_with("#!");
+      const bool ours =
+          is_cpp(name) || extension == ".cmake" || extension == ".sh" || script || path.filename() == "CMakeLists.txt";
+      if (ours) sources_.push_back({name, read_lines(path), layer_of(name)});
+    }
+    std::sort(sources_.begin(), sources_.end(), [](const Source& a, const Source& b) { return a.path < b.path; });
+  }
+
+  /// Text inside a raw string is somebody's input or expected output, and may be as wide as it is.
+  void check_columns(const Source& source) {
+    std::string closing;
+    for (std::size_t i = 0; i < source.lines.size(); ++i) {
+      const std::string& line = source.lines[i];
+      const bool inside = !closing.empty();
+      std::size_t at = 0;
+      while (at != std::string::npos) {
+        if (closing.empty()) {
+          at = is_cpp(source.path) ? line.find("R\"", at) : std::string::npos;
+          if (at == std::string::npos) break;
+          const auto open = line.find('(', at);
+          if (open == std::string::npos) break;
+          closing = ")" + line.substr(at + 2, open - at - 2) + "\"";
+          at = open;
+        } else {
+          at = line.find(closing, at);
+          if (at != std::string::npos) closing.clear();
+        }
+      }
+      const bool raw = inside || !closing.empty() || line.find("R\"") != std::string::npos;
+      if (!raw && columns(line) > kColumnsMax) {
+        error(source.path, static_cast<int>(i) + 1,
+              std::to_string(columns(line)) + " columns, and " + std::to_string(kColumnsMax) + " is the limit");
+      }
+    }
+  }
+
+  void check_include(const Source& source, const Include& include) {
+    const std::string& target = include.target;
+    if (include.angle && (target == "torch/torch.h" || target == "torch/all.h")) {
+      return error(source.path, include.line, "<" + target + "> takes 23 s to compile: include what is used");
+    }
+    if (is_torch(include)) return check_torch(source, include);
+    if (include.angle) return;
+    const std::string resolved = resolve(source, target);
+    const std::string to = layer_of(resolved);
+    if (source.layer == "tests" || source.path.starts_with("runner/cmake/")) return;
+    if (to == "tests") {
+      return error(source.path, include.line, "includes a file of the tests: " + target);
+    }
+    if (target.starts_with("generated/")) {
+      if (source.layer != "components" && source.layer != "sampler" && source.layer != "pruner" &&
+          source.layer != "trackers" && target != "generated/base/fragments.h" &&
+          !target.starts_with("generated/section/")) {
+        error(source.path, include.line, "a config is its component's own: only components include \"" + target + "\"");
+      }
+      return;
+    }
+    if (to.empty()) {
+      return error(source.path, include.line,
+                   "\"" + target + "\" is in no layer; write paths from the root of the tree");
+    }
+    if (to == source.layer) return;
+    if (source.layer == "cli" && resolved == "runner/engine/engine.h") return;
+    const auto rule = arrows().find(source.layer);
+    if (rule == arrows().end()) {
+      return error(source.path, include.line,
+                   "no arrow is known for the layer " + source.layer + "; add it to the tidy test");
+    }
+    if (!rule->second.contains(to)) {
+      return error(source.path, include.line,
+                   source.layer + " must not know " + to + ", yet it includes \"" + target + "\"");
+    }
+    if (kInterfacesOnly.contains(source.layer) && to == "components" && !is_kind_interface(resolved)) {
+      error(source.path, include.line,
+            source.layer + " knows kinds, never a component: \"" + target + "\" is not a kind's interface");
+    }
+  }
+
+  void check_torch(const Source& source, const Include& include) {
+    if (source.path.starts_with("runner/cmake/")) return;
+    if (!kWithTorch.contains(source.layer)) {
+      return error(source.path, include.line,
+                   source.layer + " is without LibTorch, yet it includes <" + include.target + ">");
+    }
+    const bool interface = source.path == "runner/engine/engine.h" ||
+                           (is_kind_interface(source.path) && source.path != "components/tensors.h");
+    if (interface && source.path.ends_with(".h")) {
+      error(source.path, include.line,
+            "an interface that others include brings no LibTorch: use runner/core/tensor_fwd.h");
+    }
+  }
+
+  /// An include is written from the root; a test may name a file beside itself.
+  std::string resolve(const Source& source, const std::string& target) const {
+    const fs::path beside = fs::path(source.path).parent_path() / target;
+    if (!fs::exists(root_ / target) && fs::exists(root_ / beside)) return beside.lexically_normal().generic_string();
+    return target;
+  }
+
+  void check_alive(const Source& source) {
+    if (source.path == "runner/cmake/torch_pch.h") return;
+    if (source.path.ends_with(".h") && !used_.contains(source.path)) {
+      error(source.path, 1, "no file includes this header");
+    }
+    if (!source.path.ends_with(".cpp")) return;
+    const std::string folder = source.path.substr(0, source.path.rfind('/'));
+    if (source.layer != "tests" && !arrows().contains(source.layer)) {
+      error(source.path, 1, "belongs to no target: " + folder + " is no layer");
+    }
+    if (folder == "tests") error(source.path, 1, "belongs to no target: tests mirror the tree, in folders");
+    const bool nested = std::count(source.path.begin(), source.path.end(), '/') > 2;
+    if (source.path.starts_with("runner/") && nested) {
+      error(source.path, 1, "belongs to no target: a layer of the runner has no folders");
+    }
+  }
+
+  void check_same(const fs::path& committed, const fs::path& generated) {
+    const std::string name = fs::relative(committed, root_).generic_string();
+    if (!fs::exists(committed)) return error(name, 1, "is missing: build the target `reference`");
+    if (!fs::exists(generated)) return error(name, 1, "comes from no fragment any more: build the target `reference`");
+    const auto a = read_lines(committed), b = read_lines(generated);
+    const auto differ = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
+    if (differ.first != a.end() || differ.second != b.end()) {
+      error(name, static_cast<int>(differ.first - a.begin()) + 1, "is out of date: build the target `reference`");
+    }
+  }
+
+  void check_reference() {
+    Names pages;
+    for (const fs::path& folder : {generated_ / "reference", root_ / "schemas" / "reference"}) {
+      if (!fs::exists(folder)) continue;
+      for (const auto& entry : fs::directory_iterator(folder)) pages.insert(entry.path().filename().string());
+    }
+    for (const std::string& page : pages) {
+      check_same(root_ / "schemas" / "reference" / page, generated_ / "reference" / page);
+    }
+    check_same(root_ / "schemas" / "recipe.schema.json", generated_ / "schemas" / "recipe.schema.json");
+  }
+
+  fs::path root_, generated_;
+  std::vector<Source> sources_;
+  Names used_;
+  int errors_ = 0;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  fs::path root = ".", generated;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const std::string_view option = argv[i];
+    if (option == "--root") root = argv[i + 1];
+    if (option == "--generated") generated = argv[i + 1];
+  }
+  return Tidy(fs::canonical(root), generated).run();
+}
