@@ -1,9 +1,5 @@
 #include "runner/train/loop.h"
 
-#include <ATen/Parallel.h>
-#include <ATen/Version.h>
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -11,16 +7,15 @@
 #include <limits>
 #include <map>
 
-#include "generated/section/checkpoint.h"
 #include "generated/section/eval.h"
 #include "generated/section/training.h"
-#include "runner/checkpoint/checkpoint.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
-#include "runner/core/units.h"
 #include "runner/train/console.h"
 #include "runner/train/evaluator.h"
+#include "runner/train/saver.h"
 #include "runner/train/signals.h"
+#include "runner/train/step_metrics.h"
 #include "runner/train/stepper.h"
 
 namespace runner::train {
@@ -29,74 +24,11 @@ namespace {
 using components::callback::Context;
 using core::Node;
 
-std::int64_t peak_memory_bytes() {
-  rusage usage = {};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
-}
-
 std::string short_number(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.4g", value);
   return text;
 }
-
-/// The series of the training steps, and the figures between two logged steps.
-class StepMetrics {
- public:
-  StepMetrics(store::RunWriter& run, const Experiment& experiment, double peak_flops)
-      : run_(run), peak_flops_(peak_flops), by_tokens_(experiment.train_data->tokens_per_sample() > 0) {
-    // Three passes over the matrix products: forward, and two backward (for inputs and for weights).
-    flops_per_sample_ = 3.0 * experiment.model->forward_flops(
-                                  std::max<std::int64_t>(1, experiment.train_data->signature().max_seq_len));
-    for (const char* name : {"loss", "lr", "grad_norm", by_tokens_ ? "tokens_per_s" : "samples_per_s", "flops_per_s",
-                             "data_wait", "peak_memory_bytes", "mfu"}) {
-      ids_.push_back(run.metric(name));
-    }
-  }
-
-  void count(const StepResult& result) {
-    samples_ += result.samples;
-    tokens_ += result.tokens;
-    data_seconds_ += result.data_seconds;
-  }
-
-  void log(std::int64_t step, const StepResult& result, double seconds) {
-    const double elapsed = std::max(seconds - logged_seconds_, 1e-9);
-    rate_ = static_cast<double>(by_tokens_ ? tokens_ : samples_) / elapsed;
-    const double flops = flops_per_sample_ * static_cast<double>(samples_) / elapsed;
-    values_.clear();
-    add(0, result.loss);
-    add(1, result.lr);
-    if (result.grad_norm) add(2, *result.grad_norm);
-    add(3, rate_);
-    if (flops > 0) add(4, flops);
-    add(5, std::min(1.0, data_seconds_ / elapsed));
-    add(6, static_cast<double>(peak_memory_bytes()));
-    if (peak_flops_ > 0 && flops > 0) add(7, flops / peak_flops_);
-    run_.log(step, values_);
-    samples_ = tokens_ = 0;
-    data_seconds_ = 0;
-    logged_seconds_ = seconds;
-  }
-
-  void start_at(double seconds) { logged_seconds_ = seconds; }
-  std::string rate_text() const {
-    return rate_ > 0 ? core::format_count(rate_) + (by_tokens_ ? " tokens/s" : " samples/s") : "";
-  }
-  double flops_per_sample() const { return flops_per_sample_; }
-
- private:
-  void add(std::size_t which, double value) { values_.push_back({ids_[which], value}); }
-
-  store::RunWriter& run_;
-  double peak_flops_;
-  bool by_tokens_;
-  double flops_per_sample_ = 0, rate_ = 0, logged_seconds_ = 0, data_seconds_ = 0;
-  std::int64_t samples_ = 0, tokens_ = 0;
-  std::vector<store::MetricId> ids_;
-  std::vector<store::MetricValue> values_;
-};
 
 class Loop final : public Context {
  public:
@@ -106,20 +38,20 @@ class Loop final : public Context {
         request_(request),
         clock_(clock),
         eval_(sections::eval::parse_config(*experiment.recipe.find("eval"))),
-        checkpoint_(sections::checkpoint::parse_config(*experiment.recipe.find("checkpoint"))),
         training_(sections::training::parse_config(*experiment.recipe.find("training"))),
         logging_steps_(experiment.recipe.find("logging_steps")->as_integer()),
         options_(stepper_options(experiment.recipe)),
         stepper_(experiment, options_),
         metrics_(run, experiment, request.peak_flops),
-        console_({request.progress_bar, request.quiet, request.smoke ? kSmokeSteps : experiment.total_steps}, clock) {
+        console_({request.progress_bar, request.quiet, request.smoke ? kSmokeSteps : experiment.total_steps}, clock),
+        saver_(experiment, stepper_, run, console_, clock) {
     if (request_.smoke) {
       experiment_.limits.max_steps = std::min(experiment_.limits.max_steps.value_or(kSmokeSteps), kSmokeSteps);
     }
   }
 
   LoopResult train() {
-    restore();
+    if (!request_.checkpoint.empty()) saver_.restore(request_.checkpoint);
     started_ns_ = clock_.monotonic_ns();
     seconds_before_ = stepper_.progress().seconds;
     first_step_ = stepper_.progress().step;
@@ -132,7 +64,7 @@ class Loop final : public Context {
       const Progress& now = stepper_.progress();
       for (auto& callback : experiment_.callbacks) callback->on_step_end(*this);
       if (eval_.eval_steps && due(*eval_.eval_steps, before, now, experiment_.total_steps)) evaluate_all();
-      if (checkpoint_.save_steps && due(*checkpoint_.save_steps, before, now, experiment_.total_steps)) save();
+      if (saver_.due(before, now)) saver_.save(eval_metrics());
     }
     return finish();
   }
@@ -260,108 +192,27 @@ class Loop final : public Context {
     }
     evaluated_step_ = step();
     console_.line("step " + std::to_string(step()) + shown);
-    const bool improved = note_best();
+    const bool improved = saver_.note_best(latest_, step());
     for (auto& callback : experiment_.callbacks) callback->on_eval_end(*this);
-    if (improved && checkpoint_.save_best) save();  // after the callbacks: their state belongs to this step
+    if (improved && saver_.config().save_best)
+      saver_.save(eval_metrics());  // after the callbacks: their state belongs to this step
   }
 
-  bool note_best() {
-    if (!checkpoint_.monitor) return false;
-    const double* value = metric(*checkpoint_.monitor);
-    if (value == nullptr || !std::isfinite(*value)) return false;
-    const bool better = !best_value_ || (checkpoint_.mode == sections::checkpoint::Mode::kMin ? *value < *best_value_
-                                                                                              : *value > *best_value_);
-    if (!better) return false;
-    best_value_ = *value;
-    best_step_ = step();
-    return true;
-  }
-
-  Node counters() const {
-    Node node = stepper_.state();
-    Node best = Node::mapping();
-    if (best_value_) {
-      best.set("value", Node::floating(*best_value_));
-      best.set("step", Node::integer(best_step_));
-    }
-    node.set("best", std::move(best));
-    return node;
-  }
-
-  checkpoint::TrainState train_state() {
-    checkpoint::TrainState state;
-    state.model = experiment_.model.get();
-    state.stateful.emplace_back("optimizer", experiment_.optimizer.get());
-    state.stateful.emplace_back("lr_scheduler", experiment_.scheduler.get());
-    for (std::size_t i = 0; i < experiment_.callbacks.size(); ++i) {
-      state.stateful.emplace_back("callbacks." + std::to_string(i), experiment_.callbacks[i].get());
-    }
-    state.counters = counters();
-    return state;
-  }
-
-  void save() {
-    if (saved_step_ == step()) return;
-    const std::int64_t begin_ns = clock_.monotonic_ns();
-    checkpoint::SaveOptions options;
-    options.checkpoints_dir = run_.run_dir() + "/checkpoints";
-    options.fields.step = step();
-    options.fields.branch = run_.branch();
-    options.fields.run_id = run_.run_id();
-    options.fields.recipe_hash = recipe_hash_of(experiment_);
-    options.fields.cpu_capability = at::get_cpu_capability();
-    options.fields.threads = at::get_num_threads();
-    options.fields.data_position = *stepper_.state().find("data_position");
-    Node values = Node::mapping();
+  /// What the evaluation at this very step found; empty when there was none.
+  std::map<std::string, double> eval_metrics() const {
+    std::map<std::string, double> found;
+    if (evaluated_step_ != step()) return found;
     for (const auto& [name, value] : latest_) {
-      if (evaluated_step_ == step() && name.find('/') != std::string::npos) values.set(name, Node::floating(value));
+      if (name.find('/') != std::string::npos) found.emplace(name, value);
     }
-    options.fields.metrics = std::move(values);
-    options.metrics_committed = [this] { return run_.flush_durable(); };
-    options.now_ms = clock_.wall_ms();
-    result_.last_checkpoint = checkpoint::save(train_state(), options);
-    saved_step_ = step();
-    Node data = Node::mapping();
-    data.set("path", Node::string(result_.last_checkpoint));
-    data.set("seconds", Node::floating(static_cast<double>(clock_.monotonic_ns() - begin_ns) * 1e-9));
-    run_.event("checkpoint", step(), std::move(data));
-    console_.line("saved " + result_.last_checkpoint);
-    rotate();
-  }
-
-  void rotate() {
-    artifact::RetentionPolicy policy;
-    policy.save_total_limit = static_cast<int>(checkpoint_.save_total_limit.value_or(0));
-    policy.keep_every = checkpoint_.keep_every.value_or(0);
-    if (checkpoint_.save_best && best_value_) policy.best_step = best_step_;
-    for (const std::string& path : artifact::rotate(run_.run_dir() + "/checkpoints", policy)) {
-      core::log_debug("rotated " + path);
-    }
-  }
-
-  void restore() {
-    if (request_.checkpoint.empty()) return;
-    checkpoint::TrainState state = train_state();
-    const Node counters = checkpoint::load(request_.checkpoint, state);
-    stepper_.restore(counters);
-    saved_step_ = step();
-    result_.last_checkpoint = request_.checkpoint;
-    if (const Node* value = counters.at_path("best.value"); value != nullptr) {
-      best_value_ = value->as_double();
-      best_step_ = counters.at_path("best.step")->as_integer();
-    }
-  }
-
-  static std::string recipe_hash_of(const Experiment& experiment) {
-    registry::Recipe recipe;
-    recipe.root = experiment.recipe;
-    return recipe.hash();
+    return found;
   }
 
   LoopResult finish() {
     const bool interrupted = result_.ending == Ending::kSignal;
     if (!interrupted && (eval_.eval_on_end || request_.smoke) && evaluated_step_ != step()) evaluate_all();
-    if (interrupted || checkpoint_.save_at_end || request_.smoke) save();
+    if (interrupted || saver_.config().save_at_end || request_.smoke) saver_.save(eval_metrics());
+    result_.last_checkpoint = saver_.last_checkpoint();
     if (!interrupted) {
       for (auto& callback : experiment_.callbacks) callback->on_train_end(*this);
     }
@@ -379,9 +230,9 @@ class Loop final : public Context {
     node.set("steps_per_s", Node::floating(seconds > 0 ? steps / seconds : 0.0));
     node.set("peak_memory_bytes", Node::integer(peak_memory_bytes()));
     for (const auto& [name, value] : latest_) node.set(name, Node::floating(value));
-    if (best_value_) {
-      node.set("best_" + *checkpoint_.monitor, Node::floating(*best_value_));
-      node.set("best_step", Node::integer(best_step_));
+    if (saver_.best_value()) {
+      node.set("best_" + *saver_.config().monitor, Node::floating(*saver_.best_value()));
+      node.set("best_step", Node::integer(saver_.best_step()));
     }
     const double entropy = experiment_.eval_data.empty() ? std::numeric_limits<double>::quiet_NaN()
                                                          : experiment_.eval_data.front().data->unigram_entropy();
@@ -394,7 +245,6 @@ class Loop final : public Context {
   const LoopRequest& request_;
   const core::Clock& clock_;
   const sections::eval::Config eval_;
-  const sections::checkpoint::Config checkpoint_;
   const sections::training::Config training_;
   const std::int64_t logging_steps_;
   const StepperOptions options_;
@@ -402,11 +252,11 @@ class Loop final : public Context {
   Stepper stepper_;
   StepMetrics metrics_;
   Console console_;
+  Saver saver_;
   LoopResult result_;
   std::map<std::string, double> latest_;
-  std::optional<double> best_value_;
   std::string stop_reason_;
-  std::int64_t best_step_ = 0, saved_step_ = -1, evaluated_step_ = -1, first_step_ = 0, started_ns_ = 0;
+  std::int64_t evaluated_step_ = -1, first_step_ = 0, started_ns_ = 0;
   double seconds_before_ = 0;
 };
 
