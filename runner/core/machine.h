@@ -1,11 +1,16 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace runner::core {
 
 /// Model name of the processor from /proc/cpuinfo; "unknown" where there is none.
 std::string cpu_name();
+
+/// Bytes of memory this process can ever have: the machine's, or less where its cgroup or RLIMIT_AS says so. The
+/// largest number there is when the machine does not tell.
+std::int64_t memory_limit();
 
 /// Where roux keeps what it measured of this machine: ROUX_CACHE_DIR, else XDG_CACHE_HOME/roux, else ~/.cache/roux.
 std::string cache_dir();

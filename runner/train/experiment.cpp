@@ -10,7 +10,9 @@
 #include "generated/section/loader.h"
 #include "generated/section/training.h"
 #include "runner/core/error.h"
+#include "runner/core/machine.h"
 #include "runner/core/suggest.h"
+#include "runner/core/units.h"
 #include "runner/registry/validate.h"
 
 namespace runner::train {
@@ -50,11 +52,35 @@ void build_data(Experiment& experiment, const BuildOptions& options, Diagnostics
   }
 }
 
+// Without this the machine would page its caches out for minutes, and then end the process without a word. Judged by
+// what is needed at the very least; `plan`, which may be asked about another machine, only says it.
+bool fits_memory(const components::model::Model& model, const BuildOptions& options, const Node& block,
+                 Diagnostics& diagnostics) {
+  double weights = 0;
+  for (const auto& parameter : model.parameters()) {
+    weights += static_cast<double>(parameter.tensor.numel()) * static_cast<double>(parameter.tensor.element_size());
+  }
+  const double needed = options.for_training ? 2 * weights : weights;
+  const auto limit = static_cast<double>(core::memory_limit());
+  if (needed <= limit) return true;
+  const std::string what = std::string("the model's weights") + (options.for_training ? " and their gradients" : "") +
+                           " alone take " + core::format_bytes(static_cast<std::int64_t>(needed)) + ", and there are " +
+                           core::format_bytes(static_cast<std::int64_t>(limit)) + " of memory";
+  const char* hint = "make the model smaller, or run on a machine with more memory";
+  if (options.meta) {
+    diagnostics.warning(block.place(), what, hint);
+  } else {
+    diagnostics.error(block.place(), what, hint);
+  }
+  return options.meta;
+}
+
 void build_model(Experiment& experiment, const BuildOptions& options, Diagnostics& diagnostics) {
   const Node& block = section(experiment.recipe, "model");
   const auto& signature = experiment.train_data->signature();
   auto on_meta = components::model::build(block, {signature, true, block, diagnostics});
-  if (on_meta == nullptr || options.meta) {
+  if (on_meta == nullptr || !fits_memory(*on_meta, options, block, diagnostics)) return;
+  if (options.meta) {
     experiment.model = std::move(on_meta);
     return;
   }
