@@ -6,8 +6,8 @@
 
 #include "runner/artifact/checksum.h"
 #include "runner/artifact/io.h"
-#include "runner/artifact/json.h"
 #include "runner/core/files.h"
+#include "runner/core/json.h"
 
 namespace runner::artifact {
 namespace {
@@ -136,7 +136,7 @@ std::string manifest_text(const Manifest& manifest) {
 }
 
 core::Result<Manifest> parse_manifest(std::string_view text, const std::string& path) {
-  const core::Result<Node> node = parse_json(text);
+  const core::Result<Node> node = core::parse_json(text);
   if (!node) return Failure{path + " cannot be read: " + node.failure().message, ""};
   const Node* format = node.value().find("format");
   const Node* version = node.value().find("format_version");

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstring>
 
-#include "runner/artifact/json.h"
+#include "runner/core/utf8.h"
 
 namespace runner::artifact {
 namespace {
@@ -50,12 +50,12 @@ std::string safetensors_head(const std::vector<TensorBytes>& sorted,
   std::string json = "{\"__metadata__\":{";
   for (std::size_t i = 0; i < metadata.size(); ++i) {
     if (i > 0) json += ',';
-    json += json_quoted(metadata[i].first) + ':' + json_quoted(metadata[i].second);
+    json += core::json_quote(metadata[i].first) + ':' + core::json_quote(metadata[i].second);
   }
   json += '}';
   std::int64_t offset = 0;
   for (const TensorBytes& tensor : sorted) {
-    json += ',' + json_quoted(tensor.name) + ":{\"dtype\":\"" + tensor.dtype + "\",\"shape\":[";
+    json += ',' + core::json_quote(tensor.name) + ":{\"dtype\":\"" + tensor.dtype + "\",\"shape\":[";
     for (std::size_t i = 0; i < tensor.shape.size(); ++i) {
       if (i > 0) json += ',';
       json += std::to_string(tensor.shape[i]);

@@ -12,8 +12,8 @@
 
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/artifact/io.h"
-#include "runner/artifact/json.h"
 #include "runner/artifact/safetensors_layout.h"
+#include "runner/core/json.h"
 
 namespace runner::artifact {
 namespace {
@@ -23,7 +23,7 @@ using core::RunError;
 
 constexpr std::uint64_t kHeaderBytesMax = 100'000'000;  // the safetensors library's own limit
 constexpr std::int64_t kLengthBytes = 8;
-constexpr JsonLimits kHeaderLimits{4, 20'000'000};
+constexpr core::JsonLimits kHeaderLimits{4, 20'000'000};
 
 class Reader final : public SafetensorsReader {
  public:
@@ -74,7 +74,7 @@ class Reader final : public SafetensorsReader {
     const std::string_view header = header_text();
     data_bytes_ = bytes_ - kLengthBytes - static_cast<std::int64_t>(header.size());
     data_ = start_ + kLengthBytes + header.size();
-    const core::Result<Node> parsed = parse_json(header, kHeaderLimits);
+    const core::Result<Node> parsed = core::parse_json(header, kHeaderLimits);
     if (!parsed) refuse("its header cannot be read: " + parsed.failure().message);
     if (!parsed.value().is_mapping()) refuse("its header is no object");
     for (const Node::Entry& entry : parsed.value().entries()) {

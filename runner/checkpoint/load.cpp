@@ -9,13 +9,13 @@
 #include <utility>
 
 #include "components/tensors.h"
-#include "runner/artifact/json.h"
 #include "runner/checkpoint/checkpoint.h"
 #include "runner/checkpoint/files.h"
 #include "runner/checkpoint/state_section.h"
 #include "runner/checkpoint/tensor_file.h"
 #include "runner/core/error.h"
 #include "runner/core/files.h"
+#include "runner/core/json.h"
 #include "runner/core/log.h"
 
 namespace runner::checkpoint {
@@ -109,7 +109,7 @@ const Node& section(const Node& trainer, const char* key, const std::string& pat
 
 Node read_trainer(const std::string& path) {
   const std::string text = core::read_file(path, kTrainerBytesMax).value();
-  core::Result<Node> parsed = artifact::parse_json(text);
+  core::Result<Node> parsed = core::parse_json(text);
   if (!parsed) throw RunError(path + " cannot be read: " + parsed.failure().message);
   const Node* version = parsed.value().find("format_version");
   if (version == nullptr || !version->is_integer()) throw RunError(path + " has no format version");

@@ -28,6 +28,8 @@ class [[nodiscard]] Result {
   T& value() & { return checked(), std::get<0>(state_); }
   const T& value() const& { return checked(), std::get<0>(state_); }
   T&& value() && { return checked(), std::get<0>(std::move(state_)); }
+  T value_or(T other) const& { return ok() ? std::get<0>(state_) : std::move(other); }
+  T value_or(T other) && { return ok() ? std::get<0>(std::move(state_)) : std::move(other); }
   const Failure& failure() const { return std::get<1>(state_); }
 
  private:

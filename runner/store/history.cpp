@@ -6,8 +6,8 @@
 #include <limits>
 #include <optional>
 
+#include "runner/core/json.h"
 #include "runner/core/suggest.h"
-#include "runner/store/json.h"
 #include "runner/store/run_reader.h"
 #include "runner/store/schema.h"
 
@@ -94,9 +94,8 @@ std::vector<EventRow> all_events(const Database& database) {
   std::vector<EventRow> events;
   Statement rows = database.prepare("SELECT branch, step, time_ms, kind, data FROM events ORDER BY row");
   while (rows.step()) {
-    EventRow event{rows.integer(0), rows.integer(1), rows.integer(2), rows.text(3), core::Node::null()};
-    if (auto data = parse_json(rows.text(4))) event.data = std::move(*data);
-    events.push_back(std::move(event));
+    events.push_back({rows.integer(0), rows.integer(1), rows.integer(2), rows.text(3),
+                      core::parse_json(rows.text(4)).value_or(core::Node::null())});
   }
   return events;
 }
@@ -193,9 +192,8 @@ core::Result<RunDetails> read_details(const std::string& run_dir) {
     details.branches = all_branches(database);
     Statement words = database.prepare("SELECT value FROM info WHERE key = 'command_line'");
     if (words.step()) {
-      if (const auto list = parse_json(words.text(0)); list && list->is_sequence()) {
-        for (const core::Node& word : list->items()) details.command_line.push_back(word.scalar_text());
-      }
+      const core::Node list = core::parse_json(words.text(0)).value_or(core::Node::null());
+      for (const core::Node& word : list.items()) details.command_line.push_back(word.scalar_text());
     }
     return details;
   } catch (const SqliteError& error) {

@@ -13,8 +13,8 @@
 #include <iterator>
 #include <utility>
 
+#include "runner/core/json.h"
 #include "runner/core/node.h"
-#include "runner/store/json.h"
 #include "runner/store/text.h"
 
 namespace runner::store {
@@ -70,14 +70,14 @@ std::optional<Content> read(int descriptor) {
   std::array<char, 4096> bytes{};
   const ssize_t size = pread(descriptor, bytes.data(), bytes.size(), 0);
   if (size <= 0) return std::nullopt;
-  const auto node = parse_json({bytes.data(), static_cast<std::size_t>(size)});
-  if (!node || !node->is_mapping()) return std::nullopt;
+  const core::Node node = core::parse_json({bytes.data(), static_cast<std::size_t>(size)}).value_or(core::Node::null());
+  if (!node.is_mapping()) return std::nullopt;
   const auto text = [&](const char* key) {
-    const core::Node* value = node->find(key);
+    const core::Node* value = node.find(key);
     return value != nullptr && value->is_string() ? value->as_string() : std::string();
   };
   const auto integer = [&](const char* key) {
-    const core::Node* value = node->find(key);
+    const core::Node* value = node.find(key);
     return value != nullptr && value->is_integer() ? value->as_integer() : std::int64_t{0};
   };
   Content content{{text("host"), integer("pid"), integer("since_ms"), integer("heartbeat_ms")},

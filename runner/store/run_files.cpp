@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "runner/core/files.h"
+#include "runner/core/json.h"
 #include "runner/store/annotations.h"
 #include "runner/store/history.h"
-#include "runner/store/json.h"
 #include "runner/store/schema.h"
 #include "runner/store/text.h"
 
@@ -42,7 +42,7 @@ void read_info(const Database& database, RunSummary& run) {
     if (key == "smoke") run.smoke = rows.integer(1) != 0;
     if (key == "created_ms") run.created_ms = rows.integer(1);
     if (key == "ended_ms") run.ended_ms = rows.integer(1);
-    if (key == "summary") run.summary = parse_json(rows.text(1)).value_or(core::Node::null());
+    if (key == "summary") run.summary = core::parse_json(rows.text(1)).value_or(core::Node::null());
   }
 }
 
@@ -115,7 +115,7 @@ void settle_status(RunSummary& run, const core::Clock& clock) {
 
 void read_resolved(RunSummary& run) {
   const auto text = core::read_file(run.run_dir + "/resolved.json", kResolvedBytesMax);
-  run.resolved = text ? parse_json(text.value()).value_or(core::Node::null()) : core::Node::null();
+  run.resolved = text ? core::parse_json(text.value()).value_or(core::Node::null()) : core::Node::null();
 }
 
 }  // namespace runner::store

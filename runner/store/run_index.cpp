@@ -5,8 +5,8 @@
 #include <string_view>
 #include <utility>
 
+#include "runner/core/json.h"
 #include "runner/core/log.h"
-#include "runner/store/json.h"
 #include "runner/store/schema.h"
 #include "runner/store/sqlite.h"
 
@@ -101,7 +101,7 @@ std::unordered_map<std::string, RunIndex::Row> RunIndex::load() const {
       run.recipe_hash = all.text(11);
       run.metrics = unpack_metrics(all.text(12));
       if (const std::string summary = all.text(13); !summary.empty()) {
-        run.summary = parse_json(summary).value_or(core::Node::null());
+        run.summary = core::parse_json(summary).value_or(core::Node::null());
       }
       run.label = all.text(14);
       run.tags = unpack_tags(all.text(15));

@@ -11,7 +11,6 @@
 #include "runner/core/error.h"
 #include "runner/core/log.h"
 #include "runner/store/committer.h"
-#include "runner/store/json.h"
 #include "runner/store/lease.h"
 #include "runner/store/schema.h"
 #include "runner/store/text.h"

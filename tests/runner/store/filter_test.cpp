@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 #include <limits>
 
-#include "runner/store/json.h"
+#include "runner/core/json.h"
 #include "tests/runner/store/fixture.h"
 
 namespace {
@@ -19,9 +19,10 @@ RunSummary example() {
   run.created_ms = 1'800'000'000'000 - 7'200'000;
   run.ended_ms = run.created_ms + 90'000;
   run.metrics = {{"loss", 1.5}, {"val/loss", 2.0}, {"grad_norm", std::numeric_limits<double>::quiet_NaN()}};
-  run.resolved = *parse_json(R"({"optimizer": {"type": "adamw", "lr": 3e-4, "betas": [0.9, 0.95]},
-                                 "deterministic": true, "compat": null, "run_name": "tiny-gpt"})");
-  run.summary = *parse_json(R"({"steps_per_s": 12.5})");
+  run.resolved = runner::core::parse_json(R"({"optimizer": {"type": "adamw", "lr": 3e-4, "betas": [0.9, 0.95]},
+                                 "deterministic": true, "compat": null, "run_name": "tiny-gpt"})")
+                     .value();
+  run.summary = runner::core::parse_json(R"({"steps_per_s": 12.5})").value();
   return run;
 }
 

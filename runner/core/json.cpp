@@ -1,4 +1,4 @@
-#include "runner/artifact/json.h"
+#include "runner/core/json.h"
 
 #include <nlohmann/json.hpp>
 
@@ -7,10 +7,9 @@
 #include <utility>
 #include <vector>
 
-namespace runner::artifact {
+namespace runner::core {
 namespace {
 
-using core::Node;
 using Json = nlohmann::json;
 
 /// Builds the tree from the parser's events, so that depth and size are refused before they cost anything.
@@ -30,7 +29,9 @@ class Builder final : public Json::json_sax_t {
   bool number_float(number_float_t value, const string_t& text) override {
     // The parser takes an integer of any length as a float; silently less exact is worse than refused.
     if (text.find_first_of(".eE") == std::string::npos) return refuse("the integer " + text + " is beyond 64 bits");
-    return add(Node::floating(value));
+    Node node = Node::floating(value);
+    node.set_written(text);
+    return add(std::move(node));
   }
   bool string(string_t& value) override { return add(Node::string(std::move(value))); }
   bool binary(binary_t&) override { return refuse("binary values are no JSON"); }
@@ -103,14 +104,10 @@ class Builder final : public Json::json_sax_t {
 
 }  // namespace
 
-core::Result<Node> parse_json(std::string_view text, const JsonLimits& limits) {
+Result<Node> parse_json(std::string_view text, const JsonLimits& limits) {
   Builder builder(limits);
-  if (!Json::sax_parse(text.begin(), text.end(), &builder)) return core::Failure{builder.problem(), ""};
+  if (!Json::sax_parse(text.begin(), text.end(), &builder)) return Failure{builder.problem(), ""};
   return builder.take();
 }
 
-std::string json_quoted(std::string_view text) {
-  return Json(std::string(text)).dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-}  // namespace runner::artifact
+}  // namespace runner::core

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "runner/core/node.h"
+#include "runner/core/result.h"
+
+namespace runner::core {
+
+/// What a text may ask of its reader.
+struct JsonLimits {
+  int depth_max = 256;
+  std::int64_t values_max = 5'000'000;
+};
+
+/// JSON that a program wrote (a file of a checkpoint, a row of a run) into a tree without places; recipes are read by
+/// recipe::read_json. Refused, with the reason: bytes that are no JSON or no UTF-8, a key twice, an integer beyond 64
+/// bits, more than the limits allow.
+Result<Node> parse_json(std::string_view text, const JsonLimits& limits = {});
+
+}  // namespace runner::core

@@ -1,0 +1,54 @@
+#include "runner/core/json.h"
+
+#include <catch2/catch.hpp>
+
+#include <cstring>
+#include <iterator>
+
+namespace runner::core {
+namespace {
+
+TEST_CASE("numbers survive the way through JSON to the last bit", "[core][json]") {
+  const double values[] = {
+      0.1, 1.0, -0.0, 1e300, 5e-324, 1.7976931348623157e308, 0.30000000000000004, 123456789012345680.0};
+  Node list = Node::sequence();
+  for (const double value : values) list.items().push_back(Node::floating(value));
+  const Node back = parse_json(to_json(list)).value();
+  for (std::size_t i = 0; i < std::size(values); ++i) {
+    CAPTURE(values[i]);
+    REQUIRE(back.items()[i].kind() == Node::Kind::kFloat);
+    const double value = back.items()[i].as_double();
+    CHECK(std::memcmp(&value, &values[i], sizeof value) == 0);
+  }
+}
+
+TEST_CASE("JSON that cannot be taken as it stands is refused with the reason", "[core][json]") {
+  struct Case {
+    const char* text;
+    const char* why;
+  };
+  static constexpr Case cases[] = {
+      {"", "it is no JSON from byte 1 on"},
+      {"{\"a\": 1", "it is no JSON from byte 8 on"},
+      {"{\"a\": 1, \"a\": 2}", "the key \"a\" stands there twice"},
+      {"[9223372036854775808]", "the integer 9223372036854775808 is beyond 64 bits"},
+      {"[123456789012345678901234567890]", "the integer 123456789012345678901234567890 is beyond 64 bits"},
+      {"[[[[1]]]]", "it is nested deeper than 3 levels"},
+      {"[1, 2, 3, 4, 5, 6, 7, 8]", "it holds more than 8 values"},
+      {"\"\xff\"", "it is no JSON from byte 2 on"},
+  };
+  for (const Case& c : cases) {
+    CAPTURE(c.text);
+    const Result<Node> result = parse_json(c.text, {3, 8});
+    REQUIRE_FALSE(result.ok());
+    CHECK(result.failure().message == c.why);
+  }
+  CHECK(parse_json("[[[1]]]", {3, 8}).ok());
+}
+
+TEST_CASE("a number keeps the way it was written, for messages", "[core][json]") {
+  CHECK(parse_json("[3e-4]").value().items()[0].scalar_text() == "3e-4");
+}
+
+}  // namespace
+}  // namespace runner::core
