@@ -1,0 +1,39 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runner/artifact/checkpoint_dir.h"
+#include "runner/core/node.h"
+#include "runner/core/result.h"
+
+namespace runner::artifact {
+
+/// Where the checkpoints of a run lie, and what `best` means there: `checkpoint.monitor` and `mode` of its recipe.
+struct RunCheckpoints {
+  std::string folder;
+  std::string monitor;  ///< "": no metric decides
+  bool smaller_is_better = true;
+};
+
+/// Of the run in `run_dir`, from its resolved recipe.
+RunCheckpoints checkpoints_of(const std::string& run_dir, const core::Node& resolved);
+
+/// The best of those that recorded the metric when they were saved; the later one when two are equal.
+std::optional<CheckpointInfo> best_checkpoint(const RunCheckpoints& run);
+
+/// The folder that a user means by `name` among the checkpoints of a run: `last` (the newest that verifies), `best`,
+/// `step-000500` or `500`. `skipped` gets a line for each newer one that does not verify.
+/// Failure: there is none of that name; the hint says what there is.
+core::Result<std::string> find_checkpoint(const RunCheckpoints& run, const std::string& name,
+                                          std::vector<std::string>& skipped);
+
+/// The folder that `text` names: a path, `RUN:best`, `RUN:last`, `RUN:step-000500`, or `RUN` alone, which is its last.
+/// `find_run` finds a run by what the user calls it.
+core::Result<std::string> find_checkpoint(
+    const std::string& text, const std::function<core::Result<RunCheckpoints>(const std::string&)>& find_run,
+    std::vector<std::string>& skipped);
+
+}  // namespace runner::artifact

@@ -1,0 +1,124 @@
+#include "runner/artifact/tensor_set.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <system_error>
+#include <unordered_map>
+#include <utility>
+
+#include "runner/artifact/io.h"
+#include "runner/core/error.h"
+#include "runner/core/files.h"
+#include "runner/core/json.h"
+
+namespace runner::artifact {
+namespace {
+
+namespace fs = std::filesystem;
+
+using core::Node;
+using core::RunError;
+
+constexpr std::int64_t kIndexBytesMax = 100'000'000;
+
+/// Tensor -> shard. RunError when it is no index, or points out of its folder.
+std::map<std::string, std::string> read_index(const std::string& path) {
+  const std::string text = core::read_file(path, kIndexBytesMax).value();
+  const core::Result<Node> root = core::parse_json(text);
+  const auto refuse = [&path](const std::string& why) { throw RunError(path + " is no index of shards: " + why); };
+  if (!root) refuse(root.failure().message);
+  const Node* map = root.value().find("weight_map");
+  if (map == nullptr || !map->is_mapping()) refuse("it has no weight_map");
+  std::map<std::string, std::string> shards;
+  for (const Node::Entry& entry : map->entries()) {
+    const std::string shard = entry.value.is_string() ? entry.value.as_string() : "";
+    if (shard.empty() || shard.find('/') != std::string::npos || !shard.ends_with(kSafetensorsEnding)) {
+      refuse("tensor \"" + entry.key + "\" is said to lie in " + core::to_json(entry.value, -1) +
+             ", which is no safetensors file beside it");
+    }
+    shards.emplace(entry.key, shard);
+  }
+  return shards;
+}
+
+class Shards final : public SafetensorsReader {
+ public:
+  explicit Shards(const std::string& index) {
+    const fs::path folder = fs::path(index).parent_path();
+    std::map<std::string, const SafetensorsReader*> opened;
+    for (const auto& [tensor, shard] : read_index(index)) {
+      const SafetensorsReader*& reader = opened[shard];
+      if (reader == nullptr) {
+        readers_.push_back(SafetensorsReader::open((folder / shard).string()).value());
+        reader = readers_.back().get();
+      }
+      const TensorBytes* bytes = reader->find(tensor);
+      if (bytes == nullptr) {
+        throw RunError((folder / shard).string() + " lacks tensor \"" + tensor + "\", which " + index + " says it has");
+      }
+      by_name_.emplace(tensor, tensors_.size());
+      tensors_.push_back(*bytes);
+    }
+    std::set<std::pair<std::string, std::string>> seen;
+    for (const auto& reader : readers_) {
+      for (const auto& entry : reader->metadata()) {
+        if (seen.insert(entry).second) metadata_.push_back(entry);
+      }
+    }
+  }
+
+  const std::vector<TensorBytes>& tensors() const override { return tensors_; }
+  const std::vector<std::pair<std::string, std::string>>& metadata() const override { return metadata_; }
+  const TensorBytes* find(const std::string& name) const override {
+    const auto found = by_name_.find(name);
+    return found == by_name_.end() ? nullptr : &tensors_[found->second];
+  }
+
+ private:
+  std::vector<std::unique_ptr<SafetensorsReader>> readers_;
+  std::vector<TensorBytes> tensors_;
+  std::vector<std::pair<std::string, std::string>> metadata_;
+  std::unordered_map<std::string, std::size_t> by_name_;
+};
+
+}  // namespace
+
+core::Result<std::unique_ptr<SafetensorsReader>> open_tensors(const std::string& path) {
+  if (!path.ends_with(kIndexEnding)) return SafetensorsReader::open(path);
+  return attempt([&]() -> std::unique_ptr<SafetensorsReader> { return std::make_unique<Shards>(path); });
+}
+
+core::Result<std::vector<std::string>> shards_of(const std::string& index_path) {
+  return attempt([&] {
+    std::set<std::string> names;
+    for (const auto& [tensor, shard] : read_index(index_path)) names.insert(shard);
+    return std::vector<std::string>(names.begin(), names.end());
+  });
+}
+
+std::vector<std::string> tensor_sets(const std::string& folder) {
+  std::set<std::string> files, shards, sets;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.ends_with(kSafetensorsEnding)) files.insert(name);
+    if (!name.ends_with(std::string(kSafetensorsEnding) + kIndexEnding)) continue;
+    sets.insert(name.substr(0, name.size() - std::string_view(kIndexEnding).size()));
+    for (std::string& shard : shards_of(entry.path().string()).value_or({})) shards.insert(std::move(shard));
+  }
+  for (const std::string& file : files) {
+    if (!shards.contains(file)) sets.insert(file);
+  }
+  return {sets.begin(), sets.end()};
+}
+
+std::string tensor_set_path(const std::string& folder, const std::string& name) {
+  std::error_code error;
+  const std::string file = (fs::path(folder) / name).string();
+  if (fs::exists(file, error)) return file;
+  return fs::exists(file + kIndexEnding, error) ? file + kIndexEnding : "";
+}
+
+}  // namespace runner::artifact

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runner/artifact/checkpoint_dir.h"
+#include "runner/core/result.h"
+
+namespace runner::artifact {
+
+inline constexpr const char* kSafetensorsEnding = ".safetensors";
+inline constexpr const char* kIndexEnding = ".index.json";  ///< `model.safetensors.index.json`, as transformers writes
+
+/// The tensors of a safetensors file, or of all the shards that an index names: `path` decides by its ending. Of a
+/// shard, only what the index lists counts. Views live as long as the object.
+/// Failure: no such file, an index that is none, a shard that is missing or lacks a tensor the index says it has.
+core::Result<std::unique_ptr<SafetensorsReader>> open_tensors(const std::string& path);
+
+/// The sets of tensors in a folder, by name: a file's name, and for shards the name without `.index.json`, so that
+/// `model.safetensors` is the model in either case. Sorted.
+std::vector<std::string> tensor_sets(const std::string& folder);
+
+/// The path to give to open_tensors() for the set `name` of `folder`: the file, or its index; "" when it has neither.
+std::string tensor_set_path(const std::string& folder, const std::string& name);
+
+/// The shards that an index names, sorted. Failure as above; their content is not looked at.
+core::Result<std::vector<std::string>> shards_of(const std::string& index_path);
+
+}  // namespace runner::artifact
