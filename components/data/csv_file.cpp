@@ -92,8 +92,18 @@ void check_columns(const std::vector<std::string>& columns, RecordErrors& errors
   }
 }
 
+}  // namespace
+
+std::string other_delimiter_hint(const std::vector<std::string>& columns) {
+  if (columns.size() != 1 || columns[0].find_first_of(";\t|,") == std::string::npos) return "";
+  return "its header is one column, " + quote(columns[0]) + ": set `delimiter`";
+}
+
+namespace {
+
 void check_widths(const CsvFile& file, bool header, RecordErrors& errors) {
   const std::size_t wanted = file.columns.size();
+  const std::string delimiter_hint = other_delimiter_hint(file.columns);
   const std::string whole = header ? "the header has " : "the first row has ";
   for (const CsvRow& row : file.rows) {
     const std::size_t got = row.fields.size();
@@ -103,6 +113,8 @@ void check_widths(const CsvFile& file, bool header, RecordErrors& errors) {
     if (got < wanted) {
       message += ": there is none for " + quote(file.columns[got]);
       errors.add(row.line, message, "an empty field is written as nothing between two delimiters");
+    } else if (!delimiter_hint.empty()) {
+      return errors.add(row.line, message, delimiter_hint);  // of one cause, and in every row
     } else {
       errors.add(row.line, message, "a field that holds the delimiter is put in quotes");
     }

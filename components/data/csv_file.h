@@ -52,4 +52,7 @@ struct CsvOptions {
 /// long, a column twice) goes to `errors`; then the result is not to be used.
 CsvFile read_csv(const std::string& path, const CsvOptions& options, RecordErrors& errors);
 
+/// The hint for a header that was read as one column but looks like several; "" when it does not.
+std::string other_delimiter_hint(const std::vector<std::string>& columns);
+
 }  // namespace components::data

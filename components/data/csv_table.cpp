@@ -72,9 +72,7 @@ class Builder {
     const std::string near = runner::core::closest(name, file_.columns);
     std::string hint =
         near.empty() ? "its columns are " + list_some(file_.columns) : "did you mean " + quote(near) + "?";
-    if (file_.columns.size() == 1 && near.empty() && file_.columns[0].find_first_of(";\t|,") != std::string::npos) {
-      hint = "its header is one column, " + quote(file_.columns[0]) + ": set `delimiter`";
-    }
+    if (const std::string other = other_delimiter_hint(file_.columns); near.empty() && !other.empty()) hint = other;
     inputs_.diagnostics.error(place, config_.path + " has no column " + quote(name), hint);
     return std::nullopt;
   }

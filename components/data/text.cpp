@@ -14,6 +14,7 @@
 #include "components/tensors.h"
 #include "generated/data/text.h"
 #include "runner/core/error.h"
+#include "runner/core/machine.h"
 #include "runner/core/units.h"
 
 // B: samples of the batch   T: bytes of a window
@@ -158,10 +159,10 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
                              short_hint(end - begin));
     return nullptr;
   }
-  if (!config.streaming && end - begin > machine_memory_bytes()) {
+  if (!config.streaming && end - begin > runner::core::memory_limit()) {
     inputs.diagnostics.error(place_of(inputs.block, "path"),
                              "data." + inputs.name + " has " + runner::core::format_bytes(end - begin) +
-                                 ", and this machine has " + runner::core::format_bytes(machine_memory_bytes()) +
+                                 ", and this machine has " + runner::core::format_bytes(runner::core::memory_limit()) +
                                  " of memory",
                              "set streaming: true");
     return nullptr;

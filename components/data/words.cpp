@@ -1,7 +1,5 @@
 #include "components/data/words.h"
 
-#include <unistd.h>
-
 #include <filesystem>
 #include <system_error>
 #include <vector>
@@ -50,10 +48,6 @@ std::string missing_file_hint(const std::string& path) {
            "is the folder of the recipe";
   }
   return "a path is relative to the current folder, ${recipe_dir} is the folder of the recipe";
-}
-
-std::int64_t machine_memory_bytes() {
-  return static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::int64_t>(sysconf(_SC_PAGESIZE));
 }
 
 std::uint64_t stable_hash(std::string_view text) {

@@ -18,9 +18,6 @@ std::string valid_utf8(std::string_view bytes);
 /// The hint for a file that is not there: a name in the same folder that is near, or what paths are relative to.
 std::string missing_file_hint(const std::string& path);
 
-/// Bytes of memory in this machine.
-std::int64_t machine_memory_bytes();
-
 /// A 64-bit hash of text that is the same on every machine (FNV-1a, finished by splitmix64).
 std::uint64_t stable_hash(std::string_view text);
 

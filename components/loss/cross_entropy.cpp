@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "components/loss/loss.h"
@@ -35,6 +36,7 @@ class CrossEntropy final : public Loss {
   }
 
   bool count_is_static() const override { return false; }
+  std::optional<std::int64_t> ignored_target() const override { return config_.ignore_index; }
 
  private:
   Config config_;

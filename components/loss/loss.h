@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "components/signature.h"
 #include "runner/core/diagnostics.h"
@@ -20,6 +21,8 @@ class Loss {
   virtual std::int64_t count(const at::Tensor& target) const = 0;
   /// True when `count` needs no look at the values (no ignored targets possible).
   virtual bool count_is_static() const = 0;
+  /// The target that is left out of sum and count; nothing when all count.
+  virtual std::optional<std::int64_t> ignored_target() const { return std::nullopt; }
 };
 
 struct Inputs {

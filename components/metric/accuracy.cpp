@@ -3,9 +3,11 @@
 #include <ATen/ops/argmax.h>
 #include <ATen/ops/eq.h>
 #include <ATen/ops/ge.h>
+#include <ATen/ops/ne.h>
 
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "components/metric/metric.h"
@@ -17,12 +19,15 @@ namespace {
 
 class Accuracy final : public Metric {
  public:
+  explicit Accuracy(std::optional<std::int64_t> ignored_target) : ignored_target_(ignored_target) {}
+
   const std::string& name() const override { return name_; }
   void reset() override { right_ = seen_ = 0; }
 
   void update(const at::Tensor& output, const at::Tensor& target, double, std::int64_t) override {
     const at::Tensor guess = at::argmax(output, -1);
-    const at::Tensor counted = at::ge(target, 0);
+    at::Tensor counted = at::ge(target, 0);
+    if (ignored_target_) counted = counted.logical_and(at::ne(target, *ignored_target_));
     right_ += at::eq(guess, target).logical_and(counted).sum().item<std::int64_t>();
     seen_ += counted.sum().item<std::int64_t>();
   }
@@ -34,6 +39,7 @@ class Accuracy final : public Metric {
   bool higher_is_better() const override { return true; }
 
  private:
+  std::optional<std::int64_t> ignored_target_;
   std::string name_ = "accuracy";
   std::int64_t right_ = 0, seen_ = 0;
 };
@@ -50,7 +56,7 @@ std::shared_ptr<Metric> make(const Config&, const Inputs& inputs) {
         "use the metric mse for values");
     return nullptr;
   }
-  return std::make_shared<Accuracy>();
+  return std::make_shared<Accuracy>(inputs.ignored_target);
 }
 
 }  // namespace components::metric::accuracy

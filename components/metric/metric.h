@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "components/signature.h"
@@ -28,6 +29,7 @@ struct Inputs {
   const DataSignature& data;
   const runner::core::Node& block;
   runner::core::Diagnostics& diagnostics;
+  std::optional<std::int64_t> ignored_target = {};  ///< that the loss leaves out, and so do metrics
 };
 
 std::shared_ptr<Metric> build(const runner::core::Node& block, const Inputs& inputs);

@@ -125,7 +125,8 @@ void add_global_flags(CLI::App& app, Session& session) {
       ->check([](const std::string& value) {
         return value == "text" || value == "json" ? std::string() : "must be text or json, got \"" + value + "\"";
       });
-  app.add_option("--output-dir", session.output_dir, "Folder that holds the runs; else ROUX_OUTPUT_DIR, else runs")
+  app.add_option("--output-dir", session.output_dir,
+                 "Folder that holds the runs; else ROUX_OUTPUT_DIR, else the recipe's, else runs")
       ->type_name("DIR");
 }
 

@@ -57,7 +57,7 @@ void resume(Session& session, RunFlags& flags) {
   }
   flags.recipe.path = summary.run_dir + "/resolved.json";
   const std::string output_dir = std::filesystem::path(summary.run_dir).parent_path().string();
-  flags.recipe.sets.push_back("output_dir=" + (output_dir.empty() ? "." : output_dir));
+  session.output_dir = output_dir.empty() ? "." : output_dir;
   const auto recipe = session.load(flags.recipe);
   if (!recipe) return;
   engine::TrainRequest request = request_of(session, flags);

@@ -125,23 +125,6 @@ std::size_t display_width(std::string_view text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), starts_code_point));
 }
 
-std::string printable(std::string_view text) {
-  static constexpr std::string_view kHex = "0123456789abcdef";
-  std::string safe;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '\t') {
-      safe += "    ";
-    } else if ((byte < 0x20 && c != '\n') || byte == 0x7F) {
-      safe.append("\\x") += kHex[byte >> 4];
-      safe += kHex[byte & 15];
-    } else {
-      safe += c;
-    }
-  }
-  return safe;
-}
-
 std::string painted(std::string_view text, Paint paint, const Terminal& terminal) {
   static constexpr std::array<const char*, 9> kCodes = {"", "1", "2", "31", "32", "33", "34", "35", "36"};
   if (!terminal.color || paint == Paint::kNone) return std::string(text);

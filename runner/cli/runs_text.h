@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "runner/core/utf8.h"
+
 namespace runner::cli {
 
 /// What the commands of `roux runs` write to.
@@ -23,9 +25,7 @@ std::string number_text(double value);
 std::string ago_text(std::int64_t then_ms, std::int64_t now_ms);
 /// Columns that the text takes on a terminal; every code point counts as one.
 std::size_t display_width(std::string_view text);
-/// Control characters as `\x1b`, so that a name or a sample cannot talk to the terminal. Line feeds stay, tabs become
-/// blanks.
-std::string printable(std::string_view text);
+using core::printable;  // so that a name or a sample cannot talk to the terminal
 
 enum class Paint { kNone, kBold, kDim, kRed, kGreen, kYellow, kBlue, kMagenta, kCyan };
 std::string painted(std::string_view text, Paint paint, const Terminal& terminal);

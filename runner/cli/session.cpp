@@ -69,10 +69,11 @@ std::optional<registry::Recipe> Session::load(const RecipeFlags& flags) {
     exit_code = core::kExitUsage;
     return std::nullopt;
   }
-  if (!output_dir.empty()) {
+  const char* variable = std::getenv("ROUX_OUTPUT_DIR");
+  if (!output_dir.empty() || (variable != nullptr && *variable != '\0')) {
     // JSON text is YAML text: a folder called `no` or `12` stays text.
     options.overrides.push_back(
-        {recipe::Override::Kind::kSet, "output_dir=" + core::to_json(core::Node::string(output_dir), -1)});
+        {recipe::Override::Kind::kSet, "output_dir=" + core::to_json(core::Node::string(runs_dir()), -1)});
   }
   return load(flags.path, options);
 }

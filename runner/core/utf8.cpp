@@ -73,6 +73,23 @@ std::string escape_for_terminal(std::string_view text) {
   return out;
 }
 
+std::string printable(std::string_view text) {
+  static constexpr std::string_view kHex = "0123456789abcdef";
+  std::string safe;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '\t') {
+      safe += "    ";
+    } else if ((byte < 0x20 && c != '\n') || byte == 0x7F) {
+      safe.append("\\x") += kHex[byte >> 4];
+      safe += kHex[byte & 15];
+    } else {
+      safe += c;
+    }
+  }
+  return safe;
+}
+
 std::string json_quote(std::string_view text) {
   std::string out = "\"";
   for (std::size_t at = 0; at < text.size();) {

@@ -20,6 +20,9 @@ std::size_t count_code_points(std::string_view text);
 /// Makes text safe for a terminal: a tab becomes one space, control and invalid bytes become `\xNN`.
 std::string escape_for_terminal(std::string_view text);
 
+/// Text of several lines for a terminal: a tab becomes four spaces, other control characters but the line feed `\xNN`.
+std::string printable(std::string_view text);
+
 /// JSON string literal with its quotes; invalid bytes become U+FFFD.
 std::string json_quote(std::string_view text);
 

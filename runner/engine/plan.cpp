@@ -1,7 +1,7 @@
 #include "runner/engine/plan.h"
 
 #include <algorithm>
-#include <cmath>
+#include <limits>
 
 #include "components/tensors.h"
 #include "generated/section/checkpoint.h"
@@ -12,26 +12,30 @@
 namespace runner::engine {
 namespace {
 
-std::int64_t port_bytes(const components::Port& port, std::int64_t batch, std::int64_t time) {
-  std::int64_t bytes = port.dtype == components::Dtype::kInt64 ? 8 : 4;
+double port_bytes(const components::Port& port, std::int64_t batch, std::int64_t time) {
+  double bytes = port.dtype == components::Dtype::kInt64 ? 8 : 4;
   for (const std::int64_t size : port.shape) {
-    bytes *= size == components::kBatch ? batch : size == components::kTime ? std::max<std::int64_t>(1, time) : size;
+    bytes *= static_cast<double>(size == components::kBatch  ? batch
+                                 : size == components::kTime ? std::max<std::int64_t>(1, time)
+                                                             : size);
   }
   return bytes;
 }
 
 void plan_model(const train::Experiment& experiment, Plan& plan) {
   const std::int64_t time = experiment.train_data->signature().max_seq_len;
+  double activations = 0;
   for (const auto& block : experiment.model->blocks()) {
     BlockPlan row;
     row.name = block->name();
     for (const auto& output : block->outputs()) {
       row.output += (row.output.empty() ? "" : ", ") + components::to_text(output);
-      plan.activations_bytes += port_bytes(output, plan.micro_batch_size, time);
+      activations += port_bytes(output, plan.micro_batch_size, time);
     }
     for (const auto& parameter : block->parameters()) row.parameters += parameter.tensor.numel();
     plan.blocks.push_back(std::move(row));
   }
+  plan.activations_bytes = static_cast<std::int64_t>(std::min(activations, 9e18));
   plan.parameters = experiment.model->parameter_count();
   for (const auto& parameter : experiment.model->parameters()) {
     plan.weights_bytes += parameter.tensor.numel() * static_cast<std::int64_t>(parameter.tensor.element_size());
@@ -43,14 +47,13 @@ void plan_model(const train::Experiment& experiment, Plan& plan) {
 }
 
 void plan_lengths(const train::Experiment& experiment, Plan& plan) {
-  plan.steps_per_epoch = experiment.shape.steps_per_epoch;
+  plan.steps_per_epoch = experiment.shape.steps_per_epoch();
   plan.steps = experiment.total_steps;
-  plan.epochs =
-      plan.steps_per_epoch > 0 ? static_cast<double>(plan.steps) / static_cast<double>(plan.steps_per_epoch) : 0;
-  const double samples = std::min(static_cast<double>(plan.steps) * static_cast<double>(plan.global_batch_size),
-                                  std::ceil(plan.epochs * static_cast<double>(experiment.train_data->size())));
-  plan.samples = static_cast<std::int64_t>(samples);
-  plan.tokens = plan.samples * experiment.train_data->tokens_per_sample();
+  plan.samples = experiment.shape.samples_after(plan.steps);
+  plan.epochs = static_cast<double>(plan.samples) / static_cast<double>(experiment.shape.samples);
+  if (__builtin_mul_overflow(plan.samples, experiment.train_data->tokens_per_sample(), &plan.tokens)) {
+    plan.tokens = std::numeric_limits<std::int64_t>::max();
+  }
 }
 
 void plan_checkpoints(const train::Experiment& experiment, Plan& plan) {

@@ -94,8 +94,9 @@ void build_judges(Experiment& experiment, Diagnostics& diagnostics) {
   RUNNER_ASSERT(!outputs.empty(), "the last block of a model has an output");
   const Node& loss = section(experiment.recipe, "loss");
   experiment.loss = components::loss::build(loss, {outputs.front(), signature, loss, diagnostics});
+  const auto ignored = experiment.loss != nullptr ? experiment.loss->ignored_target() : std::nullopt;
   for (const Node& block : section(section(experiment.recipe, "eval"), "metrics").items()) {
-    auto metric = components::metric::build(block, {outputs.front(), signature, block, diagnostics});
+    auto metric = components::metric::build(block, {outputs.front(), signature, block, diagnostics, ignored});
     if (metric != nullptr) experiment.metrics.push_back(std::move(metric));
   }
   for (const char* name : {"loss", "grad_norm", "lr"}) experiment.metric_names.emplace_back(name);
@@ -123,10 +124,9 @@ void settle_lengths(Experiment& experiment, Diagnostics& diagnostics) {
                       "use a smaller micro_batch_size, or `loader: {drop_last: false}`");
     return;
   }
-  experiment.shape.steps_per_epoch =
-      accumulation.sync_with_dataloader ? (batches + window - 1) / window : std::max<std::int64_t>(1, batches / window);
-  experiment.shape.tokens_per_step = micro * window * experiment.train_data->tokens_per_sample();
-  if (training.max_tokens && experiment.shape.tokens_per_step == 0) {
+  experiment.shape = {loader.drop_last ? batches * micro : size, micro, window, accumulation.sync_with_dataloader,
+                      experiment.train_data->tokens_per_sample()};
+  if (training.max_tokens && experiment.shape.tokens_per_sample == 0) {
     const Node* place = training_node.find("max_tokens");
     diagnostics.error(place->place(), "max_tokens limits training by tokens, but data.train has no tokens",
                       "use max_steps, max_epochs or max_time");

@@ -6,11 +6,14 @@
 #include <cstdlib>
 #include <limits>
 #include <map>
+#include <optional>
+#include <utility>
 
 #include "generated/section/eval.h"
 #include "generated/section/training.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
+#include "runner/core/utf8.h"
 #include "runner/train/console.h"
 #include "runner/train/evaluator.h"
 #include "runner/train/saver.h"
@@ -25,6 +28,7 @@ using components::callback::Context;
 using core::Node;
 
 std::string short_number(double value) {
+  if (std::isnan(value)) return "nan";  // printf shows its sign, which means nothing
   char text[32];
   std::snprintf(text, sizeof text, "%.4g", value);
   return text;
@@ -93,7 +97,7 @@ class Loop final : public Context {
     data.set("name", Node::string(name));
     data.set("text", Node::string(text));
     run_.event("text", step(), std::move(data));
-    if (!request_.quiet) console_.line(name + " at step " + std::to_string(step()) + ":\n" + text);
+    if (!request_.quiet) console_.line(name + " at step " + std::to_string(step()) + ":\n" + core::printable(text));
   }
 
  private:
@@ -115,21 +119,25 @@ class Loop final : public Context {
 
   void one_step() {
     const std::int64_t next = stepper_.progress().step + 1;
-    const bool logged = next % logging_steps_ == 0 || next == first_step_ + 1;
-    const StepResult result = stepper_.step(logged);
+    const bool logged = next % logging_steps_ == 0 || next == 1;
+    StepResult result = stepper_.step(logged);
     stepper_.progress().seconds = seconds_before_ + static_cast<double>(clock_.monotonic_ns() - started_ns_) * 1e-9;
     metrics_.count(result);
     if (next == first_step_ + 1) mark_first_step();
     if (training_.detect_nan && (!std::isfinite(result.loss) || !std::isfinite(result.grad_norm.value_or(0.0)))) {
       refuse_not_finite(result);
     }
-    if (logged) {
-      metrics_.log(step(), result, stepper_.progress().seconds);
-      latest_["loss"] = result.loss;
-      latest_["lr"] = result.lr;
-      if (result.grad_norm) latest_["grad_norm"] = *result.grad_norm;
-    }
+    if (logged) log_step(result);
     if (console_.wants_update()) show_progress(result);
+    last_ = std::move(result);
+  }
+
+  void log_step(const StepResult& result) {
+    metrics_.log(step(), result, stepper_.progress().seconds);
+    latest_["loss"] = result.loss;
+    latest_["lr"] = result.lr;
+    if (result.grad_norm) latest_["grad_norm"] = *result.grad_norm;
+    logged_step_ = step();
   }
 
   // tests/bench reads this line: the clock of the first completed optimizer step.
@@ -210,6 +218,9 @@ class Loop final : public Context {
 
   LoopResult finish() {
     const bool interrupted = result_.ending == Ending::kSignal;
+    // The figures of the end are those of the last step, not of the last one that fell on logging_steps. A run that is
+    // stopped goes on, and would then have a point that an undisturbed one has not.
+    if (!interrupted && last_ && logged_step_ != step()) log_step(*last_);
     if (!interrupted && (eval_.eval_on_end || request_.smoke) && evaluated_step_ != step()) evaluate_all();
     if (interrupted || saver_.config().save_at_end || request_.smoke) saver_.save(eval_metrics());
     result_.last_checkpoint = saver_.last_checkpoint();
@@ -256,7 +267,8 @@ class Loop final : public Context {
   LoopResult result_;
   std::map<std::string, double> latest_;
   std::string stop_reason_;
-  std::int64_t evaluated_step_ = -1, first_step_ = 0, started_ns_ = 0;
+  std::optional<StepResult> last_;  ///< of the latest step; none before the first one of this process
+  std::int64_t logged_step_ = -1, evaluated_step_ = -1, first_step_ = 0, started_ns_ = 0;
   double seconds_before_ = 0;
 };
 

@@ -25,7 +25,42 @@ double measure(core::Interval::Unit unit, const Progress& progress, std::int64_t
 // Sums of fractions (an epoch of 3 batches) land a hair below the whole number that they stand for.
 double times_elapsed(double amount, double done) { return std::floor(done / amount + 1e-9); }
 
+// Beyond this a count is no length that anybody reaches, and products of counts stay inside 64 bits.
+constexpr double kCountMax = 9e15;
+
+std::int64_t whole_count(double value) { return static_cast<std::int64_t>(std::ceil(std::min(value, kCountMax))); }
+
+std::int64_t divide_up(std::int64_t a, std::int64_t b) { return a / b + (a % b > 0 ? 1 : 0); }
+
 }  // namespace
+
+std::int64_t EpochShape::batches() const { return divide_up(samples, micro_batch_size); }
+
+std::int64_t EpochShape::steps_per_epoch() const {
+  return sync_with_dataloader ? divide_up(batches(), accumulation_steps)
+                              : std::max<std::int64_t>(1, batches() / accumulation_steps);
+}
+
+std::int64_t EpochShape::samples_after(std::int64_t steps) const {
+  const double full = static_cast<double>(micro_batch_size) * static_cast<double>(accumulation_steps);
+  if (static_cast<double>(steps) * full > kCountMax) return static_cast<std::int64_t>(kCountMax);
+  std::int64_t epochs = 0, rest = steps * accumulation_steps;  // rest: micro-batches of the last, unfinished epoch
+  if (sync_with_dataloader) {
+    epochs = steps / steps_per_epoch();
+    rest = steps % steps_per_epoch() * accumulation_steps;
+  } else {
+    epochs = rest / batches();
+    rest %= batches();
+  }
+  return epochs * samples + std::min(rest * micro_batch_size, samples);
+}
+
+std::int64_t EpochShape::steps_until(std::int64_t wanted) const {
+  const std::int64_t epochs = wanted / samples;
+  const std::int64_t rest = divide_up(wanted % samples, micro_batch_size);
+  if (sync_with_dataloader) return epochs * steps_per_epoch() + divide_up(rest, accumulation_steps);
+  return divide_up(epochs * batches() + rest, accumulation_steps);
+}
 
 core::Node Progress::to_node() const {
   core::Node node = core::Node::mapping();
@@ -67,13 +102,14 @@ std::string Limits::reached(const Progress& progress) const {
 
 std::optional<std::int64_t> total_steps(const Limits& limits, const EpochShape& shape) {
   std::optional<std::int64_t> total = limits.max_steps;
-  const auto take_smaller = [&total](double steps) {
-    const auto whole = static_cast<std::int64_t>(std::ceil(std::min(steps, 9e15) - 1e-9));
-    total = std::min(total.value_or(whole), whole);
+  const auto end_after = [&total, &shape](double samples) {
+    const std::int64_t steps = shape.steps_until(whole_count(samples));
+    total = std::min(total.value_or(steps), steps);
   };
-  if (limits.max_epochs) take_smaller(*limits.max_epochs * static_cast<double>(shape.steps_per_epoch));
-  if (limits.max_tokens && shape.tokens_per_step > 0) {
-    take_smaller(*limits.max_tokens / static_cast<double>(shape.tokens_per_step));
+  // As `Limits::reached` has it, a hair below the limit counts as reached.
+  if (limits.max_epochs) end_after((*limits.max_epochs - 1e-9) * static_cast<double>(shape.samples));
+  if (limits.max_tokens && shape.tokens_per_sample > 0) {
+    end_after(*limits.max_tokens / static_cast<double>(shape.tokens_per_sample));
   }
   return total;
 }

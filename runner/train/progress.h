@@ -32,10 +32,20 @@ struct Limits {
   std::string reached(const Progress& progress) const;
 };
 
-/// Sizes by which lengths are turned into optimizer steps.
+/// Sizes by which lengths are turned into optimizer steps, exactly: the last micro-batch of an epoch may be smaller
+/// than the others, and its last window may have fewer micro-batches or reach into the next epoch.
 struct EpochShape {
-  std::int64_t steps_per_epoch = 0;
-  std::int64_t tokens_per_step = 0;  ///< of a full window; 0 without tokens
+  std::int64_t samples = 1;  ///< of an epoch, without what drop_last leaves out
+  std::int64_t micro_batch_size = 1;
+  std::int64_t accumulation_steps = 1;
+  bool sync_with_dataloader = true;  ///< the end of an epoch ends a window
+  std::int64_t tokens_per_sample = 0;
+
+  std::int64_t batches() const;          ///< micro-batches of an epoch
+  std::int64_t steps_per_epoch() const;  ///< at least 1; of the first epoch, where windows reach into the next one
+  std::int64_t samples_after(std::int64_t steps) const;
+  /// Steps after which at least this many samples have been seen.
+  std::int64_t steps_until(std::int64_t samples) const;
 };
 
 /// Optimizer steps of the whole training; nothing when only the time limits it.

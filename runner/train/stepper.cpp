@@ -63,7 +63,6 @@ Stepper::Stepper(Experiment& experiment, const StepperOptions& options)
       accumulation_(options.accumulation_steps, options.sync_with_dataloader),
       schedule_(options.schedule),
       parameters_(experiment.model->parameters()),
-      window_(static_cast<std::size_t>(options.accumulation_steps)),
       weight_value_(std::numeric_limits<double>::quiet_NaN()) {
   experiment_.optimizer->set_lr_factor(experiment_.scheduler->factor(0));
 }
@@ -75,6 +74,8 @@ void Stepper::fetch_window() {
   window_count_ = window_samples_ = 0;
   bool complete = false;
   while (!complete) {
+    // Grown as needed: gradient_accumulation_steps may be far more than an epoch has.
+    if (window_size_ == window_.size()) window_.emplace_back();
     MicroBatch& micro = window_[window_size_++];
     micro.samples = loader_.next(micro.tensors, micro.epoch_ended);
     micro.count = experiment_.loss->count(micro.tensors.at(components::kTarget));

@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <optional>
 #include <string>
 
 #include "components/metric/metric.h"
@@ -15,10 +16,11 @@ using tests::ids;
 namespace {
 
 std::shared_ptr<components::metric::Metric> make(const std::string& name, const Port& output,
-                                                 const components::DataSignature& data) {
+                                                 const components::DataSignature& data,
+                                                 std::optional<std::int64_t> ignored = {}) {
   const auto node = tests::block("metric", name);
   runner::core::Diagnostics diagnostics;
-  auto metric = components::metric::build(node, {output, data, node, diagnostics});
+  auto metric = components::metric::build(node, {output, data, node, diagnostics, ignored});
   INFO(runner::core::render(diagnostics));
   REQUIRE(metric != nullptr);
   return metric;
@@ -36,6 +38,12 @@ TEST_CASE("accuracy counts hits among the targets that count", "[metric]") {
   metric->reset();
   CHECK(std::isnan(metric->value()));
   CHECK(metric->higher_is_better());
+}
+
+TEST_CASE("accuracy leaves out the target that the loss ignores", "[metric]") {
+  const auto metric = make("accuracy", {"output", Dtype::kFloat32, {kBatch, 3}}, tests::class_data(4, 3), 1);
+  metric->update(floats({{0, 2, 1}, {3, 2, 1}, {0, 0, 9}, {9, 0, 0}}), ids({1, 1, 2, 2}), 0.0, 0);
+  CHECK(metric->value() == 0.5);
 }
 
 TEST_CASE("perplexity is exp of the mean loss over all batches", "[metric]") {
