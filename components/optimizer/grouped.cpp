@@ -1,5 +1,6 @@
 #include "components/optimizer/grouped.h"
 
+#include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/zeros_like.h>
 #include <omp.h>
@@ -9,6 +10,7 @@
 #include <sstream>
 #include <utility>
 
+#include "components/kernels/optimizer.h"
 #include "components/tensors.h"
 #include "runner/core/error.h"
 
@@ -18,6 +20,9 @@ namespace {
 
 /// Below this many elements the kernels' own threads cost more than they give (a few microseconds a tensor).
 constexpr std::int64_t kSmallTensorMax = 16'384;
+
+/// A piece of work for one thread: with three buffers it fills half of a core's second-level cache.
+constexpr std::int64_t kSliceElements = 32'768;
 
 /// Keeps parallel regions of this thread to one thread; far cheaper than at::set_num_threads, and local.
 class OneThread {
@@ -44,9 +49,6 @@ struct GroupedOptimizer::State {
   std::vector<std::int64_t> steps;               // done, of each parameter
   bool in_step = true;                           // all `steps` are equal
 
-  void make_buffers(std::size_t parameter) {
-    for (auto& of_kind : buffers) of_kind[parameter] = at::zeros_like(parameters[parameter]);
-  }
   void compare_steps() {
     in_step = std::all_of(steps.begin(), steps.end(), [this](std::int64_t step) { return step == steps.front(); });
   }
@@ -108,13 +110,62 @@ void GroupedOptimizer::step() {
   }
 }
 
+at::Tensor GroupedOptimizer::new_buffer(std::size_t, const at::Tensor& parameter) const {
+  return at::zeros_like(parameter);
+}
+
+void GroupedOptimizer::make_buffers(State& state, std::size_t parameter) const {
+  for (std::size_t kind = 0; kind < state.buffers.size(); ++kind) {
+    state.buffers[kind][parameter] = new_buffer(kind, state.parameters[parameter]);
+  }
+}
+
+void GroupedOptimizer::for_each_slice(const Batch& batch, std::size_t elementwise,
+                                      const std::function<void(const kernels::Slice&, std::size_t)>& run) {
+  struct Piece {
+    std::size_t parameter;
+    std::int64_t begin, size;
+  };
+  std::vector<Piece> pieces;
+  std::vector<kernels::Slice> wholes(batch.parameters.size());
+  for (std::size_t i = 0; i < wholes.size(); ++i) {
+    const at::Tensor& parameter = batch.parameters[i];
+    if (parameter.scalar_type() != at::kFloat || batch.gradients[i].scalar_type() != at::kFloat) {
+      throw runner::core::RunError(std::string("this optimizer moves float32 parameters, and one is ") +
+                                   c10::toString(parameter.scalar_type()));
+    }
+    wholes[i].parameter = parameter.mutable_data_ptr<float>();
+    wholes[i].gradient = batch.gradients[i].const_data_ptr<float>();
+    for (std::size_t k = 0; k < elementwise; ++k) {
+      const at::Tensor& buffer = batch.buffers[k][i];
+      if (buffer.defined()) wholes[i].state[k] = buffer.mutable_data_ptr<float>();
+    }
+    for (std::int64_t begin = 0; begin < parameter.numel(); begin += kSliceElements) {
+      pieces.push_back({i, begin, std::min(kSliceElements, parameter.numel() - begin)});
+    }
+  }
+  at::parallel_for(0, static_cast<std::int64_t>(pieces.size()), 1, [&](std::int64_t from, std::int64_t to) {
+    for (std::int64_t p = from; p < to; ++p) {
+      const Piece& piece = pieces[static_cast<std::size_t>(p)];
+      kernels::Slice slice = wholes[piece.parameter];
+      slice.parameter += piece.begin;
+      slice.gradient += piece.begin;
+      for (float*& state : slice.state) {
+        if (state != nullptr) state += piece.begin;
+      }
+      slice.size = piece.size;
+      run(slice, piece.parameter);
+    }
+  });
+}
+
 void GroupedOptimizer::step_together(State& state) {
   if (state.steps.front() == 0) {
-    for (std::size_t i = 0; i < state.parameters.size(); ++i) state.make_buffers(i);
+    for (std::size_t i = 0; i < state.parameters.size(); ++i) make_buffers(state, i);
   }
   for (std::int64_t& steps : state.steps) ++steps;
   update_part(state, {state.parameters, state.gradients, state.buffers, state.steps.front(), lr(state.group),
-                      weight_decay(state.group)});
+                      weight_decay(state.group), groups_[state.group], lr_factor_});
 }
 
 void GroupedOptimizer::step_subset(State& state, std::int64_t steps_done) {
@@ -122,14 +173,15 @@ void GroupedOptimizer::step_subset(State& state, std::int64_t steps_done) {
   std::vector<std::vector<at::Tensor>> buffers(state.buffers.size());
   for (std::size_t i = 0; i < state.parameters.size(); ++i) {
     if (state.steps[i] != steps_done || !state.gradients[i].defined()) continue;
-    if (steps_done == 0) state.make_buffers(i);
+    if (steps_done == 0) make_buffers(state, i);
     ++state.steps[i];
     parameters.push_back(state.parameters[i]);
     gradients.push_back(state.gradients[i]);
     for (std::size_t k = 0; k < buffers.size(); ++k) buffers[k].push_back(state.buffers[k][i]);
   }
   if (parameters.empty()) return;
-  update_part(state, {parameters, gradients, buffers, steps_done + 1, lr(state.group), weight_decay(state.group)});
+  update_part(state, {parameters, gradients, buffers, steps_done + 1, lr(state.group), weight_decay(state.group),
+                      groups_[state.group], lr_factor_});
 }
 
 void GroupedOptimizer::update_part(const State& state, const Batch& batch) {
@@ -151,7 +203,8 @@ void GroupedOptimizer::save_state(runner::core::StateWriter& writer) const {
       if (state->steps[i] != newest) lagging.set(name, Node::integer(state->steps[i]));
       if (state->steps[i] == 0) continue;
       for (std::size_t k = 0; k < buffer_names_.size(); ++k) {
-        writer.tensor(buffer_names_[k] + "." + name, state->buffers[k][i]);
+        const at::Tensor& buffer = state->buffers[k][i];
+        if (buffer.defined()) writer.tensor(buffer_names_[k] + "." + name, buffer);
       }
     }
   }
@@ -170,13 +223,14 @@ void GroupedOptimizer::load_state(const runner::core::StateReader& reader) {
       state.steps[i] = own != nullptr ? own->as_integer() : newest;
       if (state.steps[i] == 0) continue;
       for (std::size_t k = 0; k < buffer_names_.size(); ++k) {
+        const at::Tensor fresh = new_buffer(k, state.parameters[i]);
+        if (!fresh.defined()) continue;
         const std::string full_name = buffer_names_[k] + "." + name;
         at::Tensor saved = reader.tensor(full_name);
-        const at::Tensor& parameter = state.parameters[i];
-        if (saved.sizes() != parameter.sizes() || saved.scalar_type() != parameter.scalar_type()) {
+        if (saved.sizes() != fresh.sizes() || saved.scalar_type() != fresh.scalar_type()) {
           std::ostringstream message;
           message << "optimizer state " << full_name << " is " << saved.scalar_type() << " " << saved.sizes()
-                  << ", but the parameter is " << parameter.scalar_type() << " " << parameter.sizes();
+                  << ", but the parameter asks for " << fresh.scalar_type() << " " << fresh.sizes();
           throw runner::core::RunError(message.str(), "the checkpoint is of another model; start anew with --new");
         }
         state.buffers[k][i] = std::move(saved);

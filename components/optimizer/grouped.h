@@ -1,12 +1,17 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "components/optimizer/optimizer.h"
 #include "runner/core/tensor_fwd.h"
+
+namespace components::kernels {
+struct Slice;
+}
 
 namespace components::optimizer {
 
@@ -24,7 +29,7 @@ class GroupedOptimizer : public Optimizer {
   void set_lr_factor(double factor) final { lr_factor_ = factor; }
   double lr(std::size_t group = 0) const final;
   const std::vector<Group>& groups() const final { return groups_; }
-  int moments() const final { return static_cast<int>(buffer_names_.size()); }
+  int moments() const override { return static_cast<int>(buffer_names_.size()); }
   void save_state(runner::core::StateWriter& writer) const final;
   void load_state(const runner::core::StateReader& reader) final;
 
@@ -36,13 +41,23 @@ class GroupedOptimizer : public Optimizer {
     const std::vector<std::vector<at::Tensor>>& buffers;  ///< buffers[k][i]: buffer_names[k] of parameters[i]
     std::int64_t step;                                    ///< 1 in the first step of these parameters
     double lr, weight_decay;
+    const Group& group;
+    double lr_factor;  ///< of the schedule; `lr` holds it already
   };
   /// Moves the parameters in place; called without gradients being recorded.
   virtual void update(const Batch& batch) = 0;
+  /// What a buffer is before a parameter's first step: zeros of its shape unless overridden. Undefined where this
+  /// parameter needs none.
+  virtual at::Tensor new_buffer(std::size_t kind, const at::Tensor& parameter) const;
+  /// One pass over all elements: `run(slice, i)` for pieces of parameter i with its first `elementwise` buffers, on all
+  /// threads. The pieces do not depend on the number of threads. RunError when a parameter is not float32.
+  static void for_each_slice(const Batch& batch, std::size_t elementwise,
+                             const std::function<void(const kernels::Slice&, std::size_t)>& run);
 
  private:
   struct State;
 
+  void make_buffers(State& state, std::size_t parameter) const;
   void step_together(State& state);
   void step_subset(State& state, std::int64_t steps_done);
   void update_part(const State& state, const Batch& batch);

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "components/optimizer/name_pattern.h"
 #include "components/optimizer/optimizer.h"
 #include "components/tensors.h"
 #include "runner/core/suggest.h"
@@ -14,27 +15,6 @@ namespace components::optimizer {
 namespace {
 
 using runner::core::Node;
-
-/// `*` stands for any text, also for none; everything else for itself.
-bool matches(std::string_view pattern, std::string_view name) {
-  std::size_t p = 0, n = 0, star = std::string_view::npos, after_star = 0;
-  while (n < name.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      after_star = n;
-    } else if (p < pattern.size() && pattern[p] == name[n]) {
-      ++p;
-      ++n;
-    } else if (star != std::string_view::npos) {
-      p = star + 1;
-      n = ++after_star;
-    } else {
-      return false;
-    }
-  }
-  while (p < pattern.size() && pattern[p] == '*') ++p;
-  return p == pattern.size();
-}
 
 bool ends_with_part(std::string_view name, std::string_view part) {
   if (!name.ends_with(part)) return false;
@@ -74,7 +54,7 @@ class Cutter {
     std::vector<bool> chosen(parameters_.size());
     bool any = false;
     for (std::size_t i = 0; i < names_.size(); ++i) {
-      chosen[i] = matches(pattern.as_string(), names_[i]);
+      chosen[i] = matches_name(pattern.as_string(), names_[i]);
       any = any || chosen[i];
     }
     if (!any)

@@ -41,7 +41,8 @@ const std::map<std::string, Names>& arrows() {
       {"sweep", with(base, {"sampler", "pruner", "launch"})},
       {"cli", torch_free},  // and runner/engine/engine.h
       {"distributed", {"core"}},
-      {"components", {"core", "distributed"}},
+      {"kernels", {}},
+      {"components", {"core", "distributed", "kernels"}},
       {"checkpoint", {"core", "registry", "store", "artifact", "components"}},
       {"train", {"core", "registry", "store", "artifact", "components", "checkpoint", "distributed"}},
       {"engine", with(base, {"distributed", "components", "checkpoint", "train"})},
@@ -76,6 +77,7 @@ std::string layer_of(const std::string& path) {
   if (path.starts_with("runner/")) return between(path, 7, "/");
   if (path.starts_with("components/sampler/")) return "sampler";
   if (path.starts_with("components/pruner/")) return "pruner";
+  if (path.starts_with("components/kernels/")) return "kernels";
   if (path.starts_with("components/")) return "components";
   if (path.starts_with("trackers/")) return "trackers";
   if (path.starts_with("schemas/gen/")) return "schema_gen";

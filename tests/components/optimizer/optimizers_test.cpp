@@ -1,8 +1,19 @@
+#include <ATen/Parallel.h>
+#include <ATen/ops/allclose.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cos.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/linspace.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/sin.h>
+#include <ATen/ops/sqrt.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <algorithm>
 
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <map>
 #include <string>
 #include <vector>
@@ -175,7 +186,11 @@ TEST_CASE("rates are the group's times the schedule's factor", "[optimizer]") {
 TEST_CASE("a saved optimizer goes on bit for bit", "[optimizer][state]") {
   for (const char* recipe :
        {"{type: adamw, lr: 0.1, no_decay: 1d}", "{type: adam, lr: 0.1, amsgrad: true, weight_decay: 0.1}",
-        "{type: sgd, lr: 0.1, momentum: 0.9}", "{type: sgd, lr: 0.1}"}) {
+        "{type: sgd, lr: 0.1, momentum: 0.9}", "{type: sgd, lr: 0.1}", "{type: adagrad, initial_accumulator_value: 0.1}",
+        "{type: rmsprop}", "{type: rmsprop, momentum: 0.9, centered: true}", "{type: adadelta}", "{type: adamax}",
+        "{type: nadam, weight_decay: 0.1, decoupled_weight_decay: true}", "{type: radam}", "{type: rprop}",
+        "{type: asgd, t0: 2}", "{type: lion, weight_decay: 0.1}", "{type: lamb}", "{type: adafactor}",
+        "{type: muon, adamw_params: ['wte.*']}"}) {
     DYNAMIC_SECTION(recipe) {
       const NamedTensors straight = small_model(), resumed = small_model();
       const auto a = make(recipe, straight), before = make(recipe, resumed);
@@ -207,5 +222,60 @@ TEST_CASE("state of another shape is refused by name", "[optimizer][state]") {
   optimizer->save_state(memory);
   memory.replace("exp_avg.wte.weight", at::zeros({5, 2}));
   CHECK_THROWS_WITH(optimizer->load_state(memory),
-                    "optimizer state exp_avg.wte.weight is Float [5, 2], but the parameter is Float [4, 2]");
+                    "optimizer state exp_avg.wte.weight is Float [5, 2], but the parameter asks for Float [4, 2]");
+}
+
+TEST_CASE("LAMB follows its paper", "[optimizer]") {
+  const at::Tensor start = at::arange(1, 7, at::kDouble).reshape({3, 2}) / 4.0;
+  const NamedTensors parameters{{"w", start.to(at::kFloat).set_requires_grad(true)}};
+  const auto optimizer =
+      make("{type: lamb, lr: 0.1, betas: [0.8, 0.9], eps: 1e-6, weight_decay: 0.05, max_trust_ratio: 2.0}", parameters);
+  at::Tensor w = start.clone(), m = at::zeros_like(w), v = at::zeros_like(w);
+  for (int t = 1; t <= 5; ++t) {
+    const at::Tensor g = at::sin(w * t);
+    parameters[0].tensor.mutable_grad() = at::sin(parameters[0].tensor.detach().to(at::kDouble) * t).to(at::kFloat);
+    optimizer->step();
+    m = 0.8 * m + 0.2 * g;
+    v = 0.9 * v + 0.1 * g * g;
+    const at::Tensor r = m / (1 - std::pow(0.8, t)) / (at::sqrt(v / (1 - std::pow(0.9, t))) + 1e-6) + 0.05 * w;
+    w = w - 0.1 * std::min(w.norm().item<double>(), 2.0) / r.norm().item<double>() * r;
+  }
+  CHECK(at::allclose(parameters[0].tensor.detach().to(at::kDouble), w, 1e-5, 1e-6));
+}
+
+TEST_CASE("a step is the same on any number of threads", "[optimizer]") {
+  for (const char* recipe : {"{type: lamb}", "{type: rmsprop, momentum: 0.9}", "{type: nadam}", "{type: lion}"}) {
+    DYNAMIC_SECTION(recipe) {
+      std::vector<at::Tensor> ends;
+      const int before = at::get_num_threads();
+      for (const int threads : {1, 2, 3}) {
+        at::set_num_threads(threads);
+        const NamedTensors parameters{{"w", at::linspace(-1, 1, 300'001, at::kFloat).set_requires_grad(true)}};
+        const auto optimizer = make(recipe, parameters);
+        for (int t = 1; t <= 3; ++t) {
+          parameters[0].tensor.mutable_grad() = at::cos(parameters[0].tensor.detach() * t);
+          optimizer->step();
+        }
+        ends.push_back(parameters[0].tensor.detach());
+      }
+      at::set_num_threads(before);
+      CHECK(ends[0].equal(ends[1]));
+      CHECK(ends[0].equal(ends[2]));
+    }
+  }
+}
+
+TEST_CASE("Muon leaves what is no matrix, or is named, to AdamW", "[optimizer]") {
+  const NamedTensors by_muon = small_model(), by_adamw = small_model();
+  const auto muon = make("{type: muon, lr: 0.5, adamw_lr: 0.1, weight_decay: 0.0, adamw_params: ['wte.*']}", by_muon);
+  const auto adamw = make("{type: adamw, lr: 0.1, betas: [0.9, 0.95], weight_decay: 0.0}", by_adamw);
+  for (int t = 0; t < 3; ++t) {
+    step(*muon, by_muon, 0.5);
+    step(*adamw, by_adamw, 0.5);
+  }
+  for (std::size_t i = 0; i < by_muon.size(); ++i) {
+    const bool muons_own = by_muon[i].name == "h.0.attn_qkv.weight";
+    INFO(by_muon[i].name);
+    CHECK(by_muon[i].tensor.equal(by_adamw[i].tensor) != muons_own);
+  }
 }

@@ -1,0 +1,111 @@
+#include <ATen/ops/_fused_adamw.h>
+#include <ATen/ops/addmm.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "components/optimizer/grouped.h"
+#include "components/optimizer/name_pattern.h"
+#include "components/optimizer/optimizer.h"
+#include "components/tensors.h"
+#include "generated/optimizer/muon.h"  // Config; declares make()
+
+namespace components::optimizer::muon {
+namespace {
+
+enum Buffer : std::size_t { kMomentum, kExpAvg, kExpAvgSq };
+
+/// The nearest orthogonal matrix, roughly: all singular values come close to 1.
+///
+/// Source  torch.optim._muon._zeropower_via_newtonschulz
+at::Tensor orthogonalise(const at::Tensor& matrix, const Config& config) {
+  const bool tall = matrix.size(0) > matrix.size(1);
+  at::Tensor x = matrix.to(at::kBFloat16);
+  if (tall) x = x.t();
+  x = x.div(x.norm().clamp_min(config.eps));
+  const auto& [a, b, c] = std::tie(config.ns_coefficients[0], config.ns_coefficients[1], config.ns_coefficients[2]);
+  for (std::int64_t step = 0; step < config.ns_steps; ++step) {
+    const at::Tensor gram = at::mm(x, x.t());
+    x = at::addmm(x, at::addmm(gram, gram, gram, b, c), x, a, 1.0);
+  }
+  return tall ? x.t() : x;
+}
+
+class Muon final : public GroupedOptimizer {
+ public:
+  Muon(std::vector<Group> groups, const Config& config)
+      : GroupedOptimizer(std::move(groups), config.lr, config.weight_decay,
+                         {"momentum_buffer", "exp_avg", "exp_avg_sq"}),
+        config_(config) {
+    for (const Group& group : this->groups()) {
+      for (const NamedTensor& parameter : group.parameters) {
+        const bool named = std::any_of(config.adamw_params.begin(), config.adamw_params.end(),
+                                       [&](const std::string& p) { return matches_name(p, parameter.name); });
+        if (parameter.tensor.dim() >= 2 && !named) matrices_.insert(parameter.tensor.unsafeGetTensorImpl());
+      }
+    }
+  }
+  /// Two for what AdamW moves, one for the rest.
+  int moments() const override { return matrices_.empty() ? 2 : 1; }
+
+ protected:
+  void update(const Batch& batch) override {
+    std::vector<at::Tensor> parameters, gradients, exp_avg, exp_avg_sq;
+    for (std::size_t i = 0; i < batch.parameters.size(); ++i) {
+      if (is_matrix(batch.parameters[i])) {
+        move_matrix(batch, i);
+        continue;
+      }
+      parameters.push_back(batch.parameters[i]);
+      gradients.push_back(batch.gradients[i]);
+      exp_avg.push_back(batch.buffers[kExpAvg][i]);
+      exp_avg_sq.push_back(batch.buffers[kExpAvgSq][i]);
+    }
+    if (parameters.empty()) return;
+    const std::vector<at::Tensor> steps(parameters.size(),
+                                        at::scalar_tensor(static_cast<double>(batch.step), at::kFloat));
+    const double lr = batch.group.lr.value_or(config_.adamw_lr) * batch.lr_factor;
+    at::_ops::_fused_adamw_::call(parameters, gradients, exp_avg, exp_avg_sq, {}, steps, lr, config_.adamw_betas[0],
+                                  config_.adamw_betas[1], batch.weight_decay, config_.adamw_eps, /*amsgrad=*/false,
+                                  /*maximize=*/false, {}, {});
+  }
+  at::Tensor new_buffer(std::size_t kind, const at::Tensor& parameter) const override {
+    return is_matrix(parameter) == (kind == kMomentum) ? at::zeros_like(parameter) : at::Tensor();
+  }
+
+ private:
+  bool is_matrix(const at::Tensor& parameter) const { return matrices_.contains(parameter.unsafeGetTensorImpl()); }
+
+  void move_matrix(const Batch& batch, std::size_t i) const {
+    const at::Tensor &parameter = batch.parameters[i], &gradient = batch.gradients[i];
+    const at::Tensor& mean = batch.buffers[kMomentum][i];
+    mean.lerp_(gradient, 1.0 - config_.momentum);
+    const at::Tensor direction = config_.nesterov ? gradient.lerp(mean, config_.momentum) : mean;
+    const at::Tensor flat = direction.flatten(1);  // a convolution's kernel is a matrix of its output channels
+    const auto rows = static_cast<double>(flat.size(0)), columns = static_cast<double>(flat.size(1));
+    const double ratio = config_.adjust_lr_fn == AdjustLrFn::kOriginal ? std::sqrt(std::max(1.0, rows / columns))
+                                                                       : 0.2 * std::sqrt(std::max(rows, columns));
+    parameter.mul_(1.0 - batch.lr * batch.weight_decay);
+    parameter.sub_(orthogonalise(flat, config_).reshape(parameter.sizes()), batch.lr * ratio);
+  }
+
+  Config config_;
+  std::set<const void*> matrices_;
+};
+
+}  // namespace
+
+std::shared_ptr<Optimizer> make(const Config& config, const Inputs& inputs) {
+  return std::make_shared<Muon>(inputs.groups, config);
+}
+
+}  // namespace components::optimizer::muon

@@ -1,0 +1,52 @@
+#include <ATen/ops/zeros_like.h>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "components/kernels/optimizer.h"
+#include "components/optimizer/grouped.h"
+#include "components/optimizer/optimizer.h"
+#include "components/tensors.h"
+#include "generated/optimizer/rmsprop.h"  // Config; declares make()
+
+namespace components::optimizer::rmsprop {
+namespace {
+
+enum Buffer : std::size_t { kSquareAvg, kMomentum, kGradAvg };
+
+class Rmsprop final : public GroupedOptimizer {
+ public:
+  Rmsprop(std::vector<Group> groups, const Config& config)
+      : GroupedOptimizer(std::move(groups), config.lr, config.weight_decay,
+                         {"square_avg", "momentum_buffer", "grad_avg"}),
+        config_(config) {}
+  int moments() const override { return 1 + (config_.momentum > 0 ? 1 : 0) + (config_.centered ? 1 : 0); }
+
+ protected:
+  void update(const Batch& batch) override {
+    kernels::RmspropStep step{};
+    step.common = {config_.maximize ? -1.0F : 1.0F, static_cast<float>(batch.weight_decay), 1.0F};
+    step.lr = static_cast<float>(batch.lr);
+    step.alpha = kernels::Decay(config_.alpha);
+    step.eps = static_cast<float>(config_.eps);
+    step.momentum = static_cast<float>(config_.momentum);
+    step.centered = config_.centered;
+    for_each_slice(batch, 3, [&step](const kernels::Slice& slice, std::size_t) { kernels::rmsprop(slice, step); });
+  }
+  at::Tensor new_buffer(std::size_t kind, const at::Tensor& parameter) const override {
+    const bool used = kind == kSquareAvg || (kind == kMomentum ? config_.momentum > 0 : config_.centered);
+    return used ? at::zeros_like(parameter) : at::Tensor();
+  }
+
+ private:
+  Config config_;
+};
+
+}  // namespace
+
+std::shared_ptr<Optimizer> make(const Config& config, const Inputs& inputs) {
+  return std::make_shared<Rmsprop>(inputs.groups, config);
+}
+
+}  // namespace components::optimizer::rmsprop
