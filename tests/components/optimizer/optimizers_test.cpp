@@ -186,8 +186,9 @@ TEST_CASE("rates are the group's times the schedule's factor", "[optimizer]") {
 TEST_CASE("a saved optimizer goes on bit for bit", "[optimizer][state]") {
   for (const char* recipe :
        {"{type: adamw, lr: 0.1, no_decay: 1d}", "{type: adam, lr: 0.1, amsgrad: true, weight_decay: 0.1}",
-        "{type: sgd, lr: 0.1, momentum: 0.9}", "{type: sgd, lr: 0.1}", "{type: adagrad, initial_accumulator_value: 0.1}",
-        "{type: rmsprop}", "{type: rmsprop, momentum: 0.9, centered: true}", "{type: adadelta}", "{type: adamax}",
+        "{type: sgd, lr: 0.1, momentum: 0.9}", "{type: sgd, lr: 0.1}",
+        "{type: adagrad, initial_accumulator_value: 0.1}", "{type: rmsprop}",
+        "{type: rmsprop, momentum: 0.9, centered: true}", "{type: adadelta}", "{type: adamax}",
         "{type: nadam, weight_decay: 0.1, decoupled_weight_decay: true}", "{type: radam}", "{type: rprop}",
         "{type: asgd, t0: 2}", "{type: lion, weight_decay: 0.1}", "{type: lamb}", "{type: adafactor}",
         "{type: muon, adamw_params: ['wte.*']}"}) {

@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 #include <cstdlib>
+#include <regex>
 
 #include "runner/core/files.h"
 #include "runner/registry/load.h"
@@ -27,6 +28,12 @@ class InFolder {
   char* before_;
 };
 
+/// A component that is added changes how many there are, and must not change these files.
+std::string without_counts(const std::string& told) {
+  static const std::regex count("shows all [0-9]+");
+  return std::regex_replace(told, count, "shows all N");
+}
+
 }  // namespace
 
 TEST_CASE("a wrong recipe is told what is wrong with it", "[golden][recipe]") {
@@ -41,7 +48,7 @@ TEST_CASE("a wrong recipe is told what is wrong with it", "[golden][recipe]") {
       CHECK_FALSE(recipe);
       CHECK(diagnostics.has_errors());
       const std::string expected_path = path.substr(0, path.rfind('.')) + ".expected";
-      const std::string told = render(diagnostics);
+      const std::string told = without_counts(render(diagnostics));
       if (update) runner::core::write_file_atomic(expected_path, told).value();
       CHECK(told == runner::core::read_file(expected_path, 1 << 20).value());
     }
