@@ -13,9 +13,22 @@ namespace {
 
 using core::Node;
 
-/// Secrets become their reference again. Under `vars` nobody knows what a value is for, so all that came from the
-/// environment counts as secret there.
-void hide_secrets(Node& node, bool in_vars) {
+/// A `${` in a value is the user's own and would be read as a reference: it becomes `$${` again.
+Node escaped(const Node& node) {
+  const std::string& written = node.as_string();
+  std::string text;
+  for (std::size_t i = 0; i < written.size(); ++i) {
+    if (written.compare(i, 2, "${") == 0) text += '$';
+    text += written[i];
+  }
+  Node result = Node::string(std::move(text), node.place());
+  result.set_history(node.history());
+  return result;
+}
+
+/// The values as a recipe that can be read again. Secrets become their reference; under `vars` nobody knows what a
+/// value is for, so all that came from the environment counts as secret there.
+void make_readable(Node& node, bool in_vars) {
   bool secret = in_vars;
   for (const std::string& step : node.history()) secret = secret || step == "secret";
   std::string reference;
@@ -23,8 +36,9 @@ void hide_secrets(Node& node, bool in_vars) {
     node = Node::string(reference, node.place());
     return;
   }
-  for (Node& item : node.items()) hide_secrets(item, in_vars);
-  for (Node::Entry& entry : node.entries()) hide_secrets(entry.value, in_vars);
+  if (node.is_string() && node.as_string().find("${") != std::string::npos) node = escaped(node);
+  for (Node& item : node.items()) make_readable(item, in_vars);
+  for (Node::Entry& entry : node.entries()) make_readable(entry.value, in_vars);
 }
 
 /// FNV-1a: the hash tells recipes apart, it guards nothing.
@@ -44,8 +58,7 @@ const Node& Recipe::at(std::string_view path_in_recipe) const {
 
 Node Recipe::resolved() const {
   Node values = root;
-  hide_secrets(values, false);
-  if (Node* vars = values.find("vars")) hide_secrets(*vars, true);
+  for (Node::Entry& entry : values.entries()) make_readable(entry.value, entry.key == "vars");
   return values;
 }
 

@@ -21,7 +21,8 @@ struct Recipe {
   const core::Node& at(std::string_view path_in_recipe) const;  ///< RUNNER_ASSERT when absent
   /// 16 hex digits over the resolved values, without launch, trackers, output_dir, run_name and secrets.
   std::string hash() const;
-  /// The resolved tree with secrets replaced by their reference (`${env:NAME}`): what may be shown and stored.
+  /// The resolved tree as a recipe that gives the same values again: secrets are their reference (`${env:NAME}`), a
+  /// literal `${` is written `$${`. What may be shown and stored.
   core::Node resolved() const;
   /// The resolved tree as JSON, secrets replaced by their reference (`${env:NAME}`).
   std::string resolved_json() const;

@@ -92,7 +92,7 @@ bool refuse_live(const store::RunSummary& run, Diagnostics& diagnostics) {
 bool contract_holds(const store::RunSummary& run, const registry::Recipe& recipe, Start& start,
                     Diagnostics& diagnostics) {
   bool holds = true;
-  for (const RecipeChange& change : compare_recipes(run.resolved, recipe.root)) {
+  for (const RecipeChange& change : compare_recipes(run.resolved, recipe.resolved())) {
     const std::string what = change.path + " was " + (change.before.empty() ? "absent" : change.before) + " when " +
                              run.run_dir + " was trained, and is " + (change.after.empty() ? "absent" : change.after) +
                              " now";
