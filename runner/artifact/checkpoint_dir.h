@@ -32,12 +32,13 @@ struct ManifestFields {
   std::int64_t step = 0;
   std::int64_t branch = 0;
   std::int64_t last_metric_row = 0;
-  std::string run_id, recipe_hash, cpu_capability;
+  double trained_s = 0;  ///< seconds of training before it, over all resumes: ages are counted by it
+  std::string run_id = {}, recipe_hash = {}, cpu_capability = {};
   int world_size = 1;
   int threads = 1;
-  core::Node mesh;           ///< sizes by axis
-  core::Node data_position;  ///< epoch, sample index, ...
-  core::Node metrics;        ///< monitored value, for save_best
+  core::Node mesh = {};           ///< sizes by axis
+  core::Node data_position = {};  ///< epoch, sample index, ...
+  core::Node metrics = {};        ///< monitored value, for save_best
 };
 
 struct FileEntry {
@@ -68,7 +69,7 @@ class CheckpointDraft {
   virtual core::Result<void> add_text(const std::string& file, const std::string& content) = 0;
   /// Verifies the files, calls `metrics_committed` (flushes run.db; what it returns becomes `last_metric_row`), writes
   /// and verifies the manifest, renames, fsyncs. Returns the folder, `step-000500`. One of that name is replaced in the
-  /// same moment; when it is pinned or none of ours, it is put aside under another visible name instead.
+  /// same moment; when it is pinned or none of this run's, it is put aside under another visible name instead.
   virtual core::Result<std::string> commit(ManifestFields fields,
                                            const std::function<std::int64_t()>& metrics_committed,
                                            std::int64_t now_ms) = 0;
@@ -86,22 +87,17 @@ std::vector<CheckpointInfo> list_checkpoints(const std::string& checkpoints_dir)
 /// Folders that hold a manifest.json which cannot be taken for ours, and why; by name.
 std::vector<std::pair<std::string, core::Failure>> list_damaged(const std::string& checkpoints_dir);
 bool is_pinned(const std::string& path);
+/// Of all files that the manifest lists.
+std::int64_t bytes_of(const Manifest& manifest);
+/// Whether the files that the manifest lists are there in their sizes, and no others: what can be said without reading
+/// them. Names with a dot in front (`.nfs...`, `.DS_Store`) are nobody's; `pinned` is roux's own mark.
+core::Result<void> check_sizes(const std::string& path, const Manifest& manifest);
 /// Sizes and checksums of every file and of the manifest itself.
 core::Result<Manifest> verify_checkpoint(const std::string& path);
-/// The newest one that verifies; `skipped` gets a line for each newer one that does not, with the reason.
-std::optional<CheckpointInfo> newest_verified(const std::string& checkpoints_dir, std::vector<std::string>& skipped);
-
-struct RetentionPolicy {
-  int save_total_limit = 0;     ///< 0: keep all
-  std::int64_t keep_every = 0;  ///< steps; 0: off
-  std::optional<std::int64_t> best_step;
-};
-/// Deletes the oldest checkpoints (in the order of list_checkpoints) until `save_total_limit` are left. The newest and
-/// the best stay always and count towards the limit; pinned ones and every keep_every-th stay and do not count. Returns
-/// what was deleted; what could not be is a warning in the log and next time's work. Deleting renames first, so that a
-/// half-deleted folder never looks whole.
-std::vector<std::string> rotate(const std::string& checkpoints_dir, const RetentionPolicy& policy,
-                                Io& io = system_io());
+/// The newest one that verifies and, where `run_id` is given, belongs to that run; `skipped` gets a line for each newer
+/// one, with the reason.
+std::optional<CheckpointInfo> newest_verified(const std::string& checkpoints_dir, std::vector<std::string>& skipped,
+                                              const std::string& run_id = "");
 
 /// A safetensors file, memory-mapped. Views live as long as the object.
 class SafetensorsReader {

@@ -78,8 +78,9 @@ class Draft final : public CheckpointDraft {
       for (const FileEntry& file : files_) verify_file(join(path_, file.name), file).value();
       if (metrics_committed) fields.last_metric_row = metrics_committed();
       fields.step = step_;
+      const std::string run_id = fields.run_id;
       write_manifest({kManifestVersion, std::move(fields), now_ms, files_});
-      return publish();
+      return publish(run_id);
     });
   }
 
@@ -98,13 +99,14 @@ class Draft final : public CheckpointDraft {
   }
 
   /// The commit. What had the name before stays restorable until the new one has it.
-  std::string publish() {
+  std::string publish(const std::string& run_id) {
     const std::string target = join(checkpoints_dir_, checkpoint_name(step_));
     bool swapped = false;
     std::string aside;
     std::error_code error;
     if (fs::exists(fs::symlink_status(target, error))) {
-      const bool ours = fs::exists(join(target, kManifestFile), error);
+      const core::Result<Manifest> there = read_manifest(target);
+      const bool ours = there.ok() && there.value().fields.run_id == run_id;
       swapped = ours && !is_pinned(target) && io_.exchange(path_, target);
       if (!swapped) {
         aside = free_name_beside(target);
@@ -112,7 +114,8 @@ class Draft final : public CheckpointDraft {
         if (ours && !is_pinned(aside)) {
           io_.rename(path_, target);
         } else {
-          core::log_warning(target + " was " + (ours ? "pinned" : "no checkpoint of roux") + ": it is now " + aside);
+          core::log_warning(target + " was " + (ours ? "pinned" : "no checkpoint of this run") + ": it is now " +
+                            aside);
           io_.rename(path_, target);
           aside.clear();
         }

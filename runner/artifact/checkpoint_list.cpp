@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <filesystem>
+#include <set>
 #include <system_error>
 #include <tuple>
 #include <utility>
@@ -26,6 +27,20 @@ std::vector<std::string> candidates(const std::string& checkpoints_dir) {
   return paths;
 }
 
+core::Result<void> refuse_extra_files(const std::string& path, const Manifest& manifest) {
+  std::set<std::string> known = {kManifestFile, kPinnedFile};
+  for (const FileEntry& file : manifest.files) known.insert(file.name);
+  std::set<std::string> extra;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(path, error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.front() != '.' && !known.contains(name)) extra.insert(name);
+  }
+  if (extra.empty()) return {};
+  return core::Failure{(fs::path(path) / *extra.begin()).string() + " is not in the checkpoint's manifest",
+                       "move it out of the folder: a checkpoint is exactly what was saved"};
+}
+
 /// Best guess of a checkpoint whose manifest cannot say it.
 std::string last_part(const std::string& path) { return fs::path(path).filename().string(); }
 
@@ -40,8 +55,8 @@ std::vector<CheckpointInfo> list_checkpoints(const std::string& checkpoints_dir)
     found.push_back({path, step, std::move(manifest).value()});
   }
   std::sort(found.begin(), found.end(), [](const CheckpointInfo& a, const CheckpointInfo& b) {
-    return std::tie(a.manifest.fields.branch, a.step, a.manifest.created_ms, a.path) <
-           std::tie(b.manifest.fields.branch, b.step, b.manifest.created_ms, b.path);
+    return std::tie(a.manifest.fields.branch, a.step, a.manifest.fields.last_metric_row, a.path) <
+           std::tie(b.manifest.fields.branch, b.step, b.manifest.fields.last_metric_row, b.path);
   });
   return found;
 }
@@ -60,9 +75,25 @@ bool is_pinned(const std::string& path) {
   return fs::exists(fs::path(path) / kPinnedFile, error);
 }
 
+std::int64_t bytes_of(const Manifest& manifest) {
+  std::int64_t bytes = 0;
+  for (const FileEntry& file : manifest.files) bytes += file.bytes;
+  return bytes;
+}
+
+core::Result<void> check_sizes(const std::string& path, const Manifest& manifest) {
+  for (const FileEntry& file : manifest.files) {
+    const core::Result<void> same = check_size((fs::path(path) / file.name).string(), file);
+    if (!same) return same;
+  }
+  return refuse_extra_files(path, manifest);
+}
+
 core::Result<Manifest> verify_checkpoint(const std::string& path) {
   core::Result<Manifest> manifest = read_manifest(path);
   if (!manifest) return manifest;
+  const core::Result<void> expected = refuse_extra_files(path, manifest.value());
+  if (!expected) return expected.failure();
   for (const FileEntry& file : manifest.value().files) {
     const core::Result<void> same = verify_file((fs::path(path) / file.name).string(), file);
     if (!same) return same.failure();
@@ -70,16 +101,19 @@ core::Result<Manifest> verify_checkpoint(const std::string& path) {
   return manifest;
 }
 
-std::optional<CheckpointInfo> newest_verified(const std::string& checkpoints_dir, std::vector<std::string>& skipped) {
+std::optional<CheckpointInfo> newest_verified(const std::string& checkpoints_dir, std::vector<std::string>& skipped,
+                                              const std::string& run_id) {
   std::vector<CheckpointInfo> all = list_checkpoints(checkpoints_dir);
   std::vector<std::string> reasons;
   std::optional<CheckpointInfo> newest;
   while (!all.empty() && !newest) {
-    const core::Result<Manifest> manifest = verify_checkpoint(all.back().path);
-    if (manifest) {
-      newest = std::move(all.back());
-    } else {
+    const std::string& owner = all.back().manifest.fields.run_id;
+    if (!run_id.empty() && owner != run_id) {
+      reasons.push_back(all.back().path + " belongs to run " + owner + ", not to this one");
+    } else if (const core::Result<Manifest> manifest = verify_checkpoint(all.back().path); !manifest) {
       reasons.push_back(manifest.failure().message);
+    } else {
+      newest = std::move(all.back());
     }
     all.pop_back();
   }

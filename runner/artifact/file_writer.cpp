@@ -21,6 +21,13 @@ std::string grouped(std::int64_t number) {
   return digits;
 }
 
+void refuse_other_size(const struct stat& status, const std::string& path, const FileEntry& recorded) {
+  if (!S_ISREG(status.st_mode)) throw core::RunError(path + " is no regular file");
+  if (status.st_size == recorded.bytes) return;
+  throw core::RunError(path + " holds " + grouped(status.st_size) + " bytes, its manifest says " +
+                       grouped(recorded.bytes));
+}
+
 /// Closes when it goes out of sight.
 struct Handle {
   int value;
@@ -77,6 +84,16 @@ FileEntry FileWriter::finish(const std::string& name) {
   return {name, written_, checksum_.text()};
 }
 
+core::Result<void> check_size(const std::string& path, const FileEntry& recorded) {
+  struct stat status {};
+  const int error_number = ::stat(path.c_str(), &status) == 0 ? 0 : errno;
+  if (error_number == ENOENT) return core::Failure{path + " is missing", ""};
+  return attempt([&] {
+    if (error_number != 0) throw_disk_error("cannot read", path, error_number);
+    refuse_other_size(status, path, recorded);
+  });
+}
+
 core::Result<void> verify_file(const std::string& path, const FileEntry& recorded) {
   const Handle file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   if (file.value < 0 && errno == ENOENT) return core::Failure{path + " is missing", ""};
@@ -84,11 +101,7 @@ core::Result<void> verify_file(const std::string& path, const FileEntry& recorde
     if (file.value < 0) throw_disk_error("cannot read", path, errno);
     struct stat status {};
     if (::fstat(file.value, &status) != 0) throw_disk_error("cannot read", path, errno);
-    if (!S_ISREG(status.st_mode)) throw core::RunError(path + " is no regular file");
-    if (status.st_size != recorded.bytes) {
-      throw core::RunError(path + " holds " + grouped(status.st_size) + " bytes, its manifest says " +
-                           grouped(recorded.bytes));
-    }
+    refuse_other_size(status, path, recorded);
     Checksum checksum;
     std::vector<char> piece(static_cast<std::size_t>(kChunkBytes));
     for (std::int64_t left = recorded.bytes; left > 0;) {

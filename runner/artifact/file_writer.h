@@ -37,6 +37,9 @@ class FileWriter {
   std::int64_t started_ = 0;
 };
 
+/// Whether it is there as a regular file of the recorded size; Failure in the same words as verify_file.
+core::Result<void> check_size(const std::string& path, const FileEntry& recorded);
+
 /// Reads a file again and compares. Failure says how it differs, in the words that a user sees.
 core::Result<void> verify_file(const std::string& path, const FileEntry& recorded);
 

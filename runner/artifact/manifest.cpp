@@ -48,6 +48,11 @@ class Fields {
     if (!value.is_integer()) refuse(key);
     return value.as_integer();
   }
+  double number(const char* key) const {
+    const Node& value = at(key);
+    if (!value.is_number()) refuse(key);
+    return value.as_double();
+  }
   const std::string& text(const char* key) const {
     const Node& value = at(key);
     if (!value.is_string()) refuse(key);
@@ -84,6 +89,7 @@ Manifest from_node(const Node& node, const std::string& path) {
   manifest.fields.step = fields.integer("step");
   manifest.fields.branch = fields.integer("branch");
   manifest.fields.last_metric_row = fields.integer("last_metric_row");
+  manifest.fields.trained_s = fields.number("trained_s");
   manifest.fields.run_id = fields.text("run_id");
   manifest.fields.recipe_hash = fields.text("recipe_hash");
   manifest.fields.cpu_capability = fields.text("cpu_capability");
@@ -111,6 +117,7 @@ std::string manifest_text(const Manifest& manifest) {
   node.set("step", Node::integer(fields.step));
   node.set("branch", Node::integer(fields.branch));
   node.set("last_metric_row", Node::integer(fields.last_metric_row));
+  node.set("trained_s", Node::floating(fields.trained_s));
   node.set("run_id", Node::string(fields.run_id));
   node.set("recipe_hash", Node::string(fields.recipe_hash));
   node.set("created_ms", Node::integer(manifest.created_ms));

@@ -15,12 +15,6 @@ namespace fs = std::filesystem;
 
 std::string name_of(const std::string& path) { return printable(fs::path(path).filename().string()); }
 
-std::int64_t bytes_of(const artifact::Manifest& manifest) {
-  std::int64_t bytes = 0;
-  for (const artifact::FileEntry& file : manifest.files) bytes += file.bytes;
-  return bytes;
-}
-
 bool is_checkpoint(const std::string& folder) {
   std::error_code error;
   return fs::exists(fs::path(folder) / artifact::kManifestFile, error);
@@ -63,7 +57,7 @@ std::string checkpoints_list(const std::string& folder, const Terminal& terminal
     rows.push_back({{name_of(info.path)},
                     {std::to_string(info.step)},
                     {std::to_string(info.manifest.fields.branch)},
-                    {core::format_bytes(bytes_of(info.manifest))},
+                    {core::format_bytes(artifact::bytes_of(info.manifest))},
                     {ago_text(info.manifest.created_ms, now_ms)},
                     {artifact::is_pinned(info.path) ? "pinned" : ""}});
   }
@@ -85,7 +79,7 @@ CheckpointsVerdict checkpoints_verify(const std::string& folder) {
     if (manifest) {
       const std::size_t files = manifest.value().files.size();
       verdict.text += name_of(path) + ": whole, " + std::to_string(files) + (files == 1 ? " file, " : " files, ") +
-                      core::format_bytes(bytes_of(manifest.value())) + "\n";
+                      core::format_bytes(artifact::bytes_of(manifest.value())) + "\n";
       ++verdict.whole;
     } else {
       verdict.text += name_of(path) + ": damaged: " + printable(manifest.failure().message) + "\n";

@@ -70,17 +70,25 @@ std::string memory_text(const engine::Plan& plan) {
                                                        {"optimizer", plan.optimizer_bytes},
                                                        {"block outputs", plan.activations_bytes}};
   for (const auto& [name, bytes] : rows) text += format("  %-14s %s\n", name, core::format_bytes(bytes).c_str());
-  text += "checkpoints\n";
-  text += format("  %-14s %s each, %lld kept, %s in all\n", "disk", core::format_bytes(plan.checkpoint_bytes).c_str(),
-                 static_cast<long long>(plan.checkpoints_kept),
-                 core::format_bytes(plan.checkpoint_bytes * plan.checkpoints_kept).c_str());
+  return text;
+}
+
+std::string checkpoints_text(const engine::Plan& plan) {
+  std::string text = "checkpoints\n";
+  text += format("  %-14s %s\n", "saved", plan.saved.c_str());
+  text += format("  %-14s %s\n", "kept", plan.kept.c_str());
+  text += format("  %-14s %s each, %lld kept, %s in all; %s while one is written\n", "disk",
+                 core::format_bytes(plan.checkpoint_bytes).c_str(), static_cast<long long>(plan.checkpoints_kept),
+                 core::format_bytes(plan.checkpoint_bytes * plan.checkpoints_kept).c_str(),
+                 core::format_bytes(plan.checkpoint_bytes * (plan.checkpoints_kept + 1)).c_str());
   return text;
 }
 
 }  // namespace
 
 std::string plan_text(const std::string& recipe, const engine::Plan& plan) {
-  return recipe + "\n" + data_text(plan) + model_text(plan) + training_text(plan) + memory_text(plan);
+  return recipe + "\n" + data_text(plan) + model_text(plan) + training_text(plan) + memory_text(plan) +
+         checkpoints_text(plan);
 }
 
 std::string plan_json(const engine::Plan& plan) {
@@ -122,6 +130,8 @@ std::string plan_json(const engine::Plan& plan) {
       {"checkpoints_kept", plan.checkpoints_kept},
   };
   for (const auto& [name, value] : figures) root.set(name, Node::integer(value));
+  root.set("checkpoints_saved_when", Node::string(plan.saved));
+  root.set("checkpoints_kept_which", Node::string(plan.kept));
   root.set("epochs", Node::floating(plan.epochs));
   root.set("flops_per_step", Node::floating(plan.flops_per_step));
   return core::to_json(root);

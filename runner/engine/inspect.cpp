@@ -70,7 +70,7 @@ std::string find_checkpoint(const registry::Recipe& recipe, const EvalRequest& r
     if (all.empty()) continue;
     if (request.checkpoint == "last") {
       std::vector<std::string> skipped;
-      const auto newest = artifact::newest_verified(folder, skipped);
+      const auto newest = artifact::newest_verified(folder, skipped, run.id);
       for (const std::string& line : skipped) core::log_warning("skipped " + line);
       if (newest) return newest->path;
       continue;

@@ -7,10 +7,13 @@
 #include "generated/section/checkpoint.h"
 #include "generated/section/training.h"
 #include "runner/checkpoint/checkpoint.h"
+#include "runner/core/units.h"
 #include "runner/train/experiment.h"
 
 namespace runner::engine {
 namespace {
+
+using core::Node;
 
 double port_bytes(const components::Port& port, std::int64_t batch, std::int64_t time) {
   double bytes = port.dtype == components::Dtype::kInt64 ? 8 : 4;
@@ -56,33 +59,77 @@ void plan_lengths(const train::Experiment& experiment, Plan& plan) {
   }
 }
 
-void plan_checkpoints(const train::Experiment& experiment, Plan& plan) {
-  const auto config = sections::checkpoint::parse_config(*experiment.recipe.find("checkpoint"));
+/// How many saves the schedule asks for.
+std::int64_t count_saves(const train::Experiment& experiment, const core::Interval& interval, const Plan& plan) {
+  if (interval.unit == core::Interval::Unit::kSteps) {
+    return static_cast<std::int64_t>(static_cast<double>(plan.steps) / interval.amount);
+  }
+  std::int64_t saves = 0;
+  train::Progress before;
+  for (std::int64_t step = 1; step <= plan.steps; ++step) {
+    train::Progress now;
+    now.step = step;
+    now.epoch = static_cast<double>(step) / static_cast<double>(std::max<std::int64_t>(1, plan.steps_per_epoch));
+    now.samples = step * plan.global_batch_size;
+    now.tokens = now.samples * experiment.train_data->tokens_per_sample();
+    now.micro_batches = step * plan.gradient_accumulation_steps;
+    saves += train::due(interval, before, now, plan.steps) ? 1 : 0;
+    before = now;
+  }
+  return saves;
+}
+
+void append(std::string& list, const std::string& item) { list += (list.empty() ? "" : ", ") + item; }
+
+void describe_saves(const sections::checkpoint::Config& config, Plan& plan) {
+  if (config.save_steps) {
+    const std::string interval = core::to_text(*config.save_steps);
+    append(plan.saved, "every " + interval + (config.save_steps->unit == core::Interval::Unit::kSteps ? " steps" : ""));
+  }
+  if (config.save_best) append(plan.saved, "when " + *config.monitor + " is better than ever");
+  if (config.save_at_end) append(plan.saved, "at the end");
+  append(plan.saved, "when told to stop");
+}
+
+/// The words of artifact/retention.h.
+void describe_retention(const sections::checkpoint::Config& config, Plan& plan) {
+  if (!config.save_total_limit && !config.keep_bytes && !config.keep_age) {
+    plan.kept = "all";
+    return;
+  }
+  std::string limits;
+  if (config.save_total_limit) append(limits, std::to_string(*config.save_total_limit));
+  if (config.keep_bytes) append(limits, "in " + core::format_bytes(*config.keep_bytes));
+  if (config.keep_age) append(limits, "of the last " + core::format_duration(*config.keep_age) + " of training");
+  plan.kept = "the newest" + (limits.empty() ? "" : " " + limits);
+  if (config.save_best) append(plan.kept, "the best");
+  if (config.keep_every) append(plan.kept, "every step that " + std::to_string(*config.keep_every) + " divides");
+  append(plan.kept, "pinned ones");
+}
+
+void plan_checkpoints(const train::Experiment& experiment, Plan& plan, core::Diagnostics& diagnostics) {
+  const Node& section = *experiment.recipe.find("checkpoint");
+  const auto config = sections::checkpoint::parse_config(section);
   plan.checkpoint_bytes = checkpoint::estimate_bytes(*experiment.model, experiment.optimizer->moments());
+  describe_saves(config, plan);
+  describe_retention(config, plan);
   std::int64_t written = config.save_at_end ? 1 : 0;
-  if (config.save_steps && plan.steps > 0) {
-    train::Progress none;
-    for (std::int64_t step = 1; step <= plan.steps; ++step) {
-      if (config.save_steps->unit == core::Interval::Unit::kSteps) {
-        written += static_cast<std::int64_t>(static_cast<double>(plan.steps) / config.save_steps->amount);
-        break;
-      }
-      train::Progress now;
-      now.step = step;
-      now.epoch = static_cast<double>(step) / static_cast<double>(std::max<std::int64_t>(1, plan.steps_per_epoch));
-      now.samples = step * plan.global_batch_size;
-      now.tokens = now.samples * experiment.train_data->tokens_per_sample();
-      now.micro_batches = step * plan.gradient_accumulation_steps;
-      written += train::due(*config.save_steps, none, now, plan.steps) ? 1 : 0;
-      none = now;
+  if (config.save_steps && plan.steps > 0) written += count_saves(experiment, *config.save_steps, plan);
+  std::int64_t counted = written;
+  if (config.save_total_limit) counted = std::min(counted, *config.save_total_limit);
+  if (config.keep_bytes) {
+    counted = std::min(counted, std::max<std::int64_t>(1, *config.keep_bytes / plan.checkpoint_bytes));
+    if (*config.keep_bytes < plan.checkpoint_bytes) {
+      diagnostics.warning(section.find("keep_bytes")->place(),
+                          "keep_bytes is " + core::format_bytes(*config.keep_bytes) + ", but one checkpoint takes " +
+                              core::format_bytes(plan.checkpoint_bytes),
+                          "the newest one stays all the same; leave room for at least two");
     }
   }
-  plan.checkpoints_kept = written;
-  if (config.save_total_limit) {
-    std::int64_t kept = std::min<std::int64_t>(written, *config.save_total_limit);
-    if (config.save_best) ++kept;
-    if (config.keep_every) kept += plan.steps / *config.keep_every;
-    plan.checkpoints_kept = std::min(written + (config.save_best ? 1 : 0), kept);
+  plan.checkpoints_kept = counted;
+  if (config.save_best && counted == 1) ++plan.checkpoints_kept;  // the best stays beside the newest
+  if (counted < written && config.keep_every) {
+    plan.checkpoints_kept = std::min(written, plan.checkpoints_kept + plan.steps / *config.keep_every);
   }
 }
 
@@ -106,7 +153,7 @@ std::optional<Plan> make_plan(const registry::Recipe& recipe, core::Diagnostics&
   for (const auto& set : experiment->eval_data) add_data(set.name, *set.data);
   plan_model(*experiment, plan);
   plan_lengths(*experiment, plan);
-  plan_checkpoints(*experiment, plan);
+  plan_checkpoints(*experiment, plan, diagnostics);
   return plan;
 }
 

@@ -113,7 +113,7 @@ void use_newest_checkpoint(const store::RunSummary& run, Start& start) {
   store::ResumePoint point;
   point.run_dir = run.run_dir;
   std::vector<std::string> skipped;
-  if (const auto newest = artifact::newest_verified(run.run_dir + "/checkpoints", skipped)) {
+  if (const auto newest = artifact::newest_verified(run.run_dir + "/checkpoints", skipped, run.id)) {
     point.step = newest->step;
     point.branch = newest->manifest.fields.branch;
     start.checkpoint = newest->path;

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <utility>
 
-#include "runner/artifact/checkpoint_dir.h"
+#include "runner/artifact/retention.h"
 #include "runner/checkpoint/checkpoint.h"
 #include "runner/core/log.h"
 #include "runner/registry/registry.h"
@@ -80,6 +80,7 @@ void Saver::save(const std::map<std::string, double>& eval_metrics) {
   options.checkpoints_dir = run_.run_dir() + "/checkpoints";
   options.fields.step = step;
   options.fields.branch = run_.branch();
+  options.fields.trained_s = stepper_.progress().seconds;
   options.fields.run_id = run_.run_id();
   options.fields.recipe_hash = recipe_hash_of(experiment_);
   options.fields.cpu_capability = at::get_cpu_capability();
@@ -102,8 +103,13 @@ void Saver::save(const std::map<std::string, double>& eval_metrics) {
 
 void Saver::rotate() {
   artifact::RetentionPolicy policy;
+  policy.run_id = run_.run_id();
   policy.save_total_limit = static_cast<int>(config_.save_total_limit.value_or(0));
+  policy.keep_bytes = config_.keep_bytes.value_or(0);
+  policy.keep_age_s = config_.keep_age.value_or(0);
+  policy.trained_s = stepper_.progress().seconds;
   policy.keep_every = config_.keep_every.value_or(0);
+  policy.verified = last_checkpoint_;
   if (config_.save_best && best_value_) policy.best_step = best_step_;
   for (const std::string& path : artifact::rotate(run_.run_dir() + "/checkpoints", policy)) {
     core::log_debug("rotated " + path);

@@ -9,7 +9,7 @@
 #include <optional>
 #include <random>
 
-#include "runner/artifact/checkpoint_dir.h"
+#include "runner/artifact/retention.h"
 #include "tests/support/faulty_io.h"
 #include "tests/support/temp_dir.h"
 
@@ -93,7 +93,7 @@ bool run_one(const Scenario& scenario, Fault fault, int call, std::optional<int>
   bool committed = false;
   try {
     committed = save(dir.path(), scenario.step, scenario.branch, io).ok();
-    runner::artifact::rotate(dir.path(), {2, 0, {}}, io);
+    runner::artifact::rotate(dir.path(), {.save_total_limit = 2}, io);
   } catch (const Crash&) {
   }
   const unsigned seed = static_cast<unsigned>(1000 * call + entries_lost.value_or(0));

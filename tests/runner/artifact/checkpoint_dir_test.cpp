@@ -197,52 +197,6 @@ TEST_CASE("order is by recorded branch and step, not by name", "[artifact]") {
   CHECK(steps == std::vector<std::int64_t>{900, 1000, 950});
 }
 
-TEST_CASE("rotation keeps what the policy says", "[artifact]") {
-  struct Case {
-    const char* name;
-    RetentionPolicy policy;
-    std::int64_t pinned;
-    std::vector<std::string> left;
-  };
-  const Case cases[] = {
-      {"no limit", {}, 0, {"step-000100", "step-000200", "step-000300", "step-000400", "step-000500"}},
-      {"the newest", {1, 0, {}}, 0, {"step-000500"}},
-      {"the newest two", {2, 0, {}}, 0, {"step-000400", "step-000500"}},
-      {"the best counts", {2, 0, 200}, 0, {"step-000200", "step-000500"}},
-      {"the best stays even when one is too many", {1, 0, 200}, 0, {"step-000200", "step-000500"}},
-      {"pinned ones do not count", {2, 0, {}}, 100, {"step-000100", "step-000400", "step-000500"}},
-      {"every 200th stays and does not count",
-       {2, 200, {}},
-       0,
-       {"step-000200", "step-000300", "step-000400", "step-000500"}},
-      {"more than there are",
-       {9, 0, {}},
-       0,
-       {"step-000100", "step-000200", "step-000300", "step-000400", "step-000500"}},
-  };
-  for (const Case& c : cases) {
-    DYNAMIC_SECTION(c.name) {
-      const TempDir dir;
-      for (const std::int64_t step : {300, 100, 500, 200, 400}) save(dir.path(), step);
-      if (c.pinned > 0) overwrite(dir / ("step-000" + std::to_string(c.pinned) + "/pinned"), "");
-      rotate(dir.path(), c.policy);
-      CHECK(names(dir.path()) == c.left);
-    }
-  }
-}
-
-TEST_CASE("rotation touches only folders with our manifest", "[artifact]") {
-  const TempDir dir;
-  fs::create_directories(dir / "step-000001/mine");
-  fs::create_directory(dir / "notes");
-  overwrite(dir / "notes/manifest.json", "{\"name\": \"an extension\"}");
-  overwrite(dir / "step-000002", "a file");
-  for (const std::int64_t step : {100, 200}) save(dir.path(), step);
-  fs::create_directory_symlink("step-000100", dir / "latest");
-  CHECK(rotate(dir.path(), {1, 0, {}}) == std::vector<std::string>{dir / "step-000100"});
-  CHECK(names(dir.path()) == std::vector<std::string>{"latest", "notes", "step-000001", "step-000002", "step-000200"});
-}
-
 TEST_CASE("a step saved again replaces the old one", "[artifact]") {
   const TempDir dir;
   save(dir.path(), 100);

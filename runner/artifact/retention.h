@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runner/artifact/checkpoint_dir.h"
+
+namespace runner::artifact {
+
+/// What stays and what may go, the whole of it:
+///
+///  1. Rotation knows the whole checkpoints of the run: a manifest of this run that reads, every file there in its
+///  size.
+///     All else in the folder (of other tools, other runs, newer formats, damaged) is never touched and never counted.
+///  2. Their order is by recorded branch, then recorded step; names, times of files and the wall clock decide nothing.
+///  3. A pinned one, and one whose step is a multiple of `keep_every`, stays and counts towards no limit.
+///  4. The newest and those of the best step stay and count.
+///  5. Of the others go those that are older than `keep_age_s`: the run has trained for longer than that since.
+///  6. Then the oldest goes, again and again, while more than `save_total_limit` count
+///  7. or those that count hold more than `keep_bytes`.
+///  8. Nothing goes unless one of those that stay verifies to the last byte.
+///  9. What goes is renamed to a hidden name first, and comes back when it was pinned in that very moment.
+/// 10. What could not be removed is a warning, and the next rotation's work.
+struct RetentionPolicy {
+  std::string run_id = {};                     ///< whose checkpoints these are; "": of any run
+  int save_total_limit = 0;                    ///< 0: no limit
+  std::int64_t keep_bytes = 0;                 ///< 0: no limit
+  double keep_age_s = 0;                       ///< seconds of training; 0: no limit
+  double trained_s = 0;                        ///< how long the run has trained by now, over all resumes
+  std::int64_t keep_every = 0;                 ///< steps; 0: off
+  std::optional<std::int64_t> best_step = {};  ///< nothing: there is no best, or it is not kept
+  std::string verified = {};                   ///< a folder that was verified just now, so that none is read again
+};
+
+/// What lines 3 to 7 look at.
+struct RetentionItem {
+  std::int64_t step = 0;
+  std::int64_t bytes = 0;
+  double trained_s = 0;  ///< when it was saved
+  bool pinned = false;
+};
+
+/// Which of `items`, given oldest first, may go by lines 3 to 7; ascending.
+std::vector<std::size_t> surplus(const std::vector<RetentionItem>& items, const RetentionPolicy& policy);
+
+/// Removes what may go from the folder, oldest first, and returns it. Blocks while files are deleted, and without
+/// `verified` while one checkpoint is read.
+std::vector<std::string> rotate(const std::string& checkpoints_dir, const RetentionPolicy& policy,
+                                Io& io = system_io());
+
+/// Takes one checkpoint out of sight in one step, then deletes it. RunError names the path when the disk refuses, or,
+/// with `spare_pinned`, when it was pinned meanwhile; then it is where it was.
+void remove_checkpoint(const std::string& path, bool spare_pinned, Io& io = system_io());
+
+/// Makes the mark that rotation heeds durable, or takes it away. Pinning what is pinned does nothing. Failure when the
+/// folder is gone.
+core::Result<void> pin(const std::string& path, Io& io = system_io());
+core::Result<void> unpin(const std::string& path, Io& io = system_io());
+
+}  // namespace runner::artifact
