@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "tests/support/process.h"
+#include "tests/support/temp_dir.h"
 
 namespace {
 

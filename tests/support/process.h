@@ -35,17 +35,6 @@ class Process {
   std::size_t searched_ = 0;
 };
 
-/// A fresh folder that is removed with the object.
-class TempDir {
- public:
-  TempDir();
-  ~TempDir();
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
 /// The built program, from ROUX_BINARY_DIR.
 std::string roux_program();
 
