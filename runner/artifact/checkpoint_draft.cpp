@@ -8,6 +8,7 @@
 #include "runner/artifact/io.h"
 #include "runner/artifact/manifest.h"
 #include "runner/artifact/safetensors_layout.h"
+#include "runner/core/files.h"
 #include "runner/core/log.h"
 #include "runner/core/units.h"
 
@@ -29,10 +30,10 @@ void make_dirs(Io& io, const fs::path& path) {
 
 void remove_leftovers(Io& io, const std::string& checkpoints_dir) {
   std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(checkpoints_dir, error)) {
-    if (entry.is_directory(error) && is_leftover(entry.path().filename().string())) {
-      remove_tree(io, entry.path().string());
-    }
+  const std::vector<std::string> names_there = core::list_folder(checkpoints_dir).value();
+  for (const std::string& name : names_there) {
+    const std::string path = join(checkpoints_dir, name);
+    if (is_leftover(name) && fs::is_directory(path, error)) remove_tree(io, path);
   }
 }
 

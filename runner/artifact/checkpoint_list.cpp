@@ -8,6 +8,7 @@
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/artifact/file_writer.h"
 #include "runner/artifact/manifest.h"
+#include "runner/core/files.h"
 
 namespace runner::artifact {
 namespace {
@@ -18,27 +19,26 @@ namespace fs = std::filesystem;
 std::vector<std::string> candidates(const std::string& checkpoints_dir) {
   std::vector<std::string> paths;
   std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(checkpoints_dir, error)) {
-    const std::string name = entry.path().filename().string();
-    if (name.front() == '.' || entry.is_symlink(error) || !entry.is_directory(error)) continue;
-    if (fs::exists(entry.path() / kManifestFile, error)) paths.push_back(entry.path().string());
+  const std::vector<std::string> names_there = core::list_folder(checkpoints_dir).value();
+  for (const std::string& name : names_there) {
+    const fs::path path = fs::path(checkpoints_dir) / name;
+    if (name.front() == '.' || fs::is_symlink(path, error) || !fs::is_directory(path, error)) continue;
+    if (fs::exists(path / kManifestFile, error)) paths.push_back(path.string());
   }
-  std::sort(paths.begin(), paths.end());
   return paths;
 }
 
 core::Result<void> refuse_extra_files(const std::string& path, const Manifest& manifest) {
   std::set<std::string> known = {kManifestFile, kPinnedFile};
   for (const FileEntry& file : manifest.files) known.insert(file.name);
-  std::set<std::string> extra;
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(path, error)) {
-    const std::string name = entry.path().filename().string();
-    if (name.front() != '.' && !known.contains(name)) extra.insert(name);
+  const core::Result<std::vector<std::string>> names = core::list_folder(path);
+  if (!names) return names.failure();
+  for (const std::string& name : names.value()) {
+    if (name.front() == '.' || known.contains(name)) continue;
+    return core::Failure{(fs::path(path) / name).string() + " is not in the checkpoint's manifest",
+                         "move it out of the folder: a checkpoint is exactly what was saved"};
   }
-  if (extra.empty()) return {};
-  return core::Failure{(fs::path(path) / *extra.begin()).string() + " is not in the checkpoint's manifest",
-                       "move it out of the folder: a checkpoint is exactly what was saved"};
+  return {};
 }
 
 /// Best guess of a checkpoint whose manifest cannot say it.
@@ -71,8 +71,9 @@ std::vector<std::pair<std::string, core::Failure>> list_damaged(const std::strin
 }
 
 bool is_pinned(const std::string& path) {
+  // What cannot be looked at may be pinned.
   std::error_code error;
-  return fs::exists(fs::path(path) / kPinnedFile, error);
+  return fs::exists(fs::path(path) / kPinnedFile, error) || error;
 }
 
 std::int64_t bytes_of(const Manifest& manifest) {

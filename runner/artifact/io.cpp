@@ -13,6 +13,8 @@
 #include <filesystem>
 #include <system_error>
 
+#include "runner/core/files.h"
+
 namespace runner::artifact {
 namespace {
 
@@ -114,11 +116,13 @@ Io& system_io() {
 
 void remove_tree(Io& io, const std::string& path) {
   std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(path, error)) {
-    if (entry.is_directory(error) && !entry.is_symlink(error)) {
-      remove_tree(io, entry.path().string());
+  const std::vector<std::string> names_there = core::list_folder(path).value();
+  for (const std::string& name : names_there) {
+    const std::string below = (fs::path(path) / name).string();
+    if (fs::is_directory(below, error) && !fs::is_symlink(below, error)) {
+      remove_tree(io, below);
     } else {
-      io.remove_file(entry.path().string());
+      io.remove_file(below);
     }
   }
   io.remove_dir(path);

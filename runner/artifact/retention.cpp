@@ -77,7 +77,11 @@ std::vector<std::size_t> surplus(const std::vector<RetentionItem>& items, const 
 
 std::vector<std::string> rotate(const std::string& checkpoints_dir, const RetentionPolicy& policy, Io& io) {
   std::vector<std::string> removed;
-  const std::vector<CheckpointInfo> all = whole_ones(checkpoints_dir, policy);
+  std::vector<CheckpointInfo> all;
+  if (const auto read = attempt([&] { all = whole_ones(checkpoints_dir, policy); }); !read) {
+    core::log_warning("old checkpoints stay: " + read.failure().message);
+    return removed;
+  }
   const std::vector<std::size_t> goes = surplus(items_of(all), policy);
   if (goes.empty()) return removed;
   if (!one_stays_for_sure(all, goes, policy.verified)) {

@@ -23,7 +23,7 @@ namespace runner::artifact {
 ///  7. or those that count hold more than `keep_bytes`.
 ///  8. Nothing goes unless one of those that stay verifies to the last byte.
 ///  9. What goes is renamed to a hidden name first, and comes back when it was pinned in that very moment.
-/// 10. What could not be removed is a warning, and the next rotation's work.
+/// 10. What could not be looked at or removed is a warning, and work for the next rotation.
 struct RetentionPolicy {
   std::string run_id = {};                     ///< whose checkpoints these are; "": of any run
   int save_total_limit = 0;                    ///< 0: no limit

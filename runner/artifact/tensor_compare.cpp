@@ -189,9 +189,8 @@ Node read_json(const std::string& path) {
 /// Everything but tensors and the manifest; `pinned` is a wish about the folder, no part of the state.
 std::set<std::string> other_files(const std::string& folder) {
   std::set<std::string> names;
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
-    const std::string name = entry.path().filename().string();
+  const std::vector<std::string> names_there = core::list_folder(folder).value();
+  for (const std::string& name : names_there) {
     if (name == kManifestFile || name == kPinnedFile || name.ends_with(kSafetensorsEnding) ||
         name.ends_with(kIndexEnding)) {
       continue;

@@ -100,13 +100,13 @@ core::Result<std::vector<std::string>> shards_of(const std::string& index_path) 
 
 std::vector<std::string> tensor_sets(const std::string& folder) {
   std::set<std::string> files, shards, sets;
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
-    const std::string name = entry.path().filename().string();
+  const std::vector<std::string> names_there = core::list_folder(folder).value();
+  for (const std::string& name : names_there) {
     if (name.ends_with(kSafetensorsEnding)) files.insert(name);
     if (!name.ends_with(std::string(kSafetensorsEnding) + kIndexEnding)) continue;
     sets.insert(name.substr(0, name.size() - std::string_view(kIndexEnding).size()));
-    for (std::string& shard : shards_of(entry.path().string()).value_or({})) shards.insert(std::move(shard));
+    for (std::string& shard : shards_of((fs::path(folder) / name).string()).value_or({}))
+      shards.insert(std::move(shard));
   }
   for (const std::string& file : files) {
     if (!shards.contains(file)) sets.insert(file);

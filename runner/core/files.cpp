@@ -1,5 +1,6 @@
 #include "runner/core/files.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,6 +9,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 #include "runner/core/units.h"
@@ -117,6 +119,24 @@ Result<void> write_file_atomic(const std::string& path, const std::string& conte
   if (parent.ok() && ::fsync(parent.get()) != 0 && errno != EINVAL && errno != ENOTSUP)
     return cannot("write", path, errno);
   return {};
+}
+
+Result<std::vector<std::string>> list_folder(const std::string& path) {
+  std::vector<std::string> names;
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(path.c_str()), ::closedir);
+  if (folder == nullptr && errno == ENOENT) return names;
+  if (folder == nullptr) return cannot("read", path, errno);
+  while (true) {
+    errno = 0;
+    const dirent* entry = ::readdir(folder.get());
+    if (entry == nullptr && errno == EINTR) continue;
+    if (entry == nullptr && errno != 0) return cannot("read", path, errno);
+    if (entry == nullptr) break;
+    std::string name = entry->d_name;
+    if (name != "." && name != "..") names.push_back(std::move(name));
+  }
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 }  // namespace runner::core

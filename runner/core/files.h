@@ -14,6 +14,9 @@ Result<std::string> read_file(const std::string& path, std::int64_t bytes_max);
 /// Writes beside the target, fsyncs, renames, fsyncs the folder: readers see the old or the new content, never a part.
 Result<void> write_file_atomic(const std::string& path, const std::string& content);
 
+/// Names of what lies in a folder, sorted; none when there is no such folder. Failure names the path.
+Result<std::vector<std::string>> list_folder(const std::string& path);
+
 /// Paths that match a shell pattern with `*`, `?`, `[...]`, `**` (any depth) and `{a,b}`; sorted, files only. A pattern
 /// without such characters is returned as it is, whether the file exists or not.
 std::vector<std::string> glob(const std::string& pattern);

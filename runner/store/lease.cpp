@@ -9,10 +9,9 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
+#include "runner/core/files.h"
 #include "runner/core/json.h"
 #include "runner/core/node.h"
 #include "runner/store/text.h"
@@ -21,6 +20,7 @@ namespace runner::store {
 namespace {
 
 constexpr int kFormat = 1;
+constexpr std::int64_t kProcBytesMax = 64 << 10;
 
 std::string path_of(const std::string& run_dir) { return run_dir + "/lease"; }
 
@@ -31,17 +31,15 @@ std::string host_name() {
 }
 
 std::string boot_id() {
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string id;
-  file >> id;
-  return id;
+  const std::string id = core::read_file("/proc/sys/kernel/random/boot_id", kProcBytesMax).value_or("");
+  return id.substr(0, id.find('\n'));
 }
 
 /// Clock ticks since boot at which a process started: tells it from a later one with the same number. "" when it is
 /// gone.
 std::string process_start(std::int64_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  const std::string path = "/proc/" + std::to_string(pid) + "/stat";
+  const std::string text = core::read_file(path, kProcBytesMax).value_or("");
   // The name in parentheses may hold anything; field 22 is the 20th after it.
   std::size_t at = text.rfind(')');
   if (at == std::string::npos) return "";

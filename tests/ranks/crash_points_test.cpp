@@ -1,6 +1,6 @@
-// A program that does what a training does to its run's folder - metrics, a save, a rotation - dies at each of its calls
-// to the kernel, is refused each of them, or loses power after each. Whatever happens, at least as many checkpoints can
-// be restored as before, no metric of one of them is missing, and the run goes on.
+// A program that does what a training does to its run's folder - metrics, a save, a rotation - dies at each of its
+// calls to the kernel, is refused each of them, or loses power after each. Whatever happens, at least as many
+// checkpoints can be restored as before, no metric of one of them is missing, and the run goes on.
 
 #include <signal.h>
 
@@ -51,7 +51,7 @@ struct Scenario {
   const char* name;
   const char* how;
   int steps;
-  int restorable;            ///< before the window
+  int restorable;             ///< before the window
   std::int64_t newest, then;  ///< newest step before the window and after it
 };
 
@@ -286,6 +286,8 @@ TEST_CASE("a disk that refuses any call of a save, once, loses nothing and ends 
     const auto calm = undisturbed(scenario, prepared.path(), recorded.path());
     if (!calm) return;
     for (const Refusal& refusal : refusals) {
+      // The kinds of refusal differ in what is done about them, not in where they may come: all of them once is enough.
+      if (&scenario != kScenarios && refusal.strike.error != EIO) continue;
       std::atomic<int> struck = 0, ended = 0;
       const auto problems = at_each(calm->calls, [&](int call) {
         Strike strike = refusal.strike;
@@ -306,8 +308,8 @@ TEST_CASE("a disk that refuses any call of a save, once, loses nothing and ends 
 }
 
 TEST_CASE("a machine that loses power at any moment of a save loses nothing", "[ranks][crash]") {
-  constexpr unsigned kRandomStates = 4;
   for (const Scenario& scenario : kScenarios) {
+    const unsigned kinds = scenario.restorable > 0 ? 6 : 3;  // of states: nothing, all, and random ones
     const tests::TempDir prepared(tests::TempDir::On::kMemory), recorded(tests::TempDir::On::kMemory);
     prepare(scenario, prepared.path());
     const auto calm = undisturbed(scenario, prepared.path(), recorded.path());
@@ -329,10 +331,10 @@ TEST_CASE("a machine that loses power at any moment of a save loses nothing", "[
       moments.push_back(disk);
       committed.push_back(is_committed);
     }
-    const auto states = static_cast<int>(moments.size()) * static_cast<int>(2 + kRandomStates);
+    const auto states = static_cast<int>(moments.size()) * static_cast<int>(kinds);
     const auto problems = at_each(states, [&](int state) {
-      const auto moment = static_cast<std::size_t>((state - 1) / static_cast<int>(2 + kRandomStates));
-      const unsigned variant = static_cast<unsigned>(state - 1) % (2 + kRandomStates);
+      const auto moment = static_cast<std::size_t>((state - 1) / static_cast<int>(kinds));
+      const unsigned variant = static_cast<unsigned>(state - 1) % kinds;
       const auto luck = variant == 0   ? CrashDisk::Luck::kNone
                         : variant == 1 ? CrashDisk::Luck::kAll
                                        : CrashDisk::Luck::kRandom;
@@ -340,7 +342,9 @@ TEST_CASE("a machine that loses power at any moment of a save loses nothing", "[
       const tests::TempDir dir(tests::TempDir::On::kMemory);
       moments[moment].after_power_loss(luck, random, dir.path());
       const std::string problem = look_and_go_on(scenario, dir.path(), committed[moment]);
-      return problem.empty() ? "" : "moment " + std::to_string(moment) + ", state " + std::to_string(variant) + ": " + problem;
+      return problem.empty()
+                 ? ""
+                 : "moment " + std::to_string(moment) + ", state " + std::to_string(variant) + ": " + problem;
     });
     std::printf("%s: %d states of the disk after %zu changes\n", scenario.name, states, moments.size());
     std::fflush(stdout);

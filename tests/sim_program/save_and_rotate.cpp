@@ -105,17 +105,20 @@ class Training {
     const std::vector<float> weights(300'000, static_cast<float>(step_));
     const std::vector<float> bias(7, static_cast<float>(step_));
     auto draft = artifact::CheckpointDraft::begin(folder, step_, 1 << 20).value();
-    draft->add_safetensors("model.safetensors",
-                           {{"weight", "F32", {300'000}, weights.data(), 1'200'000}, {"bias", "F32", {7}, bias.data(), 28}},
-                           {})
+    draft
+        ->add_safetensors(
+            "model.safetensors",
+            {{"weight", "F32", {300'000}, weights.data(), 1'200'000}, {"bias", "F32", {7}, bias.data(), 28}}, {})
         .value();
     draft->add_text("trainer.json", "{\"step\": " + std::to_string(step_) + "}\n").value();
     artifact::ManifestFields fields;
     fields.branch = run_->branch();
     fields.run_id = run_->run_id();
     fields.trained_s = static_cast<double>(step_);
-    const std::string path =
-        draft->commit(fields, [this] { return run_->flush_durable(); }, clock_.wall_ms()).value();
+    const std::string path = draft
+                                 ->commit(
+                                     fields, [this] { return run_->flush_durable(); }, clock_.wall_ms())
+                                 .value();
     mark(tests::kWindowMark);  // from here on the new one counts
     run_->event("checkpoint", step_, runner::core::Node::mapping());
     artifact::rotate(folder, {.run_id = run_->run_id(), .save_total_limit = 2, .verified = path});
