@@ -45,6 +45,7 @@ class Training {
     } else {
       go_on(output_dir, how == "again");
     }
+    settle();  // else its first commit has the series in it in one run, and not in the next
     loss_ = run_->metric("loss");
   }
 
