@@ -1,5 +1,6 @@
 #include "runner/cli/program.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <CLI/App.hpp>
@@ -198,6 +199,15 @@ int run(int argc, char** argv, Session& session) {
   return session.exit_code;
 }
 
+/// With a standard stream closed (`>&-`) the next file that is opened would take its number, and what is printed would
+/// go into that file, be it a checkpoint. Opened for reading, so that printing still fails and is reported.
+void keep_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(stream, F_GETFD) >= 0) continue;
+    if (open("/dev/null", O_RDONLY) != stream) return;  // the lowest free number, so this one
+  }
+}
+
 /// An exception that nobody expected: our own bug, said without a stack that means nothing to its reader.
 int our_bug(const char* what) {
   std::fprintf(stderr, "error: roux has a bug: %s\n  hint: please report this line and the command that led to it\n",
@@ -208,6 +218,7 @@ int our_bug(const char* what) {
 }  // namespace
 
 int run_program(int argc, char** argv) {
+  keep_standard_streams();
   Session session;
   for (int i = 0; i < argc; ++i) session.command_line.emplace_back(argv[i]);
   int status = core::kExitDone;

@@ -202,7 +202,10 @@ int predict_checkpoint(const registry::Recipe& recipe, const EvalRequest& reques
                      write_sample(file, first + i, output[i], target[i], *loaded->experiment->loss, classes);
                    }
                  });
-  if (std::fflush(file) != 0) throw core::RunError("cannot write " + request.output + ": the disk refused");
+  if (std::fflush(file) != 0 || std::ferror(file) != 0) {
+    throw core::RunError("cannot write " + (request.output.empty() ? "to standard output" : request.output) +
+                         ": it refused");
+  }
   if (!request.output.empty()) core::log_info("wrote " + request.output);
   return core::kExitDone;
 }
