@@ -34,7 +34,7 @@ void put_info(const Database& database, std::string_view key, std::int64_t value
 }  // namespace
 
 Committer::Committer(Start start, Lease& lease, const core::Clock& clock)
-    : start_(std::move(start)), lease_(lease), clock_(clock), row_(start_.last_row) {
+    : start_(std::move(start)), lease_(lease), clock_(clock), branch_(start_.branch), row_(start_.last_row) {
   for (const Batch::Series& series : start_.series) ids_[{series.name, series.context}] = series.id;
   durable_row_ = row_;
   beaten_ns_ = clock_.monotonic_ns();
@@ -57,6 +57,19 @@ MetricId Committer::metric(const std::string& name, const std::string& context) 
   return at->second;
 }
 
+std::int64_t Committer::branch() const {
+  const std::lock_guard lock(mutex_);
+  return branch_;
+}
+
+void Committer::go_back(std::int64_t step) {
+  const std::int64_t now = clock_.wall_ms();
+  const std::lock_guard lock(mutex_);
+  throw_if_failed_locked();
+  pending_.branches.push_back({branch_ + 1, branch_, step, now});
+  ++branch_;
+}
+
 void Committer::log(std::int64_t step, std::span<const MetricValue> values) {
   const std::int64_t now = clock_.wall_ms();
   std::unique_lock lock(mutex_);
@@ -69,7 +82,9 @@ void Committer::log(std::int64_t step, std::span<const MetricValue> values) {
     throw_if_failed_locked();
   }
   const bool was_short = pending_.points.size() < kWakePoints;
-  for (const MetricValue& value : values) pending_.points.push_back({step, now, value.value, value.id});
+  for (const MetricValue& value : values) {
+    pending_.points.push_back({step, now, value.value, value.id, static_cast<std::int32_t>(branch_)});
+  }
   if (was_short && pending_.points.size() >= kWakePoints) work_.notify_one();
 }
 
@@ -77,7 +92,7 @@ void Committer::event(const std::string& kind, std::int64_t step, std::string da
   const std::int64_t now = clock_.wall_ms();
   const std::lock_guard lock(mutex_);
   throw_if_failed_locked();
-  pending_.events.push_back({step, now, kind, std::move(data)});
+  pending_.events.push_back({step, now, branch_, kind, std::move(data)});
 }
 
 void Committer::set_summary(std::string json) {
@@ -208,11 +223,19 @@ void Committer::commit(Batch& batch) {
           .bind(3, series.context)
           .run();
     }
+    for (const Batch::Branch& branch : batch.branches) {
+      database_->prepare("INSERT OR REPLACE INTO branches VALUES(?, ?, ?, ?)")
+          .bind(1, branch.id)
+          .bind(2, branch.parent)
+          .bind(3, branch.step)
+          .bind(4, branch.time_ms)
+          .run();
+    }
     if (!insert_point_)
       insert_point_.emplace(database_->prepare("INSERT OR REPLACE INTO metrics VALUES(?, ?, ?, ?, ?, ?)"));
     for (const Batch::Point& point : batch.points) {
       insert_point_->bind(1, ++row)
-          .bind(2, start_.branch)
+          .bind(2, std::int64_t{point.branch})
           .bind(3, std::int64_t{point.id})
           .bind(4, point.step)
           .bind(5, point.value)
@@ -221,7 +244,7 @@ void Committer::commit(Batch& batch) {
     }
     for (const Batch::Event& event : batch.events) {
       database_->prepare("INSERT INTO events(branch, step, time_ms, kind, data) VALUES(?, ?, ?, ?, ?)")
-          .bind(1, start_.branch)
+          .bind(1, event.branch)
           .bind(2, event.step)
           .bind(3, event.time_ms)
           .bind(4, event.kind)

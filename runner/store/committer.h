@@ -27,10 +27,14 @@ struct Batch {
     std::int64_t step, time_ms;
     double value;
     MetricId id;
+    std::int32_t branch;
   };
   struct Event {
-    std::int64_t step, time_ms;
+    std::int64_t step, time_ms, branch;
     std::string kind, data;
+  };
+  struct Branch {
+    std::int64_t id, parent, step, time_ms;
   };
   struct Series {
     MetricId id;
@@ -44,11 +48,12 @@ struct Batch {
   std::vector<Point> points;
   std::vector<Event> events;
   std::vector<Series> series;
+  std::vector<Branch> branches;
   std::optional<std::string> summary;
   std::optional<Ending> ending;
   std::int64_t flush_ticket = 0;  ///< beyond the last one served: the commit has to reach the disk itself
 
-  bool empty() const { return points.empty() && events.empty() && series.empty() && !summary && !ending; }
+  bool empty() const { return points.empty() && events.empty() && series.empty() && branches.empty() && !summary && !ending; }
 };
 
 /// The queue between the loop and run.db, and the thread that empties it twice a second. Owns the connection.
@@ -66,7 +71,7 @@ class Committer {
 
   struct Start {
     std::string run_dir;
-    std::int64_t branch = 0;
+    std::int64_t branch = 0;  ///< the newest one
     std::int64_t last_row = 0;
     std::vector<Batch::Series> series;        ///< known from before, numbered from 0
     std::function<Database()> open_database;  ///< called on the thread, again after it threw
@@ -76,6 +81,8 @@ class Committer {
   ~Committer();
 
   MetricId metric(const std::string& name, const std::string& context);
+  std::int64_t branch() const;
+  void go_back(std::int64_t step);
   void log(std::int64_t step, std::span<const MetricValue> values);
   void event(const std::string& kind, std::int64_t step, std::string data);
   void set_summary(std::string json);
@@ -99,12 +106,13 @@ class Committer {
   Lease& lease_;
   const core::Clock& clock_;
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable work_, room_, done_;
   Batch pending_;                                                     // guarded by mutex_
   std::map<std::pair<std::string, std::string>, MetricId> ids_;       // guarded by mutex_
   std::int64_t flush_wanted_ = 0, flush_done_ = 0, durable_row_ = 0;  // guarded by mutex_
   std::int64_t stuck_since_ns_ = -1;                                  // guarded by mutex_
+  std::int64_t branch_;                                               // guarded by mutex_
   bool ended_ = false, complete_ = false;                             // guarded by mutex_
   std::optional<core::RunError> failure_;                             // guarded by mutex_
   std::atomic<std::int64_t> waited_{0};

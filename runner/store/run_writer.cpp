@@ -30,7 +30,6 @@ class Writer final : public RunWriter {
   Writer(std::string run_id, std::unique_ptr<Lease> lease, Committer::Start start, const core::Clock& clock)
       : run_dir_(start.run_dir),
         run_id_(std::move(run_id)),
-        branch_(start.branch),
         lease_(std::move(lease)),
         committer_(std::move(start), *lease_, clock) {}
 
@@ -40,7 +39,8 @@ class Writer final : public RunWriter {
 
   const std::string& run_dir() const override { return run_dir_; }
   const std::string& run_id() const override { return run_id_; }
-  std::int64_t branch() const override { return branch_; }
+  std::int64_t branch() const override { return committer_.branch(); }
+  void go_back(std::int64_t step) override { committer_.go_back(step); }
 
   MetricId metric(const std::string& name, const std::string& context) override {
     return committer_.metric(name, context);
@@ -66,7 +66,6 @@ class Writer final : public RunWriter {
 
  private:
   std::string run_dir_, run_id_;
-  std::int64_t branch_;
   std::unique_ptr<Lease> lease_;
   Committer committer_;
   bool finished_ = false;

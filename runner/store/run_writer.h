@@ -57,13 +57,16 @@ class RunWriter {
   virtual const std::string& run_dir() const = 0;
   virtual const std::string& run_id() const = 0;  ///< short, unique, sorts by time
   virtual std::int64_t branch() const = 0;
+  /// Goes back to a step of the present branch: what is logged from now on belongs to a new branch that grows from
+  /// there, and everything beyond that step stays apart with the old one. Only the thread that logs may call it.
+  virtual void go_back(std::int64_t step) = 0;
 
   /// Registers a series; the same name and context give the same id. Not for the hot path.
   virtual MetricId metric(const std::string& name, const std::string& context = "train") = 0;
   /// One row of metrics at a step. Copies into a bounded queue (1,000,000 points) and returns; blocks only when it is
   /// full, and counts that. Unique by (branch, name, step, context): the last one wins.
   virtual void log(std::int64_t step, std::span<const MetricValue> values) = 0;
-  /// `kind`: start, resume, eval, checkpoint, text, stop, nan, finish, ...; `data` is free JSON.
+  /// `kind`: start, resume, eval, checkpoint, text, stop, nan, skip, rollback, finish, ...; `data` is free JSON.
   virtual void event(const std::string& kind, std::int64_t step, core::Node data) = 0;
 
   /// Blocks until everything handed over so far is on disk (synchronous=FULL). Returns the last metric row's id.

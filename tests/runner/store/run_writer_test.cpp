@@ -217,6 +217,30 @@ TEST_CASE("a lineage holds each step once and leaves abandoned branches out", "[
   CHECK(find_run(output.path, "tiny", clock).value().status == RunStatus::kFinished);
 }
 
+TEST_CASE("a run that goes back opens a branch without a pause, and each step is there once", "[store][branch]") {
+  const OutputDir output;
+  const FixedClock clock;
+  auto writer = create(new_run(output), clock);
+  const std::string run_dir = writer->run_dir();
+  for (const std::int64_t step : {1, 2, 3, 4}) log(*writer, "loss", step, static_cast<double>(step));
+  writer->event("rollback", 4, runner::core::Node::mapping());
+  writer->go_back(2);
+  CHECK(writer->branch() == 1);
+  for (const std::int64_t step : {3, 4, 5}) log(*writer, "loss", step, 10.0 + static_cast<double>(step));
+  writer->event("finish", 5, runner::core::Node::mapping());
+  writer->finish(RunStatus::kFinished, "done");
+
+  CHECK(series(run_dir, "loss") == Points{{1, 1.0}, {2, 2.0}, {3, 13.0}, {4, 14.0}, {5, 15.0}});
+  CHECK(series(run_dir, "loss", "train", 0) == Points{{1, 1.0}, {2, 2.0}, {3, 3.0}, {4, 4.0}});
+  const auto details = read_details(run_dir);
+  REQUIRE(details.value().branches.size() == 2);
+  CHECK(details.value().branches[1].parent == 0);
+  CHECK(details.value().branches[1].step == 2);
+  REQUIRE(details.value().events.size() == 2);
+  CHECK(details.value().events[0].branch == 0);
+  CHECK(details.value().events[1].branch == 1);
+}
+
 TEST_CASE("a full disk is waited for and nothing is lost", "[store][crash]") {
   const OutputDir output;
   const FixedClock clock;
