@@ -2,11 +2,14 @@
 
 #include <sys/resource.h>
 #include <sys/sysinfo.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <limits>
+#include <sstream>
 
 namespace runner::core {
 
@@ -35,6 +38,23 @@ std::int64_t memory_limit() {
                                 std::min<rlim_t>(address_space.rlim_cur, std::numeric_limits<std::int64_t>::max())));
   }
   return limit;
+}
+
+double process_age_s() {
+  std::ifstream file("/proc/self/stat");
+  std::string line;
+  std::getline(file, line);
+  // The second field is the program's name in brackets and may hold spaces; the 22nd is the start, in ticks since boot.
+  const auto name_end = line.rfind(')');
+  if (name_end == std::string::npos) return 0.0;
+  std::istringstream fields(line.substr(name_end + 1));
+  std::string skipped;
+  for (int field = 3; field < 22; ++field) fields >> skipped;
+  double start_ticks = 0;
+  timespec now = {};
+  if (!(fields >> start_ticks) || clock_gettime(CLOCK_BOOTTIME, &now) != 0) return 0.0;
+  const double now_s = static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+  return std::max(0.0, now_s - start_ticks / static_cast<double>(sysconf(_SC_CLK_TCK)));
 }
 
 std::string cache_dir() {

@@ -12,6 +12,9 @@ std::string cpu_name();
 /// largest number there is when the machine does not tell.
 std::int64_t memory_limit();
 
+/// Seconds since this process was started, by the kernel's account (a tick of 10 ms); 0 where /proc does not say.
+double process_age_s();
+
 /// Where roux keeps what it measured of this machine: ROUX_CACHE_DIR, else XDG_CACHE_HOME/roux, else ~/.cache/roux.
 std::string cache_dir();
 

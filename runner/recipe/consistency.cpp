@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string_view>
 
 #include "runner/core/suggest.h"
+#include "runner/core/units.h"
 #include "runner/recipe/batch_algebra.h"
 #include "runner/recipe/settled_tree.h"
 
@@ -196,6 +198,43 @@ void metric_once(SettledTree& tree) {
   }
 }
 
+void time_for_the_save(SettledTree& tree) {
+  const Node* limit = tree.value("launch.time_limit");
+  const Node* margin = tree.value("launch.save_margin");
+  if (limit == nullptr || margin == nullptr) return;
+  const core::Result<double> limit_s = core::parse_duration_s(limit->scalar_text());
+  const core::Result<double> margin_s = core::parse_duration_s(margin->scalar_text());
+  if (!limit_s || !margin_s || margin_s.value() < limit_s.value()) return;
+  tree.error("launch.save_margin",
+             "time_limit is " + limit->scalar_text() + ", of which save_margin keeps " + margin->scalar_text() +
+                 " free: nothing is left to train in",
+             "a longer time_limit, or a shorter save_margin");
+}
+
+void micro_batch_can_shrink(SettledTree& tree) {
+  constexpr std::string_view kMinus = "minus:";
+  const std::optional<std::string> policy = tree.text("training.auto_micro_batch");
+  const std::optional<std::int64_t> size = tree.integer("training.micro_batch_size");
+  if (!policy || !size || !policy->starts_with(kMinus)) return;
+  const std::int64_t by = std::stoll(policy->substr(kMinus.size()));
+  if (by < *size) return;
+  tree.error("training.auto_micro_batch",
+             "auto_micro_batch is " + *policy + ", but micro_batch_size is " + std::to_string(*size) +
+                 ": nothing would be left of it",
+             "auto_micro_batch: halve fits every size");
+}
+
+void somewhere_to_roll_back_to(SettledTree& tree) {
+  if (tree.given("checkpoint.save_steps") || tree.is_true("checkpoint.save_best") || tree.was_refused("checkpoint")) {
+    return;
+  }
+  for (const char* path : {"faults.on_nan", "faults.on_spike"}) {
+    if (tree.text(path) != "rollback") continue;
+    tree.error(path, std::string(path) + " is rollback, but nothing is saved on the way to go back to",
+               "say how often with checkpoint.save_steps");
+  }
+}
+
 struct Rule {
   const char* name;
   void (*apply)(SettledTree&);
@@ -213,6 +252,9 @@ constexpr Rule kRules[] = {
     {"monitored_metric", monitored_metric},
     {"monitor_needs_evaluation", monitor_needs_evaluation},
     {"something_to_evaluate", something_to_evaluate},
+    {"time_for_the_save", time_for_the_save},
+    {"micro_batch_can_shrink", micro_batch_can_shrink},
+    {"somewhere_to_roll_back_to", somewhere_to_roll_back_to},
 };
 
 }  // namespace

@@ -53,7 +53,9 @@ struct Batch {
   std::optional<Ending> ending;
   std::int64_t flush_ticket = 0;  ///< beyond the last one served: the commit has to reach the disk itself
 
-  bool empty() const { return points.empty() && events.empty() && series.empty() && branches.empty() && !summary && !ending; }
+  bool empty() const {
+    return points.empty() && events.empty() && series.empty() && branches.empty() && !summary && !ending;
+  }
 };
 
 /// The queue between the loop and run.db, and the thread that empties it twice a second. Owns the connection.

@@ -12,10 +12,26 @@
 
 namespace runner::train {
 
+namespace {
+
+/// The model judges while this lives, and learns again after it, whatever happens in between.
+class Judging {
+ public:
+  explicit Judging(const Experiment& experiment) : experiment_(experiment) { experiment_.model->set_training(false); }
+  ~Judging() { experiment_.model->set_training(true); }
+  Judging(const Judging&) = delete;
+  Judging& operator=(const Judging&) = delete;
+
+ private:
+  const Experiment& experiment_;
+};
+
+}  // namespace
+
 void predict(const Experiment& experiment, const components::data::Dataset& data, const EvalOptions& options,
              const std::function<void(std::int64_t, const components::TensorMap&)>& consume) {
   const at::NoGradGuard no_grad;
-  experiment.model->set_training(false);
+  const Judging judging(experiment);
   components::TensorMap batch;
   std::vector<std::int64_t> indices;
   std::int64_t batches = 0;
@@ -31,7 +47,6 @@ void predict(const Experiment& experiment, const components::data::Dataset& data
     }
     consume(first, batch);
   }
-  experiment.model->set_training(true);
 }
 
 EvalResult evaluate(const Experiment& experiment, const std::string& name, const components::data::Dataset& data,

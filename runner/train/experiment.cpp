@@ -54,14 +54,24 @@ void build_data(Experiment& experiment, const BuildOptions& options, Diagnostics
 
 // Without this the machine would page its caches out for minutes, and then end the process without a word. Judged by
 // what is needed at the very least; `plan`, which may be asked about another machine, only says it.
-bool fits_memory(const components::model::Model& model, const BuildOptions& options, const Node& block,
+bool fits_memory(const components::model::Model& model, const BuildOptions& options, const Node& recipe,
                  Diagnostics& diagnostics) {
+  const Node& block = section(recipe, "model");
   double weights = 0;
   for (const auto& parameter : model.parameters()) {
     weights += static_cast<double>(parameter.tensor.numel()) * static_cast<double>(parameter.tensor.element_size());
   }
   const double needed = options.for_training ? 2 * weights : weights;
   const auto limit = static_cast<double>(core::memory_limit());
+  const auto training = sections::training::parse_config(section(recipe, "training"));
+  if (options.for_training && training.max_memory && needed > static_cast<double>(*training.max_memory)) {
+    const Node* max_memory = recipe.at_path("training.max_memory");
+    diagnostics.error(max_memory->place(),
+                      "max_memory is " + max_memory->scalar_text() + ", but the model's weights and their gradients " +
+                          "alone take " + core::format_bytes(static_cast<std::int64_t>(needed)),
+                      "make the model smaller, or allow it more");
+    return false;
+  }
   if (needed <= limit) return true;
   const std::string what = std::string("the model's weights") + (options.for_training ? " and their gradients" : "") +
                            " alone take " + core::format_bytes(static_cast<std::int64_t>(needed)) + ", and there are " +
@@ -79,7 +89,7 @@ void build_model(Experiment& experiment, const BuildOptions& options, Diagnostic
   const Node& block = section(experiment.recipe, "model");
   const auto& signature = experiment.train_data->signature();
   auto on_meta = components::model::build(block, {signature, true, block, diagnostics});
-  if (on_meta == nullptr || !fits_memory(*on_meta, options, block, diagnostics)) return;
+  if (on_meta == nullptr || !fits_memory(*on_meta, options, experiment.recipe, diagnostics)) return;
   if (options.meta) {
     experiment.model = std::move(on_meta);
     return;

@@ -45,30 +45,44 @@ std::int64_t Loader::batches_per_epoch() const {
   return (samples_per_epoch() + options_.micro_batch_size - 1) / options_.micro_batch_size;
 }
 
+std::int64_t Loader::batch_at(std::int64_t sample) const {
+  return std::min(options_.micro_batch_size, samples_per_epoch() - sample);
+}
+
 void Loader::seek(Position position) { position_ = position; }
+
+std::vector<std::int64_t> Loader::order_of(std::int64_t epoch) const {
+  if (options_.shuffle) return epoch_order(data_.size(), data_.shuffle_block(), options_.seed, epoch);
+  std::vector<std::int64_t> order(static_cast<std::size_t>(data_.size()));
+  std::iota(order.begin(), order.end(), std::int64_t{0});
+  return order;
+}
 
 void Loader::order_epoch() {
   if (ordered_epoch_ == position_.epoch) return;
-  if (options_.shuffle) {
-    order_ = epoch_order(data_.size(), data_.shuffle_block(), options_.seed, position_.epoch);
-  } else if (order_.empty()) {
-    order_.resize(static_cast<std::size_t>(data_.size()));
-    std::iota(order_.begin(), order_.end(), std::int64_t{0});
-  }
+  if (options_.shuffle || order_.empty()) order_ = order_of(position_.epoch);
   ordered_epoch_ = position_.epoch;
 }
 
-std::int64_t Loader::next(components::TensorMap& batch, bool& epoch_ended) {
+void Loader::next(std::int64_t count, components::TensorMap& batch) {
   const std::int64_t samples = samples_per_epoch();
   RUNNER_ASSERT(samples > 0, "an empty epoch is refused before training starts");
+  RUNNER_ASSERT(count > 0 && position_.sample + count <= samples, "a micro-batch does not cross the end of an epoch");
   order_epoch();
-  const std::int64_t count = std::min(options_.micro_batch_size, samples - position_.sample);
   batch.clear();
   data_.fetch({order_.data() + position_.sample, static_cast<std::size_t>(count)}, batch);
   position_.sample += count;
-  epoch_ended = position_.sample >= samples;
-  if (epoch_ended) position_ = {position_.epoch + 1, 0};
-  return count;
+  if (position_.sample >= samples) position_ = {position_.epoch + 1, 0};
+}
+
+std::vector<std::int64_t> Loader::samples_between(Position from, Position to) const {
+  std::vector<std::int64_t> samples;
+  for (; from < to; from = {from.epoch + 1, 0}) {
+    const std::vector<std::int64_t> order = order_of(from.epoch);
+    const std::int64_t end = from.epoch == to.epoch ? to.sample : samples_per_epoch();
+    samples.insert(samples.end(), order.begin() + from.sample, order.begin() + end);
+  }
+  return samples;
 }
 
 }  // namespace runner::train

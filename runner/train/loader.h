@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -25,6 +26,8 @@ class Loader {
   struct Position {
     std::int64_t epoch = 0;
     std::int64_t sample = 0;  ///< of the epoch's order; the next one to be read
+
+    auto operator<=>(const Position&) const = default;
   };
 
   Loader(const components::data::Dataset& data, Options options);
@@ -34,11 +37,16 @@ class Loader {
   const Position& position() const { return position_; }
   void seek(Position position);
 
-  /// Fills `batch` and moves on; returns the number of samples. After the last batch of an epoch the position is the
-  /// start of the next one, and `epoch_ended` is set.
-  std::int64_t next(components::TensorMap& batch, bool& epoch_ended);
+  /// Size of the micro-batch that begins at this sample of an epoch: the last one may be short.
+  std::int64_t batch_at(std::int64_t sample) const;
+  /// Fills `batch` with the next samples of the epoch and moves on; `count` does not reach beyond its end. After the
+  /// last sample of an epoch the position is the start of the next one.
+  void next(std::int64_t count, components::TensorMap& batch);
+  /// The samples between two positions, as the data set numbers them, in the order of the epoch.
+  std::vector<std::int64_t> samples_between(Position from, Position to) const;
 
  private:
+  std::vector<std::int64_t> order_of(std::int64_t epoch) const;
   void order_epoch();
 
   const components::data::Dataset& data_;

@@ -10,16 +10,18 @@
 #include <utility>
 
 #include "generated/section/eval.h"
-#include "generated/section/training.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
 #include "runner/core/utf8.h"
 #include "runner/train/console.h"
 #include "runner/train/evaluator.h"
+#include "runner/train/faults.h"
 #include "runner/train/saver.h"
 #include "runner/train/signals.h"
 #include "runner/train/step_metrics.h"
 #include "runner/train/stepper.h"
+#include "runner/train/tensor_memory.h"
+#include "runner/train/time_limit.h"
 
 namespace runner::train {
 namespace {
@@ -42,13 +44,14 @@ class Loop final : public Context {
         request_(request),
         clock_(clock),
         eval_(sections::eval::parse_config(*experiment.recipe.find("eval"))),
-        training_(sections::training::parse_config(*experiment.recipe.find("training"))),
         logging_steps_(experiment.recipe.find("logging_steps")->as_integer()),
         options_(stepper_options(experiment.recipe)),
         stepper_(experiment, options_),
         metrics_(run, experiment, request.peak_flops),
         console_({request.progress_bar, request.quiet, request.smoke ? kSmokeSteps : experiment.total_steps}, clock),
-        saver_(experiment, stepper_, run, console_, clock) {
+        faults_(experiment, stepper_, run, console_),
+        saver_(experiment, stepper_, faults_, run, console_, clock),
+        time_limit_(experiment.recipe, request.process_age_s, clock) {
     if (request_.smoke) {
       experiment_.limits.max_steps = std::min(experiment_.limits.max_steps.value_or(kSmokeSteps), kSmokeSteps);
     }
@@ -62,13 +65,14 @@ class Loop final : public Context {
     metrics_.start_at(seconds_before_);
     for (auto& callback : experiment_.callbacks) callback->on_train_start(*this);
     if (eval_.eval_on_start && first_step_ == 0) evaluate_all();
+    if (faults_.may_roll_back() && saver_.last_checkpoint().empty()) save_as_planned();
     while (!ended()) {
       const Progress before = stepper_.progress();
-      one_step();
+      if (!one_step()) continue;
       const Progress& now = stepper_.progress();
       for (auto& callback : experiment_.callbacks) callback->on_step_end(*this);
       if (eval_.eval_steps && due(*eval_.eval_steps, before, now, experiment_.total_steps)) evaluate_all();
-      if (saver_.due(before, now)) saver_.save(eval_metrics());
+      if (saver_.due(before, now)) save_as_planned();
     }
     return finish();
   }
@@ -110,26 +114,45 @@ class Loop final : public Context {
     } else if (const char* signal = signals_.received(); signal != nullptr) {
       result_.ending = Ending::kSignal;
       result_.reason = signal;
-    } else {
+    } else if (result_.reason = experiment_.limits.reached(stepper_.progress()); !result_.reason.empty()) {
       result_.ending = Ending::kLimit;
-      result_.reason = experiment_.limits.reached(stepper_.progress());
+    } else if (stepped_) {  // one step at least, or a limit too short would be met again and again
+      result_.ending = Ending::kTimeLimit;
+      result_.reason = time_limit_.reached(seconds_to_next_look(), longest_save_s_);
     }
     return !result_.reason.empty();
   }
 
-  void one_step() {
+  /// As long as the longest step of late, and as the longest evaluation where one is due after it.
+  double seconds_to_next_look() const {
+    Progress next = stepper_.progress();
+    const Progress now = next;
+    ++next.step;
+    const bool evaluates = eval_.eval_steps && due(*eval_.eval_steps, now, next, experiment_.total_steps);
+    return step_s_ + (evaluates ? longest_eval_s_ : 0.0);
+  }
+
+  /// False when the step was dropped: nothing happened that a callback, an evaluation or a save would have to see.
+  bool one_step() {
     const std::int64_t next = stepper_.progress().step + 1;
     const bool logged = next % logging_steps_ == 0 || next == 1;
-    StepResult result = stepper_.step(logged);
-    stepper_.progress().seconds = seconds_before_ + static_cast<double>(clock_.monotonic_ns() - started_ns_) * 1e-9;
+    const std::int64_t begin_ns = clock_.monotonic_ns();
+    StepResult result;
+    const Faults::Outcome outcome = faults_.step(logged, saver_, result);
+    const std::int64_t end_ns = clock_.monotonic_ns();
+    stepper_.progress().seconds = seconds_before_ + static_cast<double>(end_ns - started_ns_) * 1e-9;
+    step_s_ = std::max(static_cast<double>(end_ns - begin_ns) * 1e-9, 0.9 * step_s_);
+    stepped_ = true;
+    if (outcome != Faults::Outcome::kMoved) {
+      if (outcome == Faults::Outcome::kRolledBack) forget_abandoned();
+      return false;
+    }
     metrics_.count(result);
     if (next == first_step_ + 1) mark_first_step();
-    if (training_.detect_nan && (!std::isfinite(result.loss) || !std::isfinite(result.grad_norm.value_or(0.0)))) {
-      refuse_not_finite(result);
-    }
     if (logged) log_step(result);
     if (console_.wants_update()) show_progress(result);
     last_ = std::move(result);
+    return true;
   }
 
   void log_step(const StepResult& result) {
@@ -140,26 +163,19 @@ class Loop final : public Context {
     logged_step_ = step();
   }
 
+  /// After a rollback the figures are those of a branch that nobody follows any more; as after a resume, there are
+  /// none.
+  void forget_abandoned() {
+    latest_.clear();
+    last_.reset();
+    logged_step_ = evaluated_step_ = -1;
+  }
+
   // tests/bench reads this line: the clock of the first completed optimizer step.
   void mark_first_step() {
     if (std::getenv("ROUX_MARK_FIRST_STEP") == nullptr) return;
     std::printf("first_step_ns %lld\n", static_cast<long long>(clock_.monotonic_ns()));
     std::fflush(stdout);
-  }
-
-  [[noreturn]] void refuse_not_finite(const StepResult& result) {
-    const bool loss_is_bad = !std::isfinite(result.loss);
-    const std::string what = loss_is_bad ? "the loss is " + short_number(result.loss)
-                                         : "the gradient norm is " + short_number(*result.grad_norm);
-    const std::string where = stepper_.first_bad_tensor();
-    metrics_.log(step(), result, stepper_.progress().seconds);
-    Node data = Node::mapping();
-    data.set("what", Node::string(what));
-    data.set("tensor", Node::string(where));
-    run_.event("nan", step(), std::move(data));
-    throw core::RunError(
-        what + " at step " + std::to_string(step()) + "; the first tensor that is not finite: " + where,
-        "lower the learning rate, clip gradients, or start from an earlier checkpoint");
   }
 
   void show_progress(const StepResult& result) {
@@ -173,7 +189,8 @@ class Loop final : public Context {
     }
     const double done_here = static_cast<double>(now.step - first_step_);
     const double left_steps = static_cast<double>(experiment_.total_steps - now.step);
-    const double eta = experiment_.total_steps > 0     ? elapsed / done_here * left_steps
+    const double eta = done_here <= 0                  ? std::numeric_limits<double>::infinity()
+                       : experiment_.total_steps > 0   ? elapsed / done_here * left_steps
                        : experiment_.limits.max_time_s ? *experiment_.limits.max_time_s - now.seconds
                                                        : std::numeric_limits<double>::infinity();
     std::string figures = "loss " + short_number(result.loss);
@@ -191,19 +208,32 @@ class Loop final : public Context {
     options.max_batches = request_.smoke ? std::optional<std::int64_t>(1) : eval_.max_batches;
     options.bf16 = options_.bf16;
     std::string shown;
+    const std::int64_t begin_ns = clock_.monotonic_ns();
     for (const auto& set : experiment_.eval_data) {
-      const EvalResult result = evaluate(experiment_, set.name, *set.data, options);
+      const EvalResult result = faults_.evaluate(set, options);
       for (const auto& [name, value] : result.values) {
         log_metric(set.name + "/" + name, value);
         shown += "  " + set.name + "/" + name + " " + short_number(value);
       }
     }
+    longest_eval_s_ = std::max(longest_eval_s_, static_cast<double>(clock_.monotonic_ns() - begin_ns) * 1e-9);
     evaluated_step_ = step();
     console_.line("step " + std::to_string(step()) + shown);
     const bool improved = saver_.note_best(latest_, step());
     for (auto& callback : experiment_.callbacks) callback->on_eval_end(*this);
-    if (improved && saver_.config().save_best)
-      saver_.save(eval_metrics());  // after the callbacks: their state belongs to this step
+    if (improved && saver_.config().save_best) save_as_planned();  // after the callbacks: their state is of this step
+  }
+
+  /// At a point that the recipe alone decides.
+  void save_as_planned() {
+    faults_.note_checkpoint();
+    save();
+  }
+
+  void save() {
+    const std::int64_t begin_ns = clock_.monotonic_ns();
+    saver_.save(eval_metrics());
+    longest_save_s_ = std::max(longest_save_s_, static_cast<double>(clock_.monotonic_ns() - begin_ns) * 1e-9);
   }
 
   /// What the evaluation at this very step found; empty when there was none.
@@ -217,12 +247,12 @@ class Loop final : public Context {
   }
 
   LoopResult finish() {
-    const bool interrupted = result_.ending == Ending::kSignal;
+    const bool interrupted = is_resumable(result_.ending);
     // The figures of the end are those of the last step, not of the last one that fell on logging_steps. A run that is
     // stopped goes on, and would then have a point that an undisturbed one has not.
     if (!interrupted && last_ && logged_step_ != step()) log_step(*last_);
     if (!interrupted && (eval_.eval_on_end || request_.smoke) && evaluated_step_ != step()) evaluate_all();
-    if (interrupted || saver_.config().save_at_end || request_.smoke) saver_.save(eval_metrics());
+    if (interrupted || saver_.config().save_at_end || request_.smoke) save();
     result_.last_checkpoint = saver_.last_checkpoint();
     if (!interrupted) {
       for (auto& callback : experiment_.callbacks) callback->on_train_end(*this);
@@ -240,6 +270,8 @@ class Loop final : public Context {
     node.set("train_seconds", Node::floating(seconds));
     node.set("steps_per_s", Node::floating(seconds > 0 ? steps / seconds : 0.0));
     node.set("peak_memory_bytes", Node::integer(peak_memory_bytes()));
+    if (tensor_memory_peak_bytes() > 0) node.set("peak_tensor_bytes", Node::integer(tensor_memory_peak_bytes()));
+    faults_.add_to_summary(node);
     for (const auto& [name, value] : latest_) node.set(name, Node::floating(value));
     if (saver_.best_value()) {
       node.set("best_" + *saver_.config().monitor, Node::floating(*saver_.best_value()));
@@ -256,20 +288,22 @@ class Loop final : public Context {
   const LoopRequest& request_;
   const core::Clock& clock_;
   const sections::eval::Config eval_;
-  const sections::training::Config training_;
   const std::int64_t logging_steps_;
   const StepperOptions options_;
   SignalWatch signals_;
   Stepper stepper_;
   StepMetrics metrics_;
   Console console_;
+  Faults faults_;
   Saver saver_;
+  TimeLimit time_limit_;
   LoopResult result_;
   std::map<std::string, double> latest_;
   std::string stop_reason_;
   std::optional<StepResult> last_;  ///< of the latest step; none before the first one of this process
   std::int64_t logged_step_ = -1, evaluated_step_ = -1, first_step_ = 0, started_ns_ = 0;
-  double seconds_before_ = 0;
+  bool stepped_ = false;
+  double seconds_before_ = 0, step_s_ = 0, longest_eval_s_ = 0, longest_save_s_ = 0;
 };
 
 }  // namespace

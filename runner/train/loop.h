@@ -12,25 +12,30 @@
 
 namespace runner::train {
 
-enum class Ending { kLimit, kCallback, kSignal };
+enum class Ending { kLimit, kCallback, kSignal, kTimeLimit };
+
+/// Whether the same command goes on later: exit status 75.
+inline bool is_resumable(Ending ending) { return ending == Ending::kSignal || ending == Ending::kTimeLimit; }
 
 struct LoopRequest {
   bool smoke = false;
   bool progress_bar = false;
   bool quiet = false;
-  std::string checkpoint;  ///< folder to go on from; "" starts at step 0
-  double peak_flops = 0;   ///< of this machine for the recipe's precision; 0 when not measured
+  std::string checkpoint;    ///< folder to go on from; "" starts at step 0
+  double peak_flops = 0;     ///< of this machine for the recipe's precision; 0 when not measured
+  double process_age_s = 0;  ///< for `launch.time_limit`, which counts from the start of the process
 };
 
 struct LoopResult {
   Ending ending = Ending::kLimit;
-  std::string reason;           ///< `max_steps 2000`, `early_stopping: ...`, `SIGTERM`
+  std::string reason;           ///< `max_steps 2000`, `early_stopping: ...`, `SIGTERM`, `time_limit 23 h 00 min ...`
   core::Node summary;           ///< steps, seconds, rates, last and best figures, where things lie
   std::string last_checkpoint;  ///< "" when none was written
 };
 
 /// Trains one experiment into one run: steps, metrics, evaluations, checkpoints, callbacks, until a limit, a callback
-/// or a signal ends it. RunError for a loss that is not finite, bad records and a disk that refuses.
+/// or a signal ends it. RunError for a loss that is not finite where the recipe says stop, a step that
+/// does not fit into memory, bad records and a disk that refuses.
 LoopResult run_loop(Experiment& experiment, store::RunWriter& run, const LoopRequest& request,
                     const core::Clock& clock);
 

@@ -16,7 +16,7 @@ using core::Node;
 using Effect = RecipeChange::Effect;
 
 // Sections and keys whose change leaves every weight of the next steps as it would have been.
-constexpr std::array<std::string_view, 15> kHarmless = {"run_name",
+constexpr std::array<std::string_view, 17> kHarmless = {"run_name",
                                                         "output_dir",
                                                         "description",
                                                         "logging_steps",
@@ -29,7 +29,9 @@ constexpr std::array<std::string_view, 15> kHarmless = {"run_name",
                                                         "training.max_epochs",
                                                         "training.max_tokens",
                                                         "training.max_time",
-                                                        "training.detect_nan",
+                                                        "training.auto_micro_batch",
+                                                        "training.max_memory",
+                                                        "faults",
                                                         "extends"};
 
 // The saved tensors belong to these: with another value there is nothing to go on from.

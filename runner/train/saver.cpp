@@ -24,10 +24,11 @@ std::string recipe_hash_of(const Experiment& experiment) {
 
 }  // namespace
 
-Saver::Saver(Experiment& experiment, Stepper& stepper, store::RunWriter& run, Console& console,
+Saver::Saver(Experiment& experiment, Stepper& stepper, core::Stateful& faults, store::RunWriter& run, Console& console,
              const core::Clock& clock)
     : experiment_(experiment),
       stepper_(stepper),
+      faults_(faults),
       run_(run),
       console_(console),
       clock_(clock),
@@ -65,6 +66,7 @@ checkpoint::TrainState Saver::train_state() const {
   state.model = experiment_.model.get();
   state.stateful.emplace_back("optimizer", experiment_.optimizer.get());
   state.stateful.emplace_back("lr_scheduler", experiment_.scheduler.get());
+  state.stateful.emplace_back("faults", &faults_);
   for (std::size_t i = 0; i < experiment_.callbacks.size(); ++i) {
     state.stateful.emplace_back("callbacks." + std::to_string(i), experiment_.callbacks[i].get());
   }

@@ -8,6 +8,7 @@
 #include "generated/section/checkpoint.h"
 #include "runner/core/clock.h"
 #include "runner/core/node.h"
+#include "runner/core/state.h"
 #include "runner/store/run_writer.h"
 #include "runner/train/console.h"
 #include "runner/train/experiment.h"
@@ -22,7 +23,8 @@ namespace runner::train {
 /// The checkpoints of one training: knows what belongs into them, which was the best, and which may go.
 class Saver {
  public:
-  Saver(Experiment& experiment, Stepper& stepper, store::RunWriter& run, Console& console, const core::Clock& clock);
+  Saver(Experiment& experiment, Stepper& stepper, core::Stateful& faults, store::RunWriter& run, Console& console,
+        const core::Clock& clock);
 
   /// Goes on from a checkpoint folder: fills model, optimizer, schedule, callbacks, counters and RNG.
   void restore(const std::string& checkpoint);
@@ -48,6 +50,7 @@ class Saver {
 
   Experiment& experiment_;
   Stepper& stepper_;
+  core::Stateful& faults_;
   store::RunWriter& run_;
   Console& console_;
   const core::Clock& clock_;

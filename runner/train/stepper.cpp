@@ -5,10 +5,12 @@
 #include <ATen/ops/scalar_tensor.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "generated/section/accumulation.h"
+#include "generated/section/faults.h"
 #include "generated/section/launch.h"
 #include "generated/section/loader.h"
 #include "generated/section/lr_scheduler_common.h"
@@ -43,6 +45,7 @@ StepperOptions stepper_options(const core::Node& recipe) {
   const auto accumulation = sections::accumulation::parse_config(*recipe.find("accumulation"));
   const auto schedule = sections::lr_scheduler_common::parse_config(*recipe.find("lr_scheduler"));
   const auto precision = sections::precision::parse_config(*recipe.find("precision"));
+  const auto faults = sections::faults::parse_config(*recipe.find("faults"));
   const auto launch = sections::launch::parse_config(*recipe.find("launch"));
   StepperOptions options;
   options.accumulation_steps = training.gradient_accumulation_steps.value_or(1);
@@ -52,6 +55,8 @@ StepperOptions stepper_options(const core::Node& recipe) {
   options.loader = {training.micro_batch_size.value_or(1), loader.shuffle, loader.drop_last,
                     static_cast<std::uint64_t>(loader.data_seed.value_or(recipe.find("seed")->as_integer()))};
   options.clip = {training.clip_grad_norm, training.clip_grad_value, training.norm_type};
+  options.rewinds = training.auto_micro_batch.has_value() || faults.on_nan == sections::faults::OnNan::kSkip ||
+                    faults.on_spike == sections::faults::OnSpike::kSkip;
   options.bf16 = precision.mode == sections::precision::Mode::kBf16Mixed;
   return options;
 }
@@ -60,29 +65,70 @@ Stepper::Stepper(Experiment& experiment, const StepperOptions& options)
     : experiment_(experiment),
       options_(options),
       loader_(*experiment.train_data, options.loader),
-      accumulation_(options.accumulation_steps, options.sync_with_dataloader),
       schedule_(options.schedule),
       parameters_(experiment.model->parameters()),
+      micro_batch_size_(options.loader.micro_batch_size),
       weight_value_(std::numeric_limits<double>::quiet_NaN()) {
   experiment_.optimizer->set_lr_factor(experiment_.scheduler->factor(0));
+}
+
+void Stepper::begin_window() {
+  for (bool jumped = true; jumped;) {
+    jumped = false;
+    for (const DataJump& jump : jumps_) {
+      if (jump.from != loader_.position()) continue;
+      loader_.seek(jump.to);
+      jumped = true;
+    }
+  }
+  optimizer_began_ = false;
+  window_start_ = loader_.position();
+  if (options_.rewinds) window_random_ = RandomState::now();
+}
+
+// The recipe's micro-batches say which samples belong to the window; each stretch of them inside one epoch is then cut
+// into passes, which are the same micro-batches unless those were too large for the memory.
+void Stepper::plan_window() {
+  pieces_.clear();
+  recipe_batches_ = 0;
+  Accumulation accumulation(options_.accumulation_steps, options_.sync_with_dataloader);
+  std::int64_t sample = loader_.position().sample, stretch = 0;
+  for (bool complete = false; !complete;) {
+    const std::int64_t count = loader_.batch_at(sample);
+    sample += count;
+    stretch += count;
+    ++recipe_batches_;
+    const bool epoch_ended = sample >= loader_.samples_per_epoch();
+    complete = accumulation.advance(epoch_ended);
+    if (!epoch_ended && !complete) continue;
+    for (; stretch > 0; stretch -= pieces_.back()) pieces_.push_back(std::min(micro_batch_size_, stretch));
+    sample = 0;
+  }
 }
 
 // The whole window is read before its first forward pass: its mean needs to know how much there is, and a micro-batch's
 // gradient then leaves the backward pass with its final weight.
 void Stepper::fetch_window() {
-  window_size_ = 0;
+  plan_window();
+  window_.resize(pieces_.size());
   window_count_ = window_samples_ = 0;
-  bool complete = false;
-  while (!complete) {
-    // Grown as needed: gradient_accumulation_steps may be far more than an epoch has.
-    if (window_size_ == window_.size()) window_.emplace_back();
-    MicroBatch& micro = window_[window_size_++];
-    micro.samples = loader_.next(micro.tensors, micro.epoch_ended);
+  for (std::size_t i = 0; i < pieces_.size(); ++i) {
+    MicroBatch& micro = window_[i];
+    micro.samples = pieces_[i];
+    loader_.next(pieces_[i], micro.tensors);
     micro.count = experiment_.loss->count(micro.tensors.at(components::kTarget));
     window_count_ += micro.count;
     window_samples_ += micro.samples;
-    complete = accumulation_.advance(micro.epoch_ended);
   }
+}
+
+std::int64_t Stepper::passes() const {
+  const std::int64_t samples = options_.loader.micro_batch_size * options_.accumulation_steps;
+  return samples / micro_batch_size_ + (samples % micro_batch_size_ > 0 ? 1 : 0);
+}
+
+std::vector<std::int64_t> Stepper::window_samples() const {
+  return loader_.samples_between(window_start_, loader_.position());
 }
 
 double Stepper::weight_of(const MicroBatch& micro) const {
@@ -91,8 +137,7 @@ double Stepper::weight_of(const MicroBatch& micro) const {
     case WindowMean::kElements: return 1.0 / whole(window_count_);
     case WindowMean::kSamples:
       return static_cast<double>(micro.samples) / (whole(micro.count) * whole(window_samples_));
-    case WindowMean::kMicroBatches:
-      return 1.0 / (whole(micro.count) * static_cast<double>(options_.accumulation_steps));
+    case WindowMean::kMicroBatches: return 1.0 / (whole(micro.count) * static_cast<double>(passes()));
   }
   return 0.0;
 }
@@ -112,31 +157,28 @@ double Stepper::forward_backward(MicroBatch& micro, double weight) {
   return sum.item<double>();
 }
 
-StepResult Stepper::step(bool want_grad_norm) {
+StepResult Stepper::step(bool want_grad_norm, const Judge& may_move) {
   const core::Clock& clock = core::system_clock();
   StepResult result;
+  begin_window();
   const std::int64_t begin_ns = clock.monotonic_ns();
   fetch_window();
   result.data_seconds = static_cast<double>(clock.monotonic_ns() - begin_ns) * 1e-9;
   result.lr = experiment_.optimizer->lr();
   drop_gradients(parameters_);  // not after the last step: what is not finite is looked for in them
-  for (std::size_t i = 0; i < window_size_; ++i) {
-    MicroBatch& micro = window_[i];
+  for (MicroBatch& micro : window_) {
     const double weight = weight_of(micro);
     const double sum = forward_backward(micro, weight);
     result.loss += sum * weight;
     result.micro_losses.push_back(sum / static_cast<double>(micro.count > 0 ? micro.count : 1));
     result.samples += micro.samples;
-    if (i + 1 < window_size_) {
-      micro.tensors.clear();
-      schedule_.after_micro_batch(false, false);
-    }
+    if (&micro != &window_.back()) micro.tensors.clear();
   }
   // Accelerate divides by the number of steps even where the window is short; the loss that is shown stays a mean.
   if (options_.mean == WindowMean::kMicroBatches) {
-    result.loss *= static_cast<double>(options_.accumulation_steps) / static_cast<double>(window_size_);
+    result.loss *= static_cast<double>(passes()) / static_cast<double>(window_.size());
   }
-  result.micro_batches = static_cast<std::int64_t>(window_size_);
+  result.micro_batches = recipe_batches_;
   result.tokens = result.samples * experiment_.train_data->tokens_per_sample();
   if (want_grad_norm && !options_.clip.norm) {
     result.grad_norm = total_gradient_norm(parameters_, options_.clip.norm_type);
@@ -144,11 +186,34 @@ StepResult Stepper::step(bool want_grad_norm) {
   if (options_.clip.norm || options_.clip.value) {
     if (const auto norm = clip_gradients(parameters_, options_.clip)) result.grad_norm = norm;
   }
+  if (may_move && !may_move(result)) {
+    result.moved = false;
+    return result;
+  }
+  optimizer_began_ = true;
   experiment_.optimizer->step();
-  schedule_.after_micro_batch(true, true);
+  for (std::int64_t i = 1; i <= recipe_batches_; ++i) {
+    schedule_.after_micro_batch(i == recipe_batches_, i == recipe_batches_);
+  }
   experiment_.optimizer->set_lr_factor(experiment_.scheduler->factor(schedule_.step()));
   count_progress(result);
   return result;
+}
+
+void Stepper::rewind() {
+  RUNNER_ASSERT(options_.rewinds && !optimizer_began_, "only a step that left the parameters alone is taken back");
+  window_.clear();
+  drop_gradients(parameters_);
+  loader_.seek(window_start_);
+  window_random_.restore();
+}
+
+void Stepper::leave_window() {
+  RUNNER_ASSERT(options_.rewinds && !optimizer_began_, "only a step that left the parameters alone is dropped");
+  window_.clear();
+  drop_gradients(parameters_);
+  window_random_.restore();
+  count_epochs();
 }
 
 void Stepper::count_progress(const StepResult& result) {
@@ -156,21 +221,25 @@ void Stepper::count_progress(const StepResult& result) {
   progress_.micro_batches += result.micro_batches;
   progress_.samples += result.samples;
   progress_.tokens += result.tokens;
+  count_epochs();
+}
+
+void Stepper::count_epochs() {
   const auto& position = loader_.position();
   progress_.epoch = static_cast<double>(position.epoch) +
                     static_cast<double>(position.sample) / static_cast<double>(loader_.samples_per_epoch());
 }
 
 std::string Stepper::first_bad_tensor() {
-  if (window_size_ == 0) return "";
+  if (window_.empty()) return "";
   components::TensorMap activations;
-  MicroBatch& micro = window_[window_size_ - 1];
+  MicroBatch& micro = window_.back();
   for (const char* name : {components::kInput, components::kTarget}) {
     if (!all_finite(micro.tensors.at(name))) return std::string("the batch's ") + name;
     activations.set(name, micro.tensors.at(name));
   }
   if (auto bad = first_bad_gradient(parameters_); !bad.empty()) {
-    // A gradient is the consequence when the forward pass is bad already; parameters that moved by it are too.
+    // A gradient is the consequence when the forward pass is bad already.
     const at::NoGradGuard no_grad;
     for (const auto& block : experiment_.model->blocks()) {
       block->forward(activations);
@@ -200,6 +269,20 @@ core::Node Stepper::state() const {
   position.set("epoch", core::Node::integer(loader_.position().epoch));
   position.set("sample", core::Node::integer(loader_.position().sample));
   state.set("data_position", std::move(position));
+  core::Node jumps = core::Node::sequence();
+  for (const DataJump& jump : jumps_) {
+    core::Node row = core::Node::sequence();
+    for (const std::int64_t value : {jump.from.epoch, jump.from.sample, jump.to.epoch, jump.to.sample}) {
+      row.items().push_back(core::Node::integer(value));
+    }
+    jumps.items().push_back(std::move(row));
+  }
+  state.set("data_jumps", std::move(jumps));
+  // Of which recipe's size it is a part: a resume with another micro_batch_size starts from that one.
+  core::Node micro = core::Node::mapping();
+  micro.set("recipe", core::Node::integer(options_.loader.micro_batch_size));
+  micro.set("used", core::Node::integer(micro_batch_size_));
+  state.set("micro_batch", std::move(micro));
   core::Node schedule = core::Node::mapping();
   schedule.set("step", core::Node::integer(schedule_.step()));
   schedule.set("calls", core::Node::integer(schedule_.calls()));
@@ -219,6 +302,16 @@ void Stepper::restore(const core::Node& state) {
   if (progress == nullptr) throw core::RunError("the checkpoint's trainer.json has no \"progress\"");
   progress_ = Progress::from_node(*progress);
   loader_.seek({integer("data_position.epoch"), integer("data_position.sample")});
+  jumps_.clear();
+  if (const core::Node* jumps = state.find("data_jumps"); jumps != nullptr) {
+    for (const core::Node& row : jumps->items()) {
+      const auto at = [&row](std::size_t i) { return row.items().at(i).as_integer(); };
+      jumps_.push_back({{at(0), at(1)}, {at(2), at(3)}});
+    }
+  }
+  if (state.find("micro_batch") != nullptr && integer("micro_batch.recipe") == options_.loader.micro_batch_size) {
+    micro_batch_size_ = integer("micro_batch.used");
+  }
   schedule_.restore(integer("schedule.step"), integer("schedule.calls"));
   experiment_.optimizer->set_lr_factor(experiment_.scheduler->factor(schedule_.step()));
 }

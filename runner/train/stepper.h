@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,6 +13,7 @@
 #include "runner/train/gradients.h"
 #include "runner/train/loader.h"
 #include "runner/train/progress.h"
+#include "runner/train/random_state.h"
 
 namespace runner::train {
 
@@ -30,6 +32,7 @@ struct StepperOptions {
   Loader::Options loader;
   ClipOptions clip;
   bool bf16 = false;
+  bool rewinds = false;  ///< a step may be taken back: where the random numbers stood is kept
 };
 
 /// The options a settled recipe asks for.
@@ -41,7 +44,16 @@ struct StepResult {
   double lr = 0;                    ///< that this step used
   std::int64_t samples = 0, tokens = 0, micro_batches = 0;
   double data_seconds = 0;           ///< spent waiting for samples
-  std::vector<double> micro_losses;  ///< mean of each micro-batch
+  std::vector<double> micro_losses;  ///< mean of each forward pass
+  bool moved = true;                 ///< false: the judge said no, and the parameters are those of the step before
+};
+
+/// Looks at a step before the optimizer moves; false keeps the parameters as they are.
+using Judge = std::function<bool(const StepResult&)>;
+
+/// A window that would begin at `from` begins at `to` instead: samples that a rollback left out.
+struct DataJump {
+  Loader::Position from, to;
 };
 
 /// The arithmetic of training: fetch, forward, backward, (accumulate), clip, step, schedule. Knows no files and no
@@ -50,8 +62,28 @@ class Stepper {
  public:
   Stepper(Experiment& experiment, const StepperOptions& options);
 
-  /// One optimizer step. `want_grad_norm` costs a pass over the gradients when nothing is clipped.
-  StepResult step(bool want_grad_norm);
+  /// One optimizer step. `want_grad_norm` costs a pass over the gradients when nothing is clipped. After an exception,
+  /// or a judge's no, either rewind() or leave_window() has to follow.
+  StepResult step(bool want_grad_norm, const Judge& may_move = {});
+
+  /// Back to before the step that failed: data, random numbers; gradients are dropped.
+  void rewind();
+  /// Drops the step that the judge refused, as if its samples did not exist: the position stays behind them.
+  void leave_window();
+  /// True when the step that threw had begun to move parameters: it cannot be made again.
+  bool optimizer_began() const { return optimizer_began_; }
+
+  /// Samples of one forward pass: what the recipe says, or less since a step did not fit into memory. The windows, and
+  /// what counts micro-batches (the schedule of Accelerate, intervals in `ba`), stay those of the recipe.
+  std::int64_t micro_batch_size() const { return micro_batch_size_; }
+  void set_micro_batch_size(std::int64_t samples) { micro_batch_size_ = samples; }
+  /// Forward passes of a full window.
+  std::int64_t passes() const;
+
+  Loader::Position window_start() const { return window_start_; }  ///< of the step made last
+  std::vector<std::int64_t> window_samples() const;                ///< the same, as the data set numbers them
+  const std::vector<DataJump>& jumps() const { return jumps_; }
+  void set_jumps(std::vector<DataJump> jumps) { jumps_ = std::move(jumps); }
 
   /// What is not finite after a step whose loss or norm was not: runs the window's last batch forward once more with a
   /// look at each block. "output of block h.3", "gradient of h.0.attn_qkv.weight", "input of the batch", ...
@@ -72,23 +104,30 @@ class Stepper {
     components::TensorMap tensors;
     std::int64_t samples = 0;
     std::int64_t count = 0;  ///< elements of the loss's mean
-    bool epoch_ended = false;
   };
 
+  void begin_window();
+  void plan_window();
   void fetch_window();
   double weight_of(const MicroBatch& micro) const;
   double forward_backward(MicroBatch& micro, double weight);
   void count_progress(const StepResult& result);
+  void count_epochs();
 
   Experiment& experiment_;
   StepperOptions options_;
   Loader loader_;
-  Accumulation accumulation_;
   ScheduleClock schedule_;
   Progress progress_;
   std::vector<components::NamedTensor> parameters_;
-  std::vector<MicroBatch> window_;
-  std::size_t window_size_ = 0;
+  std::int64_t micro_batch_size_;
+  std::vector<DataJump> jumps_;
+  Loader::Position window_start_;
+  RandomState window_random_;
+  bool optimizer_began_ = false;
+  std::vector<std::int64_t> pieces_;  // samples of each forward pass of the window
+  std::int64_t recipe_batches_ = 0;   // micro-batches of the window as the recipe cuts it
+  std::vector<MicroBatch> window_;    // as many as pieces_
   std::int64_t window_count_ = 0, window_samples_ = 0;
   at::Tensor weight_;
   double weight_value_;

@@ -11,16 +11,20 @@
 #include <optional>
 
 #include "generated/section/launch.h"
+#include "generated/section/training.h"
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
 #include "runner/core/files.h"
 #include "runner/core/log.h"
+#include "runner/core/machine.h"
 #include "runner/core/units.h"
 #include "runner/store/run_reader.h"
 #include "runner/store/run_writer.h"
 #include "runner/train/experiment.h"
 #include "runner/train/loop.h"
 #include "runner/train/resume.h"
+#include "runner/train/shortage.h"
+#include "runner/train/tensor_memory.h"
 
 namespace runner::train {
 namespace {
@@ -92,9 +96,19 @@ void write_summary_json(const std::string& path, const store::RunWriter& run, co
 
 int finish(store::RunWriter& run, const LoopResult& result) {
   run.set_summary(result.summary);
-  const bool interrupted = result.ending == Ending::kSignal;
+  const bool interrupted = is_resumable(result.ending);
   run.finish(interrupted ? store::RunStatus::kStopped : store::RunStatus::kFinished, result.reason);
   return interrupted ? core::kExitResumable : core::kExitDone;
+}
+
+/// What a component, LibTorch or the memory threw, in words for a person.
+core::RunError as_run_error(const std::exception& error) {
+  if (is_out_of_memory(error)) {
+    return core::RunError("memory is exhausted: " + plain_text(error),
+                          "a smaller model or smaller batches, a larger training.max_memory, or more memory");
+  }
+  const bool torch = dynamic_cast<const c10::Error*>(&error) != nullptr;
+  return core::RunError((torch ? "LibTorch: " : "") + plain_text(error));
 }
 
 int train_into(Experiment& experiment, store::RunWriter& run, const TrainRequest& request, const LoopRequest& loop,
@@ -106,11 +120,24 @@ int train_into(Experiment& experiment, store::RunWriter& run, const TrainRequest
     write_summary_json(request.summary_json, run, result);
     return status;
   } catch (const core::RunError& error) {
-    run.finish(store::RunStatus::kFailed, error.what());
+    // A full disk that was waited for in vain leaves a run that the same command goes on with.
+    const bool resumable = error.exit_code() == core::kExitResumable;
+    run.finish(resumable ? store::RunStatus::kStopped : store::RunStatus::kFailed, error.what());
     throw;
-  } catch (const c10::Error& error) {
-    run.finish(store::RunStatus::kFailed, error.what_without_backtrace());
-    throw core::RunError(std::string("LibTorch: ") + error.what_without_backtrace());
+  } catch (const std::exception& error) {
+    const core::RunError clear = as_run_error(error);
+    run.finish(store::RunStatus::kFailed, clear.what());
+    throw clear;
+  }
+}
+
+std::unique_ptr<Experiment> build(const registry::Recipe& recipe, core::Diagnostics& diagnostics) {
+  try {
+    return build_experiment(recipe, {}, diagnostics);
+  } catch (const std::exception& error) {
+    if (!is_out_of_memory(error)) throw;
+    throw core::RunError("the model and the data do not fit into memory: " + plain_text(error),
+                         "a smaller model, a larger training.max_memory, or more memory");
   }
 }
 
@@ -128,7 +155,9 @@ int train(const registry::Recipe& recipe, const TrainRequest& request, double pe
   choose_start(recipe, request, clock, diagnostics);  // says what is refused before anything is read
   if (diagnostics.has_errors()) return core::kExitUsage;
   configure_torch(recipe);
-  const auto experiment = build_experiment(recipe, {}, diagnostics);
+  const auto training = sections::training::parse_config(recipe.at("training"));
+  if (training.max_memory) limit_tensor_memory(*training.max_memory);
+  const auto experiment = build(recipe, diagnostics);
   if (experiment == nullptr) return core::kExitUsage;
 
   // Two programs that start at the same instant must not both find nothing to go on with.
@@ -151,6 +180,7 @@ int train(const registry::Recipe& recipe, const TrainRequest& request, double pe
   loop.quiet = request.quiet;
   loop.checkpoint = start.checkpoint;
   loop.peak_flops = peak_flops;
+  loop.process_age_s = core::process_age_s();
   return train_into(*experiment, *run, request, loop, clock);
 }
 

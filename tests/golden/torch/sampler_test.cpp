@@ -34,9 +34,10 @@ class Numbered final : public components::data::Dataset {
 Batches rest_of_epoch(Loader& loader) {
   Batches batches;
   if (loader.batches_per_epoch() == 0) return batches;
-  for (bool ended = false; !ended;) {
+  for (const std::int64_t epoch = loader.position().epoch; loader.position().epoch == epoch;) {
     components::TensorMap batch;
-    const std::int64_t count = loader.next(batch, ended);
+    const std::int64_t count = loader.batch_at(loader.position().sample);
+    loader.next(count, batch);
     const at::Tensor ids = batch.at(components::kInput);
     REQUIRE(ids.numel() == count);
     batches.emplace_back(ids.const_data_ptr<std::int64_t>(), ids.const_data_ptr<std::int64_t>() + count);

@@ -135,7 +135,6 @@ TEST_CASE("a generated parser fills the Config", "[registry][config]") {
   CHECK(training.clip_grad_norm == 1.0);
   CHECK_FALSE(training.micro_batch_size.has_value());
   CHECK(training.norm_type == 2.0);
-  CHECK(training.detect_nan);
 
   Node checkpoint = Node::mapping();
   checkpoint.set("mode", Node::string("max"));

@@ -1,0 +1,28 @@
+#include "runner/train/random_state.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/core/Generator.h>
+
+#include <mutex>
+
+namespace runner::train {
+
+struct RandomState::State {
+  at::Tensor bytes;
+};
+
+RandomState RandomState::now() {
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  const std::lock_guard<std::mutex> lock(generator.mutex());
+  RandomState state;
+  state.state_ = std::make_shared<const State>(State{generator.get_state()});
+  return state;
+}
+
+void RandomState::restore() const {
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  const std::lock_guard<std::mutex> lock(generator.mutex());
+  generator.set_state(state_->bytes);
+}
+
+}  // namespace runner::train

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstdint>
+
+namespace runner::train {
+
+/// Holds the memory of CPU tensors below a limit: `training.max_memory`. What would go beyond is refused with
+/// c10::OutOfMemoryError, which says how much is held and how much was asked for. Counts what is allocated from here
+/// on, by the size that the allocator really gave. To be called once a process, before the first tensor that shall
+/// count.
+void limit_tensor_memory(std::int64_t limit_bytes);
+
+/// What tensors hold now, and the most they ever held; 0 without a limit.
+std::int64_t tensor_memory_bytes();
+std::int64_t tensor_memory_peak_bytes();
+
+}  // namespace runner::train

@@ -1,0 +1,190 @@
+// A step that goes wrong: what each policy does with it, and that a killed and resumed run does the same.
+
+#include <signal.h>
+
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "runner/core/clock.h"
+#include "runner/store/run_reader.h"
+#include "tests/support/run_place.h"
+
+namespace {
+
+using tests::Process;
+using tests::RunPlace;
+
+constexpr const char* kRecipe = R"(
+run_name: faulty
+seed: 3
+model: {type: mlp, hidden: [16], dropout: 0.1}
+data: {train: {type: csv_table, path: data.csv, target: y, normalize: false}}
+loss: mse
+optimizer: {type: adamw, lr: 1.0e-2}
+lr_scheduler: {type: cosine, total_steps: 60}
+loader: {shuffle: false}
+training: {max_steps: 40, micro_batch_size: 4, gradient_accumulation_steps: 2}
+checkpoint: {save_steps: 5}
+logging_steps: 1
+)";
+
+constexpr int kRows = 400;
+constexpr int kBadRow = 181;           // of the window of samples 176 to 183, which step 23 sees
+constexpr const char* kHuge = "1e30";  // its square is beyond float32
+constexpr const char* kJump = "3000";  // hundreds of deviations above the rest
+
+/// y = a + 2b - 3c on a fixed lattice, with one row's target replaced; rows from `without` on are left out, 8 of them.
+std::string table(const std::string& bad_target, int without = kRows) {
+  std::string text = "a,b,c,y\n";
+  for (int i = 0; i < kRows; ++i) {
+    if (i >= without && i < without + 8) continue;
+    const double a = std::sin(i * 1.0), b = std::cos(i * 2.0), c = std::sin(i * 3.0);
+    const std::string y = i == kBadRow ? bad_target : std::to_string(a + 2 * b - 3 * c);
+    text += std::to_string(a) + "," + std::to_string(b) + "," + std::to_string(c) + "," + y + "\n";
+  }
+  return text;
+}
+
+struct Place : RunPlace {
+  explicit Place(const std::string& data) : RunPlace(kRecipe) { write("data.csv", data); }
+  runner::store::RunDetails details() const {
+    return std::move(runner::store::read_details(run_dir().string())).value();
+  }
+  std::vector<runner::store::EventRow> events(const std::string& kind) const {
+    std::vector<runner::store::EventRow> found;
+    for (auto& event : details().events) {
+      if (event.kind == kind) found.push_back(event);
+    }
+    return found;
+  }
+  /// The losses of the current branch, by step.
+  std::vector<std::pair<std::int64_t, double>> losses() const {
+    std::vector<std::pair<std::int64_t, double>> points;
+    const auto read = runner::store::read_series(run_dir().string(), "loss");
+    for (const auto& point : read.value()) points.emplace_back(point.step, point.value);
+    return points;
+  }
+};
+
+void check_same_end(const RunPlace& a, const RunPlace& b) {
+  for (const char* file : {"model.safetensors", "optimizer.safetensors", "random_states_0.safetensors"}) {
+    INFO(file);
+    CHECK((a.saved("step-000040", file).size() > 100));
+    CHECK((a.saved("step-000040", file) == b.saved("step-000040", file)));  // not printed: the bytes of a file
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a loss that is not finite stops the run before the parameters move, and names its samples",
+          "[ranks][faults]") {
+  const Place place(table(kHuge));
+  const auto ended = place.run();
+  INFO(ended.output);
+  CHECK(ended.status == 1);
+  CHECK(ended.output.find("error: the loss is inf at step 23; the first tensor that is not finite: the loss; it saw "
+                          "samples 176, 177, 178, 179, 180, 181 and 2 more of data.train\n"
+                          "  hint: lower the learning rate, clip gradients, or leave such steps out with "
+                          "faults.on_nan: skip") != std::string::npos);
+  CHECK(place.events("nan").size() == 1);
+  CHECK(place.losses().size() == 22);
+}
+
+TEST_CASE("a skipped step leaves what a run on data without its samples leaves", "[ranks][faults]") {
+  const Place skips(table(kHuge)), without(table(kHuge, 176));
+  const auto ended = skips.run({"faults.on_nan=skip"});
+  INFO(ended.output);
+  REQUIRE(ended.status == 0);
+  CHECK(ended.output.find("step 23 skipped: the loss is inf; it saw samples 176") != std::string::npos);
+  REQUIRE(without.run().status == 0);
+  check_same_end(skips, without);
+  CHECK(skips.losses() == without.losses());
+  const auto events = skips.events("skip");
+  REQUIRE(events.size() == 1);
+  CHECK(events[0].step == 23);
+  CHECK(events[0].data.find("sample_count")->as_integer() == 8);
+  CHECK(skips.details().branches.size() == 1);
+}
+
+TEST_CASE("a rollback opens a branch at the last checkpoint and leaves the named samples out", "[ranks][faults]") {
+  const Place rolls(table(kHuge)), without(table(kHuge, 176));
+  const auto ended = rolls.run({"faults.on_nan=rollback"});
+  INFO(ended.output);
+  REQUIRE(ended.status == 0);
+  REQUIRE(without.run().status == 0);
+  check_same_end(rolls, without);
+  CHECK(rolls.losses() == without.losses());  // each step once
+  const auto details = rolls.details();
+  REQUIRE(details.branches.size() == 2);
+  CHECK(details.branches[1].step == 20);
+  CHECK(runner::store::read_series(rolls.run_dir().string(), "loss", "train", 0).value().size() == 22);
+  CHECK(rolls.events("rollback").size() == 1);
+}
+
+TEST_CASE("a loss that jumps up is a spike, and skipping it leaves it out", "[ranks][faults]") {
+  const Place skips(table(kJump)), without(table(kJump, 176));
+  const auto ended = skips.run({"faults.on_spike=skip", "faults.spike_window=16"});
+  INFO(ended.output);
+  REQUIRE(ended.status == 0);
+  CHECK(ended.output.find("deviations above the mean of the last 16 steps") != std::string::npos);
+  REQUIRE(without.run().status == 0);
+  check_same_end(skips, without);
+  const Place ignores(table(kJump));
+  REQUIRE(ignores.run().status == 0);
+  CHECK(ignores.saved("step-000040", "model.safetensors") != skips.saved("step-000040", "model.safetensors"));
+}
+
+TEST_CASE("a spent budget fails the run", "[ranks][faults]") {
+  const std::string policy = GENERATE("skip", "rollback");
+  const Place place(table(kHuge));
+  // Beyond step 4 every loss overflows: nothing that is left out helps.
+  const auto ended = place.run({"faults.on_nan=" + policy, "faults.budget=3", "optimizer={type: sgd, lr: 1.0e+4}"});
+  INFO(ended.output);
+  CHECK(ended.status == 1);
+  CHECK(ended.output.find(", and faults.budget, 3 skips and rollbacks, is spent at step ") != std::string::npos);
+  CHECK(place.events(policy).size() == 3);
+  CHECK(
+      runner::store::find_run((place.path() / "runs").string(), place.run_dir().string(), runner::core::system_clock())
+          .value()
+          .status == runner::store::RunStatus::kFailed);
+}
+
+TEST_CASE("a rollback that does not help reaches back further each time", "[ranks][faults]") {
+  const Place place(table(kHuge));
+  const auto ended = place.run(
+      {"faults.on_nan=rollback", "faults.budget=4", "optimizer={type: sgd, lr: 1.0e+4}", "checkpoint.save_steps=1000"});
+  INFO(ended.output);
+  CHECK(ended.status == 1);
+  std::vector<std::int64_t> left_out;
+  for (const auto& event : place.events("rollback"))
+    left_out.push_back(event.data.find("left_out_steps")->as_integer());
+  REQUIRE(left_out.size() == 4);
+  CHECK(left_out[0] == 1);
+  CHECK(left_out[1] == 2);
+  CHECK(left_out[2] >= left_out[1]);
+}
+
+TEST_CASE("a run that is killed after a bad step ends as one that is not", "[ranks][faults][resume]") {
+  const std::string policy = GENERATE("skip", "rollback");
+  const int signal = GENERATE(SIGKILL, SIGTERM);
+  const std::vector<std::string> settings = {"faults.on_nan=" + policy, "faults.on_spike=" + policy,
+                                             "faults.spike_window=8", "faults.rollback_skip_steps=3"};
+  const Place straight(table(kHuge)), broken(table(kHuge));
+  REQUIRE(straight.run(settings).status == 0);
+  const char* const until = GENERATE("step-000010", "step-000020", "step 23", "step-000025");
+  INFO(policy << " " << signal << " " << until);
+  {
+    Process process(broken.command(settings), RunPlace::environment(), broken.path().string());
+    REQUIRE(process.wait_for(until));
+    process.send(signal);
+    const int status = process.wait();
+    CHECK((status == 0 || status == 75 || status == 128 + SIGKILL));  // 0: it was faster than the signal
+    if (status != 0) {
+      const auto ended = broken.run(settings);
+      INFO(ended.output);
+      REQUIRE(ended.status == 0);
+    }
+  }
+  check_same_end(straight, broken);
+  CHECK(straight.losses() == broken.losses());
+}

@@ -1,0 +1,154 @@
+// Memory that does not suffice: training.max_memory, training.auto_micro_batch, and a limit of the system's.
+
+#include <signal.h>
+
+#include <catch2/catch.hpp>
+
+#include "runner/store/run_reader.h"
+#include "tests/support/run_place.h"
+
+namespace {
+
+using tests::RunPlace;
+
+constexpr const char* kRecipe = R"(
+run_name: large
+seed: 3
+model: {type: gpt, n_layer: 2, n_head: 2, n_embd: 64, dropout: 0.1}
+data:
+  train: {type: text, path: corpus.txt, split: ":90%", max_seq_len: 64}
+  val: {type: text, path: corpus.txt, split: "90%:", max_seq_len: 64}
+loss: cross_entropy
+optimizer: {type: adamw, lr: 1.0e-3}
+training: {max_steps: 6, micro_batch_size: 16, gradient_accumulation_steps: 2}
+eval: {eval_steps: 3}
+checkpoint: {save_steps: 2}
+logging_steps: 1
+)";
+
+struct Place : RunPlace {
+  Place() : RunPlace(kRecipe) {
+    std::string text;
+    for (int i = 0; text.size() < 40'000; ++i) text += "line " + std::to_string(i * i) + " of a small corpus\n";
+    write("corpus.txt", text);
+  }
+  std::vector<runner::store::EventRow> shortages() const {
+    std::vector<runner::store::EventRow> found;
+    const auto details = runner::store::read_details(run_dir().string());
+    for (const auto& event : details.value().events) {
+      if (event.kind == "out_of_memory") found.push_back(event);
+    }
+    return found;
+  }
+};
+
+void check_same_end(const RunPlace& a, const RunPlace& b) {
+  for (const char* file : {"model.safetensors", "random_states_0.safetensors"}) {
+    INFO(file);
+    CHECK((a.saved("step-000006", file).size() > 100));
+    CHECK((a.saved("step-000006", file) == b.saved("step-000006", file)));  // not printed: the bytes of a file
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a step that does not fit fails with figures and ways out", "[ranks][memory]") {
+  const Place place;
+  const auto ended = place.run({"training.max_memory=10MB"});
+  INFO(ended.output);
+  CHECK(ended.status == 1);
+  CHECK(ended.output.find("error: step 1 does not fit into memory with micro-batches of 16 samples: max_memory is "
+                          "10.0 MB, of which tensors hold ") != std::string::npos);
+  CHECK(ended.output.find("hint: a smaller micro_batch_size at the same global_batch_size, or "
+                          "training.auto_micro_batch: halve") != std::string::npos);
+}
+
+TEST_CASE("a micro-batch that was halved gives what the smaller one gives from the start", "[ranks][memory]") {
+  const Place halved, small;
+  // sgd keeps nothing beside the parameters: what fits in the first step fits in all of them.
+  const std::string sgd = "optimizer={type: sgd, lr: 0.1}";
+  const auto ended = halved.run({"training.max_memory=10MB", "training.auto_micro_batch=halve", sgd});
+  INFO(ended.output);
+  REQUIRE(ended.status == 0);
+  REQUIRE(halved.shortages().size() == 1);
+  CHECK(halved.shortages()[0].data.find("from")->as_integer() == 16);
+  CHECK(halved.shortages()[0].data.find("to")->as_integer() == 8);
+  const auto alone = small.run(
+      {"training.micro_batch_size=8", "training.gradient_accumulation_steps=4", "eval.micro_batch_size=16", sgd});
+  REQUIRE(alone.status == 0);
+  check_same_end(halved, small);
+}
+
+TEST_CASE("a size that does not divide the batch leaves the batch as it is", "[ranks][memory]") {
+  const Place shrunk, small;
+  const auto ended = shrunk.run({"training.max_memory=11MB", "training.auto_micro_batch=minus:5"});
+  INFO(ended.output);
+  REQUIRE(ended.status == 0);
+  REQUIRE_FALSE(shrunk.shortages().empty());
+  // Windows of 32 samples in passes of 11 or 6: the same as one micro-batch of 32 but for rounding.
+  const auto of = [](const Place& place) {
+    return runner::store::read_series(place.run_dir().string(), "loss").value();
+  };
+  REQUIRE(
+      small.run({"training.micro_batch_size=32", "training.gradient_accumulation_steps=1", "model.dropout=0"}).status ==
+      0);
+  const Place plain;
+  REQUIRE(plain.run({"training.max_memory=11MB", "training.auto_micro_batch=minus:5", "model.dropout=0"}).status == 0);
+  REQUIRE_FALSE(plain.shortages().empty());
+  REQUIRE(of(plain).size() == 6);
+  for (std::size_t i = 0; i < 6; ++i) CHECK(of(plain)[i].value == Approx(of(small)[i].value).epsilon(1e-4));
+}
+
+TEST_CASE("a resumed run goes on with the micro-batch that fits", "[ranks][memory][resume]") {
+  const std::vector<std::string> settings = {"training.max_memory=10MB", "training.auto_micro_batch=halve"};
+  const Place straight, broken;
+  REQUIRE(straight.run(settings).status == 0);
+  {
+    tests::Process process(broken.command(settings), RunPlace::environment(), broken.path().string());
+    REQUIRE(process.wait_for("step-000002"));
+    process.send(SIGKILL);
+    process.wait();
+  }
+  const auto tried = broken.shortages().size();
+  const auto ended = broken.run(settings);
+  INFO(ended.output);
+  REQUIRE(ended.status == 0);
+  CHECK(broken.shortages().size() == tried);  // nothing is tried anew
+  check_same_end(straight, broken);
+}
+
+TEST_CASE("an evaluation that does not fit shrinks as a step does", "[ranks][memory]") {
+  const Place place, refused;
+  const std::vector<std::string> settings = {"training.max_memory=12MB", "training.micro_batch_size=2",
+                                             "training.gradient_accumulation_steps=16", "eval.micro_batch_size=64"};
+  const auto without = refused.run(settings);
+  INFO(without.output);
+  CHECK(without.status == 1);
+  CHECK(
+      without.output.find("error: the evaluation of data.val after step 3 does not fit into memory with micro-batches "
+                          "of 64 samples") != std::string::npos);
+  std::vector<std::string> more = settings;
+  more.push_back("training.auto_micro_batch=shrink");
+  const auto ended = place.run(more);
+  INFO(ended.output);
+  REQUIRE(ended.status == 0);
+  REQUIRE_FALSE(place.shortages().empty());
+  CHECK(place.shortages()[0].data.find("to")->as_integer() == 57);
+}
+
+TEST_CASE("when nothing fits, the figures say why", "[ranks][memory]") {
+  const Place place;
+  const auto ended = place.run({"training.max_memory=2MB", "training.auto_micro_batch=halve"});
+  INFO(ended.output);
+  CHECK(ended.status == 1);
+  CHECK(ended.output.find("with micro-batches of 1 sample: max_memory is 2.0 MB") != std::string::npos);
+  CHECK(ended.output.find("weights, gradients and the optimizer's state take ") != std::string::npos);
+  CHECK(place.shortages().size() == 4);
+
+  const Place tiny;
+  const auto at_once = tiny.run({"training.max_memory=500KB"});
+  INFO(at_once.output);
+  CHECK(at_once.status == 2);
+  CHECK(at_once.output.find("max_memory is 500KB, but the model's weights and their gradients alone take") !=
+        std::string::npos);
+}

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/support/process.h"
+
+namespace tests {
+
+/// A folder with a recipe in it, and the real program run there with one thread.
+class RunPlace {
+ public:
+  explicit RunPlace(const std::string& recipe) { write("recipe.yaml", recipe); }
+
+  void write(const std::string& name, const std::string& content) const { std::ofstream(path() / name) << content; }
+  std::filesystem::path path() const { return dir_.path(); }
+
+  /// `roux run recipe.yaml` with `--set` before each of `settings`.
+  std::vector<std::string> command(const std::vector<std::string>& settings = {}) const {
+    std::vector<std::string> words = {roux_program(), "run", "recipe.yaml"};
+    for (const std::string& setting : settings) {
+      words.push_back("--set");
+      words.push_back(setting);
+    }
+    return words;
+  }
+  struct Ended {
+    int status = 0;
+    std::string output;
+  };
+  Ended run(const std::vector<std::string>& settings = {}) const {
+    Process process(command(settings), environment(), dir_.path());
+    Ended ended;
+    ended.status = process.wait();
+    ended.output = process.output();
+    return ended;
+  }
+  static std::map<std::string, std::string> environment() { return {{"OMP_NUM_THREADS", "1"}}; }
+
+  /// The only run there.
+  std::filesystem::path run_dir() const {
+    std::filesystem::path found;
+    for (const auto& entry : std::filesystem::directory_iterator(path() / "runs")) {
+      if (entry.is_directory()) found = entry.path();
+    }
+    return found;
+  }
+  /// Bytes of a file of a checkpoint of that run.
+  std::string saved(const std::string& step, const std::string& file) const {
+    std::ostringstream text;
+    text << std::ifstream(run_dir() / "checkpoints" / step / file, std::ios::binary).rdbuf();
+    return text.str();
+  }
+
+ private:
+  TempDir dir_;
+};
+
+}  // namespace tests
