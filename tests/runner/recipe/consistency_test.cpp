@@ -119,6 +119,23 @@ TEST_CASE("each rule between sections speaks of what it found", "[recipe][consis
        kParts + kBatch + "data: {train: {type: synthetic, task: regression}}\neval: {eval_steps: 5}\n",
        "r.yaml:6:20: warning: eval.eval_steps is given, but train is the only data set: there is nothing to evaluate\n"
        "  hint: add a data set, such as data.val\n"},
+      {"time_for_the_save", "the save would take all of the time",
+       kParts + kData + kBatch + "launch: {time_limit: 60, save_margin: 1min}\n",
+       "r.yaml:6:39: error: time_limit is 60, of which save_margin keeps 1min free: nothing is left to train in\n"
+       "  hint: a longer time_limit, or a shorter save_margin\n"},
+      {"time_for_the_save", "a limit alone", kParts + kData + kBatch + "launch: {time_limit: 60}\n", ""},
+      {"micro_batch_can_shrink", "nothing would be left",
+       kParts + kData + "training: {max_steps: 10, micro_batch_size: 4, auto_micro_batch: 'minus:5'}\n",
+       "r.yaml:5:66: error: auto_micro_batch is minus:5, but micro_batch_size is 4: nothing would be left of it\n"
+       "  hint: auto_micro_batch: halve fits every size\n"},
+      {"somewhere_to_roll_back_to", "nothing is saved on the way",
+       kParts + kData + kBatch + "faults: {on_nan: rollback}\n",
+       "r.yaml:6:18: error: faults.on_nan is rollback, but nothing is saved on the way to go back to\n"
+       "  hint: say how often with checkpoint.save_steps\n"},
+      {"somewhere_to_roll_back_to", "the best is saved",
+       kParts + kData + kBatch +
+           "faults: {on_nan: rollback}\neval: {eval_steps: 5}\ncheckpoint: {save_best: true, monitor: val/loss}\n",
+       ""},
       {"compat", "settles without a word", kParts + kData + kBatch + "compat: accelerate\n", ""},
   };
   std::vector<std::string> told;
