@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
+#include "runner/artifact/checkpoint_name.h"
 #include "runner/cli/runs_text.h"
 #include "runner/core/clock.h"
 #include "runner/core/result.h"
@@ -13,6 +15,9 @@ namespace runner::cli {
 /// checkpoint.
 core::Result<std::string> checkpoints_folder(const std::string& output_dir, const std::string& run,
                                              const core::Clock& clock);
+
+/// Finds a run for artifact::find_checkpoint().
+std::function<core::Result<artifact::RunCheckpoints>(const std::string&)> run_finder(std::string output_dir);
 
 /// One line a checkpoint, oldest first, damaged ones too; files are not read.
 std::string checkpoints_list(const std::string& folder, const Terminal& terminal, std::int64_t now_ms);

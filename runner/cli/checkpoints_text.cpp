@@ -51,6 +51,14 @@ core::Result<std::string> checkpoints_folder(const std::string& output_dir, cons
   return found.failure();
 }
 
+std::function<core::Result<artifact::RunCheckpoints>(const std::string&)> run_finder(std::string output_dir) {
+  return [output_dir = std::move(output_dir)](const std::string& run) -> core::Result<artifact::RunCheckpoints> {
+    const auto found = store::find_run(output_dir, run, core::system_clock());
+    if (!found) return found.failure();
+    return artifact::checkpoints_of(found.value().run_dir, found.value().resolved);
+  };
+}
+
 std::string checkpoints_list(const std::string& folder, const Terminal& terminal, std::int64_t now_ms) {
   std::vector<std::vector<Cell>> rows;
   for (const artifact::CheckpointInfo& info : readable(folder)) {
