@@ -69,6 +69,6 @@ int Process::wait() {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-std::string roux_program() { return std::string(ROUX_BINARY_DIR) + "/bin/roux"; }
+std::string roux_program() { return ROUX_BINARY_DIR "/bin/roux"; }
 
 }  // namespace tests
