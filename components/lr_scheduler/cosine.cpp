@@ -19,7 +19,7 @@ class Cosine final : public Scheduler {
     if (warmup_.covers(step)) return warmup_.factor(step);
     double progress = warmup_.progress(step, config_.total_steps);
     if (config_.hold_floor) progress = std::min(progress, 1.0);
-    const double wave = 0.5 * (1.0 + std::cos(std::numbers::pi * progress));
+    const double wave = 0.5 * (1.0 + std::cos(2.0 * std::numbers::pi * config_.num_cycles * progress));
     return config_.min_lr_ratio + (1.0 - config_.min_lr_ratio) * wave;
   }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "runner/core/diagnostics.h"
 #include "runner/core/node.h"
 #include "runner/core/state.h"
 
@@ -15,8 +16,12 @@ class Scheduler : public runner::core::Stateful {
   virtual double factor(std::int64_t step) const = 0;
 };
 
-struct Inputs {};
+struct Inputs {
+  runner::core::Diagnostics* diagnostics =
+      nullptr;  ///< gets what is wrong, with its place; RunError where there is none
+};
 
+/// Null when `diagnostics` got errors.
 std::shared_ptr<Scheduler> build(const runner::core::Node& block, const Inputs& inputs);
 
 }  // namespace components::lr_scheduler

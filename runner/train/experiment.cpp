@@ -170,7 +170,8 @@ void build_schedule(Experiment& experiment, Diagnostics& diagnostics) {
   }
   const int before = diagnostics.error_count();
   block = registry::validate_component(block, "lr_scheduler", "lr_scheduler", registry, diagnostics);
-  if (diagnostics.error_count() == before) experiment.scheduler = components::lr_scheduler::build(block, {});
+  if (diagnostics.error_count() == before)
+    experiment.scheduler = components::lr_scheduler::build(block, {&diagnostics});
 }
 
 void build_training(Experiment& experiment, Diagnostics& diagnostics) {

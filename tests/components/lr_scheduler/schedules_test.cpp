@@ -18,6 +18,9 @@ TEST_CASE("schedules follow their published curves", "[lr_scheduler]") {
   // By hand: linear from transformers, cosine from SGDR's eq. 5.
   static constexpr const char* kCosine = "{type: cosine, total_steps: 100, warmup_steps: 20, min_lr_ratio: 0.1}";
   static constexpr const char* kLinear = "{type: linear, total_steps: 100, warmup_steps: 20, min_lr_ratio: 0.1}";
+  static constexpr const char* kChain =
+      "{type: chained, milestones: [4], schedulers: [{type: ramp, total_steps: 4, start_factor: 0.25}, {type: "
+      "exponential, gamma: 0.5}]}";
   static constexpr Case cases[] = {
       {"cosine starts at zero", kCosine, 0, 0.0},
       {"cosine climbs linearly", kCosine, 10, 0.5},
@@ -35,6 +38,28 @@ TEST_CASE("schedules follow their published curves", "[lr_scheduler]") {
       {"constant stays", "{type: constant, warmup_steps: 4}", 4, 1.0},
       {"a ratio of the total", "{type: linear, total_steps: 30, warmup_ratio: 0.1}", 2, 2.0 / 3.0},
       {"a ratio is rounded up", "{type: linear, total_steps: 25, warmup_ratio: 0.1}", 2, 2.0 / 3.0},
+      {"a step drops", "{type: step, step_size: 10, gamma: 0.5}", 29, 0.25},
+      {"a milestone named twice counts twice", "{type: multi_step, milestones: [3, 7, 7], gamma: 0.5}", 7, 0.125},
+      {"exponential", "{type: exponential, gamma: 0.5}", 3, 0.125},
+      {"polynomial", "{type: polynomial, total_steps: 10, power: 2, min_lr_ratio: 0.2}", 5, 0.4},
+      {"polynomial stays at its floor", "{type: polynomial, total_steps: 10, min_lr_ratio: 0.2}", 50, 0.2},
+      {"a hard restart", "{type: cosine_with_restarts, total_steps: 10, num_cycles: 2}", 5, 1.0},
+      {"the end of the last cycle", "{type: cosine_with_restarts, total_steps: 10, num_cycles: 2}", 10, 0.0},
+      {"a warm restart", "{type: warm_restarts, cycle_steps: 3, cycle_mult: 2}", 9, 1.0},
+      {"within the third cycle", "{type: warm_restarts, cycle_steps: 3, cycle_mult: 2, min_lr_ratio: 0.5}", 15, 0.75},
+      {"inverse root after the warm-up", "{type: inverse_sqrt, warmup_steps: 4}", 16, 0.5},
+      {"inverse root without one", "{type: inverse_sqrt, timescale: 100}", 300, 0.5},
+      {"one cycle begins low", "{type: one_cycle, total_steps: 100, div_factor: 10}", 0, 0.1},
+      {"one cycle peaks", "{type: one_cycle, total_steps: 100}", 29, 1.0},
+      {"one cycle holds its end", "{type: one_cycle, total_steps: 100, anneal_strategy: linear}", 100000, 0.0},
+      {"wsd stays", "{type: wsd, total_steps: 100, warmup_steps: 10, decay_ratio: 0.2}", 80, 1.0},
+      {"wsd falls", "{type: wsd, total_steps: 100, decay_ratio: 0.2, min_lr_ratio: 0.1}", 90, 0.55},
+      {"wsd falls as a root", "{type: wsd, total_steps: 100, decay_ratio: 0.2, decay: sqrt}", 85, 0.5},
+      {"wsd falls as a cosine", "{type: wsd, total_steps: 100, decay_ratio: 0.2, decay: cosine}", 90, 0.5},
+      {"a ramp", "{type: ramp, total_steps: 4, start_factor: 0.2}", 2, 0.6},
+      {"the first of a chain", kChain, 3, 0.8125},
+      {"the second begins at its own step 0", kChain, 4, 1.0},
+      {"and goes on", kChain, 6, 0.25},
       {"a ratio for constant", "{type: constant, total_steps: 40, warmup_ratio: 0.1}", 1, 0.25},
   };
   for (const Case& c : cases) {
@@ -48,4 +73,30 @@ TEST_CASE("a ratio of an unknown length is refused", "[lr_scheduler]") {
   const auto node = block("lr_scheduler", "{type: constant, warmup_ratio: 0.1}");
   CHECK_THROWS_WITH(build(node, {}),
                     "lr_scheduler.warmup_ratio is a share of total_steps, which training does not settle");
+}
+
+TEST_CASE("a chain that does not fit together is refused at its place", "[lr_scheduler]") {
+  struct Case {
+    const char* recipe;
+    const char* message;
+  };
+  static constexpr Case cases[] = {
+      {"{type: chained, schedulers: [constant, constant]}",
+       "lr_scheduler.yaml:1:40: error: there are 2 schedulers and 0 milestones\n"
+       "  hint: name the step at which each scheduler but the first one takes over\n"},
+      {"{type: chained, schedulers: [constant, constant, constant], milestones: [5, 5]}",
+       "lr_scheduler.yaml:1:50: error: the milestones of these schedulers do not rise\n"
+       "  hint: name them from the first to the last\n"},
+      {"{type: chained, schedulers: [{type: linear}]}",
+       "lr_scheduler.yaml:1:30: error: a chained linear needs total_steps of its own\n"
+       "  hint: write `total_steps:` in this block\n"},
+      {"{type: chained, schedulers: [{type: step, step_size: 3, step_with_optimizer: false}]}",
+       "lr_scheduler.yaml:1:78: error: step_with_optimizer belongs to the whole chain\n"
+       "  hint: write it beside `type: chained`\n"},
+  };
+  for (const Case& c : cases) {
+    runner::core::Diagnostics diagnostics;
+    CHECK(build(block("lr_scheduler", c.recipe), {&diagnostics}) == nullptr);
+    CHECK(runner::core::render(diagnostics, {.color = false, .excerpts = false}) == c.message);
+  }
 }

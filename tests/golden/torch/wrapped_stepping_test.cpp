@@ -33,6 +33,16 @@ Factor inner_schedule(const Json& schedule, double base_lr) {
     return component("{type: cosine, hold_floor: false, total_steps: " + schedule.at("T_max").dump() +
                      ", min_lr_ratio: " + floor.dump() + "}");
   }
+  if (type == "StepLR") {
+    return component("{type: step, step_size: " + schedule.at("step_size").dump() +
+                     ", gamma: " + schedule.value("gamma", Json(0.1)).dump() + "}");
+  }
+  if (type == "lambda_geometric") return component("{type: exponential, gamma: " + schedule.at("gamma").dump() + "}");
+  if (type == "OneCycleLR") {
+    const Factor factor = component("{type: one_cycle, total_steps: " + schedule.at("total_steps").dump() + "}");
+    const double scale = schedule.at("max_lr").get<double>() / base_lr;
+    return [factor, scale](std::int64_t step) { return factor(step) * scale; };
+  }
   return nullptr;
 }
 

@@ -1,0 +1,73 @@
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "components/lr_scheduler/lr_scheduler.h"
+#include "generated/lr_scheduler/chained.h"  // Config; declares make()
+#include "runner/core/error.h"
+
+namespace components::lr_scheduler::chained {
+namespace {
+
+using runner::core::RunError;
+
+class Chained final : public Scheduler {
+ public:
+  Chained(std::vector<std::int64_t> milestones, std::vector<std::shared_ptr<Scheduler>> schedulers)
+      : milestones_(std::move(milestones)), schedulers_(std::move(schedulers)) {}
+
+  double factor(std::int64_t step) const override {
+    const auto next = std::upper_bound(milestones_.begin(), milestones_.end(), step);
+    const auto which = static_cast<std::size_t>(next - milestones_.begin());
+    return schedulers_[which]->factor(which == 0 ? step : step - milestones_[which - 1]);
+  }
+
+ private:
+  std::vector<std::int64_t> milestones_;
+  std::vector<std::shared_ptr<Scheduler>> schedulers_;
+};
+
+}  // namespace
+
+std::shared_ptr<Scheduler> make(const Config& config, const Inputs& inputs) {
+  const auto refuse = [&inputs](const runner::core::Node& at, const std::string& what, const std::string& hint) {
+    if (inputs.diagnostics == nullptr) throw RunError(what, hint);
+    inputs.diagnostics->error(at.place(), what, hint);
+    return nullptr;
+  };
+  const auto& milestones = config.milestones;
+  if (milestones.size() + 1 != config.schedulers.size()) {
+    return refuse(config.schedulers.back(),
+                  "there are " + std::to_string(config.schedulers.size()) + " schedulers and " +
+                      std::to_string(milestones.size()) + " milestones",
+                  "name the step at which each scheduler but the first one takes over");
+  }
+  if (std::adjacent_find(milestones.begin(), milestones.end(), std::greater_equal<>()) != milestones.end()) {
+    return refuse(config.schedulers.back(), "the milestones of these schedulers do not rise",
+                  "name them from the first to the last");
+  }
+  std::vector<std::shared_ptr<Scheduler>> schedulers;
+  for (const auto& block : config.schedulers) {
+    const std::string type = block.find("type")->as_string();
+    const auto* total = block.find("total_steps");
+    // The training's length settles that of a schedule that stands alone. A constant one only asks for a warmup_ratio.
+    if (type != "constant" && total != nullptr && total->is_null()) {
+      return refuse(block, "a chained " + type + " needs total_steps of its own", "write `total_steps:` in this block");
+    }
+    for (const char* key : {"step_with_optimizer", "step_per_process"}) {
+      const auto* own = block.find(key);
+      if (own != nullptr && own->as_bool() != std::string_view(key).starts_with("step_with")) {
+        return refuse(*own, std::string(key) + " belongs to the whole chain", "write it beside `type: chained`");
+      }
+    }
+    schedulers.push_back(build(block, inputs));
+    if (schedulers.back() == nullptr) return nullptr;
+  }
+  return std::make_shared<Chained>(milestones, std::move(schedulers));
+}
+
+}  // namespace components::lr_scheduler::chained

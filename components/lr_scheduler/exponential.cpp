@@ -1,0 +1,24 @@
+#include <cmath>
+#include <memory>
+
+#include "components/lr_scheduler/lr_scheduler.h"
+#include "generated/lr_scheduler/exponential.h"  // Config; declares make()
+
+namespace components::lr_scheduler::exponential {
+namespace {
+
+class Exponential final : public Scheduler {
+ public:
+  explicit Exponential(const Config& config) : config_(config) {}
+
+  double factor(std::int64_t step) const override { return std::pow(config_.gamma, static_cast<double>(step)); }
+
+ private:
+  Config config_;
+};
+
+}  // namespace
+
+std::shared_ptr<Scheduler> make(const Config& config, const Inputs&) { return std::make_shared<Exponential>(config); }
+
+}  // namespace components::lr_scheduler::exponential
