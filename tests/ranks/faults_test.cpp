@@ -188,3 +188,23 @@ TEST_CASE("a run that is killed after a bad step ends as one that is not", "[ran
   check_same_end(straight, broken);
   CHECK(straight.losses() == broken.losses());
 }
+
+TEST_CASE("a time limit stops with 75 again and again, and the end is that of one go", "[ranks][faults][time_limit]") {
+  const std::vector<std::string> settings = {"training.max_steps=8", "checkpoint.save_steps=4"};
+  const Place straight(table("0")), pieces(table("0"));
+  REQUIRE(straight.run(settings).status == 0);
+  std::vector<std::string> limited = settings;
+  limited.insert(limited.end(), {"launch.time_limit=0.01s", "launch.save_margin=0s"});  // one step each time
+  int processes = 1;
+  auto ended = pieces.run(limited);
+  for (; ended.status == 75 && processes < 20; ++processes) ended = pieces.run(limited);
+  INFO(ended.output);
+  CHECK(ended.status == 0);
+  CHECK(processes == 8);
+  for (const char* file : {"model.safetensors", "optimizer.safetensors", "random_states_0.safetensors"}) {
+    INFO(file);
+    CHECK((straight.saved("step-000008", file).size() > 100));
+    CHECK((straight.saved("step-000008", file) == pieces.saved("step-000008", file)));
+  }
+  CHECK(straight.losses() == pieces.losses());
+}

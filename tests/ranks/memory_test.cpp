@@ -152,3 +152,24 @@ TEST_CASE("when nothing fits, the figures say why", "[ranks][memory]") {
   CHECK(at_once.output.find("max_memory is 500KB, but the model's weights and their gradients alone take") !=
         std::string::npos);
 }
+
+TEST_CASE("what the system refuses shrinks the micro-batch as max_memory does", "[ranks][memory]") {
+  // 4096 activations a sample, 330 MB for all of them, several times over; the program itself needs half of the limit.
+  const Place place;
+  place.write("wide.yaml", R"(
+run_name: wide
+model: {type: mlp, hidden: [4096], out_features: 1}
+data: {train: {type: synthetic, task: regression, num_samples: 20000}}
+loss: mse
+optimizer: {type: sgd, lr: 1.0e-3}
+training: {max_steps: 1, micro_batch_size: 20000, auto_micro_batch: halve}
+)");
+  const std::string limited = "ulimit -v 1400000 && exec \"$0\" run wide.yaml";
+  tests::Process process({"bash", "-c", limited, tests::roux_program()}, RunPlace::environment(),
+                         place.path().string());
+  const int status = process.wait();
+  INFO(process.output());
+  CHECK(status == 0);
+  REQUIRE_FALSE(place.shortages().empty());
+  CHECK(place.shortages()[0].data.find("from")->as_integer() == 20000);
+}
