@@ -2,10 +2,10 @@
 
 #include <compare>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "components/data/data.h"
+#include "runner/train/epoch_order.h"
 
 namespace components {
 class TensorMap;
@@ -46,19 +46,12 @@ class Loader {
   std::vector<std::int64_t> samples_between(Position from, Position to) const;
 
  private:
-  std::vector<std::int64_t> order_of(std::int64_t epoch) const;
-  void order_epoch();
+  EpochOrder::Options order_options() const;
 
   const components::data::Dataset& data_;
   Options options_;
   Position position_;
-  std::int64_t ordered_epoch_ = -1;
-  std::vector<std::int64_t> order_;
+  EpochOrder order_;
 };
-
-/// Sample order of one epoch. Whole permutations equal Accelerate's SeedableRandomSampler: torch.randperm with a
-/// generator seeded with seed + epoch. With `block` > 0 blocks of neighbours are permuted, then the samples inside
-/// each.
-std::vector<std::int64_t> epoch_order(std::int64_t size, std::int64_t block, std::uint64_t seed, std::int64_t epoch);
 
 }  // namespace runner::train
