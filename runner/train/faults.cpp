@@ -311,7 +311,7 @@ void Faults::roll_back(const Trouble& trouble, Saver& saver) {
   run_.go_back(back);
   console_.line("step " + std::to_string(bad_step) + ": " + trouble.what + "; going on from " + checkpoint +
                 " without " + samples +
-                (left_out > 1 ? " and those of the " + std::to_string(left_out - 1) + " before" : ""));
+                (left_out > 1 ? " and those of " + counted(left_out - 1, "step", "steps") + " before it" : ""));
 }
 
 void Faults::add_to_summary(Node& summary) const {

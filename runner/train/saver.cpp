@@ -124,6 +124,7 @@ void Saver::restore(const std::string& checkpoint) {
   stepper_.restore(counters);
   saved_step_ = stepper_.progress().step;
   last_checkpoint_ = checkpoint;
+  best_value_.reset();  // a rollback comes from a branch that may have had one
   if (const Node* value = counters.at_path("best.value"); value != nullptr) {
     best_value_ = value->as_double();
     best_step_ = counters.at_path("best.step")->as_integer();
