@@ -54,19 +54,30 @@ struct Manifest {
   std::vector<FileEntry> files;
 };
 
+struct DraftOptions {
+  bool direct = false;    ///< large files past the page cache, where the file system can
+  bool read_back = true;  ///< commit() reads every file again; else it looks at sizes and the caller reads later
+};
+
 /// One save, in DESIGN 6's order: free space, hidden folder, fsync of files and folder, verify, then commit's rename
 /// and fsync of the parent. A draft that is not committed leaves nothing behind. One draft at a time for one folder:
-/// what drafts of dead processes, and earlier ones of this process, left there is deleted by begin().
+/// what drafts of dead processes, and earlier ones of this process, left there is deleted by begin(). Files may be
+/// added by several threads at once.
 class CheckpointDraft {
  public:
   /// `bytes_needed` is checked against the free space first (Failure with the figures).
   static core::Result<std::unique_ptr<CheckpointDraft>> begin(const std::string& checkpoints_dir, std::int64_t step,
-                                                              std::int64_t bytes_needed, Io& io = system_io());
+                                                              std::int64_t bytes_needed, Io& io = system_io(),
+                                                              const DraftOptions& options = {});
   virtual ~CheckpointDraft() = default;
   /// Tensors in safetensors' order (by dtype, widest first, then name), data aligned to 64 bytes.
   virtual core::Result<void> add_safetensors(const std::string& file, std::vector<TensorBytes> tensors,
                                              const std::vector<std::pair<std::string, std::string>>& metadata) = 0;
-  virtual core::Result<void> add_text(const std::string& file, const std::string& content) = 0;
+  /// A file as it lies in memory; fastest when `data` is aligned to a page.
+  virtual core::Result<void> add_bytes(const std::string& file, const void* data, std::int64_t bytes) = 0;
+  core::Result<void> add_text(const std::string& file, const std::string& content) {
+    return add_bytes(file, content.data(), static_cast<std::int64_t>(content.size()));
+  }
   /// Verifies the files, calls `metrics_committed` (flushes run.db; what it returns becomes `last_metric_row`), writes
   /// and verifies the manifest, renames, fsyncs. Returns the folder, `step-000500`. One of that name is replaced in the
   /// same moment; when it is pinned or none of this run's, it is put aside under another visible name instead.
@@ -92,8 +103,9 @@ std::int64_t bytes_of(const Manifest& manifest);
 /// Whether the files that the manifest lists are there in their sizes, and no others: what can be said without reading
 /// them. Names with a dot in front (`.nfs...`, `.DS_Store`) are nobody's; `pinned` is roux's own mark.
 core::Result<void> check_sizes(const std::string& path, const Manifest& manifest);
-/// Sizes and checksums of every file and of the manifest itself.
-core::Result<Manifest> verify_checkpoint(const std::string& path);
+/// Sizes and checksums of every file and of the manifest itself. `from_disk`: past the page cache, where the file
+/// system can, so that it is the disk that is asked and not what was meant for it.
+core::Result<Manifest> verify_checkpoint(const std::string& path, bool from_disk = false);
 /// The newest one that verifies and, where `run_id` is given, belongs to that run; `skipped` gets a line for each newer
 /// one, with the reason.
 std::optional<CheckpointInfo> newest_verified(const std::string& checkpoints_dir, std::vector<std::string>& skipped,

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <filesystem>
+#include <mutex>
 #include <system_error>
 #include <utility>
 
@@ -19,15 +21,6 @@ namespace fs = std::filesystem;
 
 std::string join(const std::string& folder, const std::string& name) { return (fs::path(folder) / name).string(); }
 
-/// Like `mkdir -p`, with every new entry made durable.
-void make_dirs(Io& io, const fs::path& path) {
-  std::error_code error;
-  if (path.empty() || fs::is_directory(path, error)) return;
-  make_dirs(io, path.parent_path());
-  io.make_dir(path.string());
-  io.sync_dir(path.has_parent_path() ? path.parent_path().string() : ".");
-}
-
 void remove_leftovers(Io& io, const std::string& checkpoints_dir) {
   std::error_code error;
   const std::vector<std::string> names_there = core::list_folder(checkpoints_dir).value();
@@ -39,8 +32,9 @@ void remove_leftovers(Io& io, const std::string& checkpoints_dir) {
 
 class Draft final : public CheckpointDraft {
  public:
-  Draft(Io& io, std::string checkpoints_dir, std::int64_t step)
+  Draft(Io& io, std::string checkpoints_dir, std::int64_t step, const DraftOptions& options)
       : io_(io),
+        options_(options),
         checkpoints_dir_(std::move(checkpoints_dir)),
         step_(step),
         path_(join(checkpoints_dir_, draft_name(checkpoint_name(step)))) {
@@ -60,23 +54,26 @@ class Draft final : public CheckpointDraft {
                                      const std::vector<std::pair<std::string, std::string>>& metadata) override {
     return attempt([&] {
       sort_for_safetensors(tensors);
-      FileWriter writer(io_, join(path_, file));
       const std::string head = safetensors_head(tensors, metadata);
+      auto bytes = static_cast<std::int64_t>(head.size());
+      for (const TensorBytes& tensor : tensors) bytes += tensor.bytes;
+      FileWriter writer(io_, join(path_, file), {bytes, options_.direct});
       writer.append(head.data(), static_cast<std::int64_t>(head.size()));
       for (const TensorBytes& tensor : tensors) writer.append(tensor.data, tensor.bytes);
-      files_.push_back(writer.finish(file));
+      note(writer.finish(file));
     });
   }
 
-  core::Result<void> add_text(const std::string& file, const std::string& content) override {
-    return attempt([&] { files_.push_back(write_text(file, content)); });
+  core::Result<void> add_bytes(const std::string& file, const void* data, std::int64_t bytes) override {
+    return attempt([&] { note(write_file(file, data, bytes)); });
   }
 
   core::Result<std::string> commit(ManifestFields fields, const std::function<std::int64_t()>& metrics_committed,
                                    std::int64_t now_ms) override {
     return attempt([&] {
       io_.sync_dir(path_);
-      for (const FileEntry& file : files_) verify_file(join(path_, file.name), file).value();
+      std::sort(files_.begin(), files_.end(), [](const FileEntry& a, const FileEntry& b) { return a.name < b.name; });
+      for (const FileEntry& file : files_) verify(file);
       if (metrics_committed) fields.last_metric_row = metrics_committed();
       fields.step = step_;
       const std::string run_id = fields.run_id;
@@ -86,14 +83,25 @@ class Draft final : public CheckpointDraft {
   }
 
  private:
-  FileEntry write_text(const std::string& file, const std::string& content) {
-    FileWriter writer(io_, join(path_, file));
-    writer.append(content.data(), static_cast<std::int64_t>(content.size()));
+  FileEntry write_file(const std::string& file, const void* data, std::int64_t bytes) {
+    FileWriter writer(io_, join(path_, file), {bytes, options_.direct});
+    writer.append(data, bytes);
     return writer.finish(file);
   }
 
+  void note(FileEntry entry) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    files_.push_back(std::move(entry));
+  }
+
+  void verify(const FileEntry& file) const {
+    const std::string path = join(path_, file.name);
+    (options_.read_back ? verify_file(path, file, options_.direct) : check_size(path, file)).value();
+  }
+
   void write_manifest(const Manifest& manifest) {
-    const FileEntry entry = write_text(kManifestFile, manifest_text(manifest));
+    const std::string text = manifest_text(manifest);
+    const FileEntry entry = write_file(kManifestFile, text.data(), static_cast<std::int64_t>(text.size()));
     verify_file(join(path_, kManifestFile), entry).value();
     read_manifest(path_).value();
     io_.sync_dir(path_);
@@ -148,10 +156,12 @@ class Draft final : public CheckpointDraft {
   }
 
   Io& io_;
+  const DraftOptions options_;
   std::string checkpoints_dir_;
   std::int64_t step_;
   std::string path_;
-  std::vector<FileEntry> files_;
+  std::mutex mutex_;
+  std::vector<FileEntry> files_;  // guarded by mutex_ until commit()
   bool committed_ = false;
 };
 
@@ -159,7 +169,7 @@ class Draft final : public CheckpointDraft {
 
 core::Result<std::unique_ptr<CheckpointDraft>> CheckpointDraft::begin(const std::string& checkpoints_dir,
                                                                       std::int64_t step, std::int64_t bytes_needed,
-                                                                      Io& io) {
+                                                                      Io& io, const DraftOptions& options) {
   return attempt([&]() -> std::unique_ptr<CheckpointDraft> {
     make_dirs(io, checkpoints_dir);
     remove_leftovers(io, checkpoints_dir);
@@ -171,7 +181,7 @@ core::Result<std::unique_ptr<CheckpointDraft>> CheckpointDraft::begin(const std:
           "free some space there, or lower checkpoint.save_total_limit, then run the same command again",
           core::kExitResumable);
     }
-    return std::make_unique<Draft>(io, checkpoints_dir, step);
+    return std::make_unique<Draft>(io, checkpoints_dir, step, options);
   });
 }
 

@@ -9,11 +9,14 @@
 #include "runner/artifact/file_writer.h"
 #include "runner/artifact/manifest.h"
 #include "runner/core/files.h"
+#include "runner/core/parallel.h"
 
 namespace runner::artifact {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::size_t kReadersMax = 2;  // one computes while the other waits for the disk
 
 /// Visible folders, no links, that hold a manifest.json; by name.
 std::vector<std::string> candidates(const std::string& checkpoints_dir) {
@@ -90,14 +93,18 @@ core::Result<void> check_sizes(const std::string& path, const Manifest& manifest
   return refuse_extra_files(path, manifest);
 }
 
-core::Result<Manifest> verify_checkpoint(const std::string& path) {
+core::Result<Manifest> verify_checkpoint(const std::string& path, bool from_disk) {
   core::Result<Manifest> manifest = read_manifest(path);
   if (!manifest) return manifest;
   const core::Result<void> expected = refuse_extra_files(path, manifest.value());
   if (!expected) return expected.failure();
-  for (const FileEntry& file : manifest.value().files) {
-    const core::Result<void> same = verify_file((fs::path(path) / file.name).string(), file);
-    if (!same) return same.failure();
+  const std::vector<FileEntry>& files = manifest.value().files;
+  std::vector<core::Result<void>> verdicts(files.size());
+  core::in_parallel(files.size(), kReadersMax, [&](std::size_t i) {
+    verdicts[i] = verify_file((fs::path(path) / files[i].name).string(), files[i], from_disk);
+  });
+  for (const core::Result<void>& verdict : verdicts) {
+    if (!verdict) return verdict.failure();
   }
   return manifest;
 }

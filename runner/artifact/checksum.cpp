@@ -1,26 +1,31 @@
 #include "runner/artifact/checksum.h"
 
-#define XXH_INLINE_ALL  // header only: nothing to load at start-up
 #include <xxhash.h>
+#if defined(__x86_64__)
+#include <xxh_x86dispatch.h>  // the same functions, with the widest vectors that this CPU has: twice as fast
+#endif
 
 #include <cstdio>
 
 namespace runner::artifact {
 
 struct Checksum::State {
-  XXH3_state_t xxh3;
+  struct Free {
+    void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
+  };
+  std::unique_ptr<XXH3_state_t, Free> xxh3{XXH3_createState()};
 };
 
-Checksum::Checksum() : state_(std::make_unique<State>()) { XXH3_128bits_reset(&state_->xxh3); }
+Checksum::Checksum() : state_(std::make_unique<State>()) { XXH3_128bits_reset(state_->xxh3.get()); }
 
 Checksum::~Checksum() = default;
 
 void Checksum::update(const void* data, std::int64_t bytes) {
-  if (bytes > 0) XXH3_128bits_update(&state_->xxh3, data, static_cast<std::size_t>(bytes));
+  if (bytes > 0) XXH3_128bits_update(state_->xxh3.get(), data, static_cast<std::size_t>(bytes));
 }
 
 std::string Checksum::text() const {
-  const XXH128_hash_t hash = XXH3_128bits_digest(&state_->xxh3);
+  const XXH128_hash_t hash = XXH3_128bits_digest(state_->xxh3.get());
   char digits[kChecksumDigits + 1];
   std::snprintf(digits, sizeof digits, "%016llx%016llx", static_cast<unsigned long long>(hash.high64),
                 static_cast<unsigned long long>(hash.low64));

@@ -6,14 +6,19 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
+#include <cstring>
 #include <utility>
 
 namespace runner::artifact {
 namespace {
 
-constexpr std::int64_t kGatheredBytesMax = 1 << 20;
-constexpr std::int64_t kChunkBytes = 1 << 20;  // hashed and written while still in the second-level cache
+constexpr std::int64_t kBufferedChunkBytes = 1 << 20;  // hashed and written while still in the second-level cache
+constexpr std::int64_t kDirectChunkBytes = 8 << 20;    // the disk is busy for longer than a call costs
+constexpr std::int64_t kDirectBytesMin = 1 << 20;      // a smaller file is done sooner through the page cache
 constexpr std::int64_t kWritebackBytes = 16 << 20;
+
+bool is_aligned(const char* data) { return reinterpret_cast<std::uintptr_t>(data) % kDirectAlignment == 0; }
 
 std::string grouped(std::int64_t number) {
   std::string digits = std::to_string(number);
@@ -38,8 +43,15 @@ struct Handle {
 
 }  // namespace
 
-FileWriter::FileWriter(Io& io, std::string path) : io_(io), path_(std::move(path)), handle_(io_.create(path_)) {
-  gathered_.reserve(kGatheredBytesMax);
+FileWriter::FileWriter(Io& io, std::string path, const Options& options)
+    : io_(io), path_(std::move(path)), handle_(io_.create(path_)) {
+  const bool large = options.bytes >= kDirectBytesMin;
+  if (large) io_.allocate(handle_, path_, options.bytes);
+  direct_ = options.direct && large && io_.set_direct(handle_, true);
+  const std::int64_t chunk = direct_ ? kDirectChunkBytes : kBufferedChunkBytes;
+  if (!gathered_.reserve(options.bytes > 0 ? std::min(chunk, options.bytes) : chunk)) {
+    throw core::RunError("cannot write " + path_ + ": no memory for " + std::to_string(chunk) + " bytes");
+  }
 }
 
 FileWriter::~FileWriter() {
@@ -48,30 +60,48 @@ FileWriter::~FileWriter() {
 
 void FileWriter::append(const void* data, std::int64_t bytes) {
   const char* next = static_cast<const char*>(data);
-  if (static_cast<std::int64_t>(gathered_.size()) + bytes > kGatheredBytesMax) flush();
-  if (bytes < kGatheredBytesMax) {
-    gathered_.insert(gathered_.end(), next, next + bytes);
-    return;
-  }
   while (bytes > 0) {
-    const std::int64_t piece = std::min(bytes, kChunkBytes);
-    write_out(next, piece);
-    next += piece;
-    bytes -= piece;
+    // Straight from its place, unless direct writes could not take it from there.
+    std::int64_t straight = 0;
+    if (gathered_bytes_ == 0 && bytes >= kBufferedChunkBytes && (!direct_ || is_aligned(next))) {
+      straight = std::min(bytes, direct_ ? kDirectChunkBytes : kBufferedChunkBytes);
+      if (direct_) straight -= straight % kDirectAlignment;
+    }
+    if (straight > 0) {
+      write_out(next, straight);
+    } else {
+      straight = std::min(bytes, gathered_.size() - gathered_bytes_);
+      gather(next, straight);
+    }
+    next += straight;
+    bytes -= straight;
   }
+}
+
+void FileWriter::gather(const char* data, std::int64_t bytes) {
+  std::memcpy(gathered_.data() + gathered_bytes_, data, static_cast<std::size_t>(bytes));
+  gathered_bytes_ += bytes;
+  if (gathered_bytes_ == gathered_.size()) flush();
 }
 
 void FileWriter::flush() {
-  write_out(gathered_.data(), static_cast<std::int64_t>(gathered_.size()));
-  gathered_.clear();
+  write_out(gathered_.data(), gathered_bytes_);
+  gathered_bytes_ = 0;
 }
 
+/// Direct: memory and place are on the grid; only the last piece may end off it, and takes the page cache.
 void FileWriter::write_out(const char* data, std::int64_t bytes) {
   if (bytes == 0) return;
   checksum_.update(data, bytes);
-  io_.write(handle_, path_, data, bytes);
+  const std::int64_t tail = direct_ ? bytes % kDirectAlignment : 0;
+  if (bytes > tail) io_.write(handle_, path_, data, bytes - tail);
+  if (tail > 0) {
+    direct_ = false;
+    io_.set_direct(handle_, false);
+    io_.write(handle_, path_, data + bytes - tail, tail);
+  }
   written_ += bytes;
-  if (written_ - started_ >= kWritebackBytes) {
+  if (!direct_ && written_ - started_ >= kWritebackBytes) {
     io_.start_writeback(handle_, started_, written_);
     started_ = written_;
   }
@@ -84,6 +114,26 @@ FileEntry FileWriter::finish(const std::string& name) {
   return {name, written_, checksum_.text()};
 }
 
+namespace {
+
+/// Open for reading, a regular file of the recorded size; -1 and the Failure's words as RunError otherwise.
+int open_recorded(const std::string& path, const FileEntry& recorded) {
+  Handle file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+  if (file.value < 0 && errno == ENOENT) throw core::RunError(path + " is missing");
+  if (file.value < 0) throw_disk_error("cannot read", path, errno);
+  struct stat status {};
+  if (::fstat(file.value, &status) != 0) throw_disk_error("cannot read", path, errno);
+  refuse_other_size(status, path, recorded);
+  return std::exchange(file.value, -1);
+}
+
+bool set_direct_reads(int handle, bool on) {
+  const int flags = ::fcntl(handle, F_GETFL);
+  return flags >= 0 && ::fcntl(handle, F_SETFL, on ? flags | O_DIRECT : flags & ~O_DIRECT) == 0;
+}
+
+}  // namespace
+
 core::Result<void> check_size(const std::string& path, const FileEntry& recorded) {
   struct stat status {};
   const int error_number = ::stat(path.c_str(), &status) == 0 ? 0 : errno;
@@ -94,19 +144,24 @@ core::Result<void> check_size(const std::string& path, const FileEntry& recorded
   });
 }
 
-core::Result<void> verify_file(const std::string& path, const FileEntry& recorded) {
-  const Handle file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
-  if (file.value < 0 && errno == ENOENT) return core::Failure{path + " is missing", ""};
+core::Result<void> verify_file(const std::string& path, const FileEntry& recorded, bool from_disk) {
   return attempt([&] {
-    if (file.value < 0) throw_disk_error("cannot read", path, errno);
-    struct stat status {};
-    if (::fstat(file.value, &status) != 0) throw_disk_error("cannot read", path, errno);
-    refuse_other_size(status, path, recorded);
+    const Handle file{open_recorded(path, recorded)};
+    bool direct = from_disk && recorded.bytes >= kDirectBytesMin && set_direct_reads(file.value, true);
+    AlignedBytes piece;
+    if (!piece.reserve(
+            std::min(std::max<std::int64_t>(recorded.bytes, 1), direct ? kDirectChunkBytes : kBufferedChunkBytes))) {
+      throw core::RunError("cannot read " + path + ": no memory for a piece of it");
+    }
     Checksum checksum;
-    std::vector<char> piece(static_cast<std::size_t>(kChunkBytes));
     for (std::int64_t left = recorded.bytes; left > 0;) {
-      const ssize_t count = ::read(file.value, piece.data(), piece.size());
+      const ssize_t count = ::read(file.value, piece.data(), static_cast<std::size_t>(piece.size()));
       if (count < 0 && errno == EINTR) continue;
+      if (count < 0 && errno == EINVAL && direct) {
+        direct = false;
+        set_direct_reads(file.value, false);
+        continue;
+      }
       if (count < 0) throw_disk_error("cannot read", path, errno);
       if (count == 0) break;
       checksum.update(piece.data(), count);

@@ -2,20 +2,24 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
+#include "runner/artifact/aligned_bytes.h"
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/artifact/checksum.h"
 #include "runner/artifact/io.h"
 
 namespace runner::artifact {
 
-/// One new file, written from front to back at the speed of the disk: small pieces are gathered, large ones go straight
-/// from where they lie, and the checksum is taken while they are in the cache. RunError as Io says; a file that was not
+/// One new file, written from front to back at the speed of the disk, its checksum taken from the bytes in memory.
+/// Small pieces are gathered; large ones go straight from where they lie. RunError as Io says; a file that was not
 /// finished is closed and left for the draft to delete.
 class FileWriter {
  public:
-  FileWriter(Io& io, std::string path);
+  struct Options {
+    std::int64_t bytes = 0;  ///< that the file will have; reserved on the disk first
+    bool direct = false;     ///< past the page cache, where the file system can and the file is large
+  };
+  FileWriter(Io& io, std::string path, const Options& options);
   ~FileWriter();
   FileWriter(const FileWriter&) = delete;
   FileWriter& operator=(const FileWriter&) = delete;
@@ -25,22 +29,26 @@ class FileWriter {
   FileEntry finish(const std::string& name);
 
  private:
+  void gather(const char* data, std::int64_t bytes);
   void flush();
   void write_out(const char* data, std::int64_t bytes);
 
   Io& io_;
   std::string path_;
   int handle_;
+  bool direct_ = false;
   Checksum checksum_;
-  std::vector<char> gathered_;
+  AlignedBytes gathered_;
+  std::int64_t gathered_bytes_ = 0;
   std::int64_t written_ = 0;
   std::int64_t started_ = 0;
 };
 
+/// Reads a file again and compares. Failure says how it differs, in the words that a user sees. `from_disk`: past the
+/// page cache where the file system can, so that it is the disk that is asked and not what was meant for it.
+core::Result<void> verify_file(const std::string& path, const FileEntry& recorded, bool from_disk = false);
+
 /// Whether it is there as a regular file of the recorded size; Failure in the same words as verify_file.
 core::Result<void> check_size(const std::string& path, const FileEntry& recorded);
-
-/// Reads a file again and compares. Failure says how it differs, in the words that a user sees.
-core::Result<void> verify_file(const std::string& path, const FileEntry& recorded);
 
 }  // namespace runner::artifact

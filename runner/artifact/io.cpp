@@ -28,6 +28,19 @@ std::string system_words(int error_number) {
   return words;
 }
 
+/// A signal in the middle of it is no reason to give up.
+template <typename Call>
+int uninterrupted(const Call& call) {
+  int status = call();
+  while (status < 0 && errno == EINTR) status = call();
+  return status;
+}
+
+bool is_direct(int handle) {
+  const int flags = ::fcntl(handle, F_GETFL);
+  return flags >= 0 && (flags & O_DIRECT) != 0;
+}
+
 }  // namespace
 
 void throw_disk_error(const std::string& what, const std::string& path, int error_number) {
@@ -46,7 +59,7 @@ void Io::make_dir(const std::string& path) {
 }
 
 int Io::create(const std::string& path) {
-  const int handle = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  const int handle = uninterrupted([&] { return ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666); });
   if (handle < 0) throw_disk_error("cannot create", path, errno);
   return handle;
 }
@@ -57,6 +70,8 @@ void Io::write(int handle, const std::string& path, const void* data, std::int64
     const ssize_t written = ::write(handle, next, static_cast<std::size_t>(std::min(bytes, kWriteBytesMax)));
     if (written < 0) {
       if (errno == EINTR) continue;
+      // Sectors larger than ours, or a short write that ended off the grid: the rest goes through the page cache.
+      if (errno == EINVAL && is_direct(handle) && Io::set_direct(handle, false)) continue;
       throw_disk_error("cannot write", path, errno);
     }
     next += written;
@@ -64,12 +79,25 @@ void Io::write(int handle, const std::string& path, const void* data, std::int64
   }
 }
 
+void Io::allocate(int handle, const std::string& path, std::int64_t bytes) {
+  if (bytes <= 0) return;
+  if (uninterrupted([&] { return ::fallocate(handle, 0, 0, bytes); }) != 0 && errno != EOPNOTSUPP && errno != ENOSYS &&
+      errno != EINVAL) {
+    throw_disk_error("cannot write", path, errno);
+  }
+}
+
+bool Io::set_direct(int handle, bool on) {
+  const int flags = ::fcntl(handle, F_GETFL);
+  return flags >= 0 && ::fcntl(handle, F_SETFL, on ? flags | O_DIRECT : flags & ~O_DIRECT) == 0;
+}
+
 void Io::start_writeback(int handle, std::int64_t begin, std::int64_t end) {
   ::sync_file_range(handle, begin, end - begin, SYNC_FILE_RANGE_WRITE);
 }
 
 void Io::sync_file(int handle, const std::string& path) {
-  if (::fsync(handle) != 0) throw_disk_error("cannot write", path, errno);
+  if (uninterrupted([&] { return ::fsync(handle); }) != 0) throw_disk_error("cannot write", path, errno);
 }
 
 void Io::close(int handle, const std::string& path) {
@@ -77,10 +105,10 @@ void Io::close(int handle, const std::string& path) {
 }
 
 void Io::sync_dir(const std::string& path) {
-  const int handle = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int handle = uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
   if (handle < 0) throw_disk_error("cannot open folder", path, errno);
   // Some network file systems keep folders in order by themselves and refuse the call.
-  const int error_number = ::fsync(handle) == 0 || errno == EINVAL ? 0 : errno;
+  const int error_number = uninterrupted([&] { return ::fsync(handle); }) == 0 || errno == EINVAL ? 0 : errno;
   ::close(handle);
   if (error_number != 0) throw_disk_error("cannot write folder", path, error_number);
 }
@@ -112,6 +140,15 @@ std::int64_t Io::free_bytes(const std::string& path) {
 Io& system_io() {
   static Io io;
   return io;
+}
+
+void make_dirs(Io& io, const std::string& path) {
+  std::error_code error;
+  if (path.empty() || fs::is_directory(path, error)) return;
+  const std::string parent = fs::path(path).parent_path().string();
+  make_dirs(io, parent);
+  io.make_dir(path);
+  io.sync_dir(parent.empty() ? "." : parent);
 }
 
 void remove_tree(Io& io, const std::string& path) {

@@ -20,6 +20,12 @@ class Io {
   virtual int create(const std::string& path);
   /// All of the bytes, in as many calls to the system as it takes.
   virtual void write(int handle, const std::string& path, const void* data, std::int64_t bytes);
+  /// Room for a file of that size, so that a full disk says so before anything is written; the file then reads as
+  /// zeros. Nothing where the file system cannot.
+  virtual void allocate(int handle, const std::string& path, std::int64_t bytes);
+  /// Turns writes past the page cache on or off: they need memory, place and size at multiples of kDirectAlignment.
+  /// False where the file system cannot, with nothing changed.
+  virtual bool set_direct(int handle, bool on);
   /// A hint only: the disk may start on what was written up to `end`, so that sync_file has less to wait for.
   virtual void start_writeback(int handle, std::int64_t begin, std::int64_t end);
   virtual void sync_file(int handle, const std::string& path);
@@ -36,8 +42,13 @@ class Io {
 
 Io& system_io();
 
+inline constexpr std::int64_t kDirectAlignment = 4096;  ///< of every disk in use; larger sectors refuse, and are asked
+
 /// RunError with `what` ("cannot write", ...), the path and the system's words for `error_number`.
 [[noreturn]] void throw_disk_error(const std::string& what, const std::string& path, int error_number);
+
+/// Like `mkdir -p`, with every new entry made durable.
+void make_dirs(Io& io, const std::string& path);
 
 /// Removes a folder with all it holds; links are removed, not followed.
 void remove_tree(Io& io, const std::string& path);

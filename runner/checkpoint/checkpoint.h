@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,11 +29,15 @@ struct SaveOptions {
   artifact::ManifestFields fields;  ///< step, branch, run_id, recipe_hash, data_position, metrics
   std::function<std::int64_t()> metrics_committed;
   std::int64_t now_ms = 0;
+  /// A model larger than this goes into several files, none of them larger unless one tensor is.
+  std::int64_t shard_bytes_max = std::numeric_limits<std::int64_t>::max();
+  bool direct_io = false;  ///< past the page cache, where the file system can
+  bool read_back = true;   ///< before the commit; else the caller verifies what was committed before it deletes others
 };
 
-/// Writes step-NNNNNN with model.safetensors, optimizer.safetensors, trainer.json and random_states_0.safetensors
-/// (LibTorch's default CPU generator). Returns the folder. RunError when the disk says no; the last checkpoint is still
-/// whole.
+/// Writes step-NNNNNN with model.safetensors (or shards), optimizer.safetensors, trainer.json and
+/// random_states_0.safetensors (LibTorch's default CPU generator). Returns the folder. RunError when the disk says no;
+/// the last checkpoint is still whole.
 std::string save(const TrainState& state, const SaveOptions& options);
 
 /// What save() will write, in bytes, for `plan` and the free-space check.
@@ -42,7 +47,8 @@ std::int64_t estimate_bytes(const components::model::Model& model, int optimizer
 /// that does not fit.
 core::Node load(const std::string& path, TrainState& state);
 
-/// Weights only, for `eval`, `predict` and `init_from`: strict names and shapes.
+/// Weights only, for `eval`, `predict` and `init_from`: strict names and shapes. `path`: a checkpoint, a folder with
+/// model.safetensors or its shards, an index, or a safetensors file.
 void load_weights(const std::string& path, const components::model::Model& model);
 
 }  // namespace runner::checkpoint

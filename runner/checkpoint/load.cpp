@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "components/tensors.h"
+#include "runner/artifact/tensor_set.h"
 #include "runner/checkpoint/checkpoint.h"
 #include "runner/checkpoint/files.h"
 #include "runner/checkpoint/state_section.h"
@@ -63,6 +64,12 @@ class Differences {
 
 bool convertible(const at::Tensor& target, const TensorBytes& bytes) {
   return target.is_floating_point() && (bytes.dtype[0] == 'F' || bytes.dtype[0] == 'B') && bytes.dtype != "BOOL";
+}
+
+/// model.safetensors in `folder`, or the index of its shards.
+std::string model_path(const std::string& folder) {
+  const std::string path = artifact::tensor_set_path(folder, kModelFile);
+  return path.empty() ? (fs::path(folder) / kModelFile).string() : path;
 }
 
 /// Compares first and copies then, so that a model that does not fit stays as it was.
@@ -151,7 +158,7 @@ Node load(const std::string& path, TrainState& state) {
   const std::string trainer_path = (fs::path(path) / kTrainerFile).string();
   const Node trainer = read_trainer(trainer_path);
   const Node& sections = section(trainer, "state", trainer_path);
-  load_model(TensorSource((fs::path(path) / kModelFile).string()), *state.model, Types::kSame);
+  load_model(TensorSource(model_path(path)), *state.model, Types::kSame);
   load_stateful(path, sections, state);
   load_generator(path);
   return section(trainer, "counters", trainer_path);
@@ -160,7 +167,7 @@ Node load(const std::string& path, TrainState& state) {
 void load_weights(const std::string& path, const components::model::Model& model) {
   std::error_code error;
   const bool folder = fs::is_directory(path, error);
-  load_model(TensorSource(folder ? (fs::path(path) / kModelFile).string() : path), model, Types::kConverted);
+  load_model(TensorSource(folder ? model_path(path) : path), model, Types::kConverted);
 }
 
 }  // namespace runner::checkpoint

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "runner/checkpoint/tensor_file.h"
 #include "runner/core/node.h"
@@ -18,6 +19,7 @@ class SectionWriter final : public core::StateWriter {
 
   const core::Node& values() const { return values_; }
   const TensorFile& tensors() const { return tensors_; }
+  TensorFile take_tensors() && { return std::move(tensors_); }
 
  private:
   core::Node values_ = core::Node::mapping();

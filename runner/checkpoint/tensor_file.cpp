@@ -1,16 +1,21 @@
 #include "runner/checkpoint/tensor_file.h"
 
 #include <ATen/Functions.h>
+#include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
 #include <c10/core/GradMode.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <charconv>
 #include <cstring>
 #include <optional>
 #include <string_view>
 
 #include "components/tensors.h"
+#include "runner/artifact/safetensors_layout.h"
+#include "runner/artifact/tensor_set.h"
 #include "runner/core/error.h"
 
 namespace runner::checkpoint {
@@ -39,6 +44,7 @@ constexpr std::array kDtypes = {
     Dtype{"F8_E5M2", at::kFloat8_e5m2},
 };
 
+constexpr std::int64_t kCopyBytes = 4 << 20;  // one thread's piece of a copy
 constexpr std::string_view kStridesKey = "strides.";
 
 std::string joined(at::IntArrayRef sizes) {
@@ -67,14 +73,36 @@ at::ScalarType type_of(const artifact::TensorBytes& bytes, const std::string& pa
   throw core::RunError(path + ": tensor " + bytes.name + " has the type " + bytes.dtype + ", which LibTorch has not");
 }
 
-/// Row-major copy; by memcpy, because a file of another program may have its data anywhere.
+/// Row-major copy, byte by byte, because a file of another program may have its data anywhere.
 at::Tensor row_major(const artifact::TensorBytes& bytes, const std::string& path) {
   at::Tensor tensor = at::empty(bytes.shape, at::TensorOptions().dtype(type_of(bytes, path)));
-  if (bytes.bytes > 0) std::memcpy(tensor.data_ptr(), bytes.data, static_cast<std::size_t>(bytes.bytes));
+  copy_all({{static_cast<char*>(tensor.data_ptr()), static_cast<const char*>(bytes.data), bytes.bytes}});
   return tensor;
 }
 
 }  // namespace
+
+void copy_all(const std::vector<CopyPiece>& pieces) {
+  std::vector<CopyPiece> cut;
+  for (CopyPiece piece : pieces) {
+    while (piece.bytes > 0) {
+      const std::int64_t bytes = std::min(piece.bytes, kCopyBytes);
+      cut.push_back({piece.to, piece.from, bytes});
+      piece = {piece.to + bytes, piece.from + bytes, piece.bytes - bytes};
+    }
+  }
+  if (cut.size() == 1) {  // not worth waking anybody
+    std::memcpy(cut[0].to, cut[0].from, static_cast<std::size_t>(cut[0].bytes));
+    return;
+  }
+  // Handed out one by one: tensors differ in size, and a core may be busy with something else.
+  std::atomic<std::size_t> next{0};
+  at::parallel_for(0, at::get_num_threads(), 1, [&](std::int64_t, std::int64_t) {
+    for (std::size_t i = next++; i < cut.size(); i = next++) {
+      std::memcpy(cut[i].to, cut[i].from, static_cast<std::size_t>(cut[i].bytes));
+    }
+  });
+}
 
 std::string dtype_word(const at::Tensor& tensor) {
   for (const Dtype& dtype : kDtypes) {
@@ -86,6 +114,11 @@ std::string dtype_word(const at::Tensor& tensor) {
 struct TensorFile::Contents {
   components::NamedTensors tensors;  // on the CPU, row-major
   std::vector<std::pair<std::string, std::string>> metadata = {{"format", "pt"}};
+  // Of the file, once it is known that nothing is added any more.
+  std::vector<artifact::TensorBytes> sorted;
+  std::string head;
+  std::int64_t bytes = 0;
+  const char* image = nullptr;  // of the whole file; the tensors are gone then
 };
 
 TensorFile::TensorFile(std::string file_name)
@@ -98,6 +131,7 @@ void TensorFile::add(const std::string& name, const at::Tensor& tensor) {
     throw core::RunError("tensor " + name + " has the type " + c10::toString(tensor.scalar_type()) +
                          ", which safetensors has no word for");
   }
+  RUNNER_ASSERT(contents_->head.empty(), "a file is complete before its size is asked for");
   const c10::NoGradGuard no_grad;
   if (!tensor.is_contiguous() && tensor.is_non_overlapping_and_dense()) {
     contents_->metadata.emplace_back(std::string(kStridesKey) + name, joined(tensor.strides()));
@@ -105,27 +139,50 @@ void TensorFile::add(const std::string& name, const at::Tensor& tensor) {
   contents_->tensors.push_back({name, tensor.detach().cpu().contiguous()});
 }
 
-bool TensorFile::empty() const { return contents_->tensors.empty(); }
+bool TensorFile::empty() const { return contents_->tensors.empty() && contents_->image == nullptr; }
+
+void TensorFile::lay_out() const {
+  Contents& contents = *contents_;
+  if (!contents.head.empty()) return;
+  for (const components::NamedTensor& named : contents.tensors) {
+    contents.sorted.push_back({named.name, dtype_word(named.tensor), named.tensor.sizes().vec(),
+                               named.tensor.const_data_ptr(), static_cast<std::int64_t>(named.tensor.nbytes())});
+  }
+  artifact::sort_for_safetensors(contents.sorted);
+  contents.head = artifact::safetensors_head(contents.sorted, contents.metadata);
+  contents.bytes = static_cast<std::int64_t>(contents.head.size());
+  for (const artifact::TensorBytes& tensor : contents.sorted) contents.bytes += tensor.bytes;
+}
 
 std::int64_t TensorFile::bytes() const {
-  std::int64_t bytes = 0;
-  for (const components::NamedTensor& named : contents_->tensors)
-    bytes += static_cast<std::int64_t>(named.tensor.nbytes());
-  return bytes;
+  lay_out();
+  return contents_->bytes;
+}
+
+void TensorFile::move_to(char* memory, std::vector<CopyPiece>& pieces) {
+  lay_out();
+  Contents& contents = *contents_;
+  std::memcpy(memory, contents.head.data(), contents.head.size());
+  char* next = memory + contents.head.size();
+  for (const artifact::TensorBytes& tensor : contents.sorted) {
+    if (tensor.bytes > 0) pieces.push_back({next, static_cast<const char*>(tensor.data), tensor.bytes});
+    next += tensor.bytes;
+  }
+  contents.image = memory;
+}
+
+void TensorFile::release() {
+  contents_->sorted.clear();
+  contents_->tensors.clear();
 }
 
 core::Result<void> TensorFile::write(artifact::CheckpointDraft& draft) const {
-  std::vector<artifact::TensorBytes> tensors;
-  tensors.reserve(contents_->tensors.size());
-  for (const components::NamedTensor& named : contents_->tensors) {
-    tensors.push_back({named.name, dtype_word(named.tensor), named.tensor.sizes().vec(), named.tensor.const_data_ptr(),
-                       static_cast<std::int64_t>(named.tensor.nbytes())});
-  }
-  return draft.add_safetensors(file_name_, std::move(tensors), contents_->metadata);
+  lay_out();
+  if (contents_->image != nullptr) return draft.add_bytes(file_name_, contents_->image, contents_->bytes);
+  return draft.add_safetensors(file_name_, contents_->sorted, contents_->metadata);
 }
 
-TensorSource::TensorSource(std::string path)
-    : path_(std::move(path)), reader_(artifact::SafetensorsReader::open(path_).value()) {}
+TensorSource::TensorSource(std::string path) : path_(std::move(path)), reader_(artifact::open_tensors(path_).value()) {}
 TensorSource::~TensorSource() = default;
 
 const std::vector<artifact::TensorBytes>& TensorSource::tensors() const { return reader_->tensors(); }
@@ -149,7 +206,7 @@ at::Tensor TensorSource::tensor(const std::string& name) const {
 void TensorSource::copy_to(const artifact::TensorBytes& bytes, const at::Tensor& target) const {
   const c10::NoGradGuard no_grad;
   if (target.is_cpu() && target.is_contiguous() && dtype_word(target) == bytes.dtype) {
-    if (bytes.bytes > 0) std::memcpy(target.data_ptr(), bytes.data, static_cast<std::size_t>(bytes.bytes));
+    copy_all({{static_cast<char*>(target.data_ptr()), static_cast<const char*>(bytes.data), bytes.bytes}});
   } else {
     target.copy_(row_major(bytes, path_));
   }

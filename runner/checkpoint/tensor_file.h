@@ -11,6 +11,16 @@
 
 namespace runner::checkpoint {
 
+/// A stretch of memory to be copied. It borrows `from` until then.
+struct CopyPiece {
+  char* to;
+  const char* from;
+  std::int64_t bytes;
+};
+
+/// Copies with LibTorch's threads, in pieces that they finish together.
+void copy_all(const std::vector<CopyPiece>& pieces);
+
 /// The tensors of one safetensors file on their way to it. Keeps what it was given, and copies of those that do not lie
 /// in the CPU's memory in row-major order without gaps; the strides of a dense tensor in another order are recorded.
 class TensorFile {
@@ -24,16 +34,21 @@ class TensorFile {
 
   const std::string& file_name() const { return file_name_; }
   bool empty() const;
-  std::int64_t bytes() const;
+  std::int64_t bytes() const;  ///< of the whole file, its header too
+  /// From now on the file is what lies at `memory`, bytes() long and aligned to a page. Adds to `pieces` what the
+  /// caller has to copy to make it so; release() then lets go of the tensors.
+  void move_to(char* memory, std::vector<CopyPiece>& pieces);
+  void release();
   core::Result<void> write(artifact::CheckpointDraft& draft) const;
 
  private:
   struct Contents;
+  void lay_out() const;
   std::string file_name_;
   std::unique_ptr<Contents> contents_;
 };
 
-/// A safetensors file on its way back.
+/// A safetensors file, or all the shards of an index, on its way back.
 class TensorSource {
  public:
   /// RunError when it cannot be read as one.

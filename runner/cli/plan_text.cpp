@@ -80,7 +80,8 @@ std::string checkpoints_text(const engine::Plan& plan) {
   text += format("  %-14s %s each, %lld kept, %s in all; %s while one is written\n", "disk",
                  core::format_bytes(plan.checkpoint_bytes).c_str(), static_cast<long long>(plan.checkpoints_kept),
                  core::format_bytes(plan.checkpoint_bytes * plan.checkpoints_kept).c_str(),
-                 core::format_bytes(plan.checkpoint_bytes * (plan.checkpoints_kept + 1)).c_str());
+                 core::format_bytes(plan.checkpoint_bytes * plan.checkpoints_at_once).c_str());
+  text += format("  %-14s %s\n", "free now", core::format_bytes(plan.disk_free_bytes).c_str());
   return text;
 }
 
@@ -128,6 +129,8 @@ std::string plan_json(const engine::Plan& plan) {
       {"block_output_bytes", plan.activations_bytes},
       {"checkpoint_bytes", plan.checkpoint_bytes},
       {"checkpoints_kept", plan.checkpoints_kept},
+      {"checkpoints_at_once", plan.checkpoints_at_once},
+      {"disk_free_bytes", plan.disk_free_bytes},
   };
   for (const auto& [name, value] : figures) root.set(name, Node::integer(value));
   root.set("checkpoints_saved_when", Node::string(plan.saved));

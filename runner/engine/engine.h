@@ -34,7 +34,9 @@ struct Plan {
   std::int64_t micro_batch_size = 0, gradient_accumulation_steps = 0, global_batch_size = 0;
   std::int64_t weights_bytes = 0, gradients_bytes = 0, optimizer_bytes = 0, activations_bytes = 0;
   std::int64_t checkpoint_bytes = 0, checkpoints_kept = 0;
-  std::string saved, kept;  ///< when checkpoints are saved and which stay, in words
+  std::int64_t checkpoints_at_once = 0;  ///< while one is written
+  std::int64_t disk_free_bytes = 0;      ///< where output_dir is
+  std::string saved, kept;               ///< when checkpoints are saved and which stay, in words
   double flops_per_step = 0;
 };
 

@@ -6,9 +6,10 @@
 #include "components/tensors.h"
 #include "generated/section/checkpoint.h"
 #include "generated/section/training.h"
-#include "runner/checkpoint/checkpoint.h"
+#include "runner/artifact/probe.h"
 #include "runner/core/units.h"
 #include "runner/train/experiment.h"
+#include "runner/train/save_plan.h"
 
 namespace runner::engine {
 namespace {
@@ -59,26 +60,6 @@ void plan_lengths(const train::Experiment& experiment, Plan& plan) {
   }
 }
 
-/// How many saves the schedule asks for.
-std::int64_t count_saves(const train::Experiment& experiment, const core::Interval& interval, const Plan& plan) {
-  if (interval.unit == core::Interval::Unit::kSteps) {
-    return static_cast<std::int64_t>(static_cast<double>(plan.steps) / interval.amount);
-  }
-  std::int64_t saves = 0;
-  train::Progress before;
-  for (std::int64_t step = 1; step <= plan.steps; ++step) {
-    train::Progress now;
-    now.step = step;
-    now.epoch = static_cast<double>(step) / static_cast<double>(std::max<std::int64_t>(1, plan.steps_per_epoch));
-    now.samples = step * plan.global_batch_size;
-    now.tokens = now.samples * experiment.train_data->tokens_per_sample();
-    now.micro_batches = step * plan.gradient_accumulation_steps;
-    saves += train::due(interval, before, now, plan.steps) ? 1 : 0;
-    before = now;
-  }
-  return saves;
-}
-
 void append(std::string& list, const std::string& item) { list += (list.empty() ? "" : ", ") + item; }
 
 void describe_saves(const sections::checkpoint::Config& config, Plan& plan) {
@@ -110,26 +91,18 @@ void describe_retention(const sections::checkpoint::Config& config, Plan& plan) 
 void plan_checkpoints(const train::Experiment& experiment, Plan& plan, core::Diagnostics& diagnostics) {
   const Node& section = *experiment.recipe.find("checkpoint");
   const auto config = sections::checkpoint::parse_config(section);
-  plan.checkpoint_bytes = checkpoint::estimate_bytes(*experiment.model, experiment.optimizer->moments());
+  const train::SavePlan saves = train::plan_saves(experiment);
+  plan.checkpoint_bytes = saves.checkpoint_bytes;
+  plan.checkpoints_kept = saves.kept;
+  plan.checkpoints_at_once = saves.at_once;
+  plan.disk_free_bytes = artifact::free_bytes_at(experiment.recipe.find("output_dir")->as_string());
   describe_saves(config, plan);
   describe_retention(config, plan);
-  std::int64_t written = config.save_at_end ? 1 : 0;
-  if (config.save_steps && plan.steps > 0) written += count_saves(experiment, *config.save_steps, plan);
-  std::int64_t counted = written;
-  if (config.save_total_limit) counted = std::min(counted, *config.save_total_limit);
-  if (config.keep_bytes) {
-    counted = std::min(counted, std::max<std::int64_t>(1, *config.keep_bytes / plan.checkpoint_bytes));
-    if (*config.keep_bytes < plan.checkpoint_bytes) {
-      diagnostics.warning(section.find("keep_bytes")->place(),
-                          "keep_bytes is " + core::format_bytes(*config.keep_bytes) + ", but one checkpoint takes " +
-                              core::format_bytes(plan.checkpoint_bytes),
-                          "the newest one stays all the same; leave room for at least two");
-    }
-  }
-  plan.checkpoints_kept = counted;
-  if (config.save_best && counted == 1) ++plan.checkpoints_kept;  // the best stays beside the newest
-  if (counted < written && config.keep_every) {
-    plan.checkpoints_kept = std::min(written, plan.checkpoints_kept + plan.steps / *config.keep_every);
+  if (config.keep_bytes && *config.keep_bytes < plan.checkpoint_bytes) {
+    diagnostics.warning(section.find("keep_bytes")->place(),
+                        "keep_bytes is " + core::format_bytes(*config.keep_bytes) + ", but one checkpoint takes " +
+                            core::format_bytes(plan.checkpoint_bytes),
+                        "the newest one stays all the same; leave room for at least two");
   }
 }
 

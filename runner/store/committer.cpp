@@ -37,6 +37,7 @@ Committer::Committer(Start start, Lease& lease, const core::Clock& clock)
     : start_(std::move(start)), lease_(lease), clock_(clock), branch_(start_.branch), row_(start_.last_row) {
   for (const Batch::Series& series : start_.series) ids_[{series.name, series.context}] = series.id;
   durable_row_ = row_;
+  handed_row_ = row_;
   beaten_ns_ = clock_.monotonic_ns();
   // Signals are the loop's to answer.
   sigset_t all, before;
@@ -85,6 +86,7 @@ void Committer::log(std::int64_t step, std::span<const MetricValue> values) {
   for (const MetricValue& value : values) {
     pending_.points.push_back({step, now, value.value, value.id, static_cast<std::int32_t>(branch_)});
   }
+  handed_row_ += static_cast<std::int64_t>(values.size());
   if (was_short && pending_.points.size() >= kWakePoints) work_.notify_one();
 }
 
@@ -101,7 +103,12 @@ void Committer::set_summary(std::string json) {
   pending_.summary = std::move(json);
 }
 
-std::int64_t Committer::flush_durable() {
+std::int64_t Committer::last_row() const {
+  const std::lock_guard lock(mutex_);
+  return handed_row_;
+}
+
+std::int64_t Committer::flush_durable(std::int64_t patience_ms) {
   std::unique_lock lock(mutex_);
   throw_if_failed_locked();
   const std::int64_t ticket = ++flush_wanted_;
@@ -109,7 +116,7 @@ std::int64_t Committer::flush_durable() {
   while (flush_done_ < ticket) {
     done_.wait_for(lock, std::chrono::milliseconds(kRetryMs));
     throw_if_failed_locked();
-    if (stuck_since_ns_ >= 0 && clock_.monotonic_ns() - stuck_since_ns_ > kFlushPatienceMs * kNsPerMs) {
+    if (stuck_since_ns_ >= 0 && clock_.monotonic_ns() - stuck_since_ns_ > patience_ms * kNsPerMs) {
       throw core::RunError("the disk does not take " + run_db_path(start_.run_dir),
                            "make room; the same command then goes on from the newest checkpoint", core::kExitResumable);
     }

@@ -68,8 +68,7 @@ class Committer {
   static constexpr std::size_t kWakePoints = 65'536;  ///< commit now rather than at the next half second
   static constexpr std::int64_t kCommitIntervalMs = 500;
   static constexpr std::int64_t kRetryMs = 500;
-  static constexpr std::int64_t kFlushPatienceMs = 60'000;   ///< how long a flush waits for a full disk
-  static constexpr std::int64_t kFinishPatienceMs = 10'000;  ///< the same at the end
+  static constexpr std::int64_t kFinishPatienceMs = 10'000;  ///< how long the end waits for a full disk
 
   struct Start {
     std::string run_dir;
@@ -88,7 +87,8 @@ class Committer {
   void log(std::int64_t step, std::span<const MetricValue> values);
   void event(const std::string& kind, std::int64_t step, std::string data);
   void set_summary(std::string json);
-  std::int64_t flush_durable();
+  std::int64_t last_row() const;
+  std::int64_t flush_durable(std::int64_t patience_ms);
   /// Writes what is left and ends the thread. False when the disk did not take it.
   bool finish(RunStatus status, const std::string& reason);
   std::int64_t points_waited() const { return waited_.load(std::memory_order_relaxed); }
@@ -113,6 +113,7 @@ class Committer {
   Batch pending_;                                                     // guarded by mutex_
   std::map<std::pair<std::string, std::string>, MetricId> ids_;       // guarded by mutex_
   std::int64_t flush_wanted_ = 0, flush_done_ = 0, durable_row_ = 0;  // guarded by mutex_
+  std::int64_t handed_row_ = 0;                                       // guarded by mutex_
   std::int64_t stuck_since_ns_ = -1;                                  // guarded by mutex_
   std::int64_t branch_;                                               // guarded by mutex_
   bool ended_ = false, complete_ = false;                             // guarded by mutex_

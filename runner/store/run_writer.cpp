@@ -49,7 +49,8 @@ class Writer final : public RunWriter {
   void event(const std::string& kind, std::int64_t step, core::Node data) override {
     committer_.event(kind, step, core::to_json(data, -1));
   }
-  std::int64_t flush_durable() override { return committer_.flush_durable(); }
+  std::int64_t last_row() const override { return committer_.last_row(); }
+  std::int64_t flush_durable(std::int64_t patience_ms) override { return committer_.flush_durable(patience_ms); }
   void set_summary(core::Node summary) override { committer_.set_summary(core::to_json(summary, -1)); }
 
   void finish(RunStatus status, const std::string& reason) override {

@@ -69,8 +69,12 @@ class RunWriter {
   /// `kind`: start, resume, eval, checkpoint, text, stop, nan, skip, rollback, finish, ...; `data` is free JSON.
   virtual void event(const std::string& kind, std::int64_t step, core::Node data) = 0;
 
+  /// Number of the last metric row handed over so far; it need not be on disk yet.
+  virtual std::int64_t last_row() const = 0;
   /// Blocks until everything handed over so far is on disk (synchronous=FULL). Returns the last metric row's id.
-  virtual std::int64_t flush_durable() = 0;
+  /// RunError (exit code 75) when a full disk has refused for `patience_ms`.
+  virtual std::int64_t flush_durable(std::int64_t patience_ms = kFlushPatienceMs) = 0;
+  static constexpr std::int64_t kFlushPatienceMs = 60'000;
   /// Key figures for lists: final metrics, steps, seconds. May be called more than once.
   virtual void set_summary(core::Node summary) = 0;
   /// Drains, writes the status, gives the lease back. `reason` is shown by `runs show`.

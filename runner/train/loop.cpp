@@ -50,7 +50,7 @@ class Loop final : public Context {
         metrics_(run, experiment, request.peak_flops),
         console_({request.progress_bar, request.quiet, request.smoke ? kSmokeSteps : experiment.total_steps}, clock),
         faults_(experiment, stepper_, run, console_),
-        saver_(experiment, stepper_, faults_, run, console_, clock),
+        saver_(experiment, stepper_, faults_, run, console_, signals_, clock),
         time_limit_(experiment.recipe, request.process_age_s, clock) {
     if (request_.smoke) {
       experiment_.limits.max_steps = std::min(experiment_.limits.max_steps.value_or(kSmokeSteps), kSmokeSteps);
@@ -58,7 +58,8 @@ class Loop final : public Context {
   }
 
   LoopResult train() {
-    if (!request_.checkpoint.empty()) saver_.restore(request_.checkpoint);
+    if (!request_.checkpoint.empty()) saver_.restore(request_.checkpoint, request_.verify_seconds);
+    saver_.prepare();
     started_ns_ = clock_.monotonic_ns();
     seconds_before_ = stepper_.progress().seconds;
     first_step_ = stepper_.progress().step;
@@ -72,6 +73,7 @@ class Loop final : public Context {
       const Progress& now = stepper_.progress();
       for (auto& callback : experiment_.callbacks) callback->on_step_end(*this);
       if (eval_.eval_steps && due(*eval_.eval_steps, before, now, experiment_.total_steps)) evaluate_all();
+      saver_.poll();
       if (saver_.due(before, now)) save_as_planned();
     }
     return finish();
@@ -118,7 +120,7 @@ class Loop final : public Context {
       result_.ending = Ending::kLimit;
     } else if (stepped_) {  // one step at least, or a limit too short would be met again and again
       result_.ending = Ending::kTimeLimit;
-      result_.reason = time_limit_.reached(seconds_to_next_look(), longest_save_s_);
+      result_.reason = time_limit_.reached(seconds_to_next_look(), saver_.seconds_to_end());
     }
     return !result_.reason.empty();
   }
@@ -230,11 +232,7 @@ class Loop final : public Context {
     save();
   }
 
-  void save() {
-    const std::int64_t begin_ns = clock_.monotonic_ns();
-    saver_.save(eval_metrics());
-    longest_save_s_ = std::max(longest_save_s_, static_cast<double>(clock_.monotonic_ns() - begin_ns) * 1e-9);
-  }
+  void save(Saver::When when = Saver::When::kBetweenSteps) { saver_.save(eval_metrics(), when); }
 
   /// What the evaluation at this very step found; empty when there was none.
   std::map<std::string, double> eval_metrics() const {
@@ -252,7 +250,8 @@ class Loop final : public Context {
     // stopped goes on, and would then have a point that an undisturbed one has not.
     if (!interrupted && last_ && logged_step_ != step()) log_step(*last_);
     if (!interrupted && (eval_.eval_on_end || request_.smoke) && evaluated_step_ != step()) evaluate_all();
-    if (interrupted || saver_.config().save_at_end || request_.smoke) save();
+    if (interrupted || saver_.config().save_at_end || request_.smoke) save(Saver::When::kAtTheEnd);
+    saver_.finish();
     result_.last_checkpoint = saver_.last_checkpoint();
     if (!interrupted) {
       for (auto& callback : experiment_.callbacks) callback->on_train_end(*this);
@@ -303,7 +302,7 @@ class Loop final : public Context {
   std::optional<StepResult> last_;  ///< of the latest step; none before the first one of this process
   std::int64_t logged_step_ = -1, evaluated_step_ = -1, first_step_ = 0, started_ns_ = 0;
   bool stepped_ = false;
-  double seconds_before_ = 0, step_s_ = 0, longest_eval_s_ = 0, longest_save_s_ = 0;
+  double seconds_before_ = 0, step_s_ = 0, longest_eval_s_ = 0;
 };
 
 }  // namespace

@@ -21,9 +21,10 @@ struct LoopRequest {
   bool smoke = false;
   bool progress_bar = false;
   bool quiet = false;
-  std::string checkpoint;    ///< folder to go on from; "" starts at step 0
-  double peak_flops = 0;     ///< of this machine for the recipe's precision; 0 when not measured
-  double process_age_s = 0;  ///< for `launch.time_limit`, which counts from the start of the process
+  std::string checkpoint;     ///< folder to go on from; "" starts at step 0
+  double verify_seconds = 0;  ///< that finding and verifying it took
+  double peak_flops = 0;      ///< of this machine for the recipe's precision; 0 when not measured
+  double process_age_s = 0;   ///< for `launch.time_limit`, which counts from the start of the process
 };
 
 struct LoopResult {

@@ -1,20 +1,36 @@
 #include "runner/train/saver.h"
 
-#include <ATen/Parallel.h>
-#include <ATen/Version.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <exception>
+#include <fstream>
+#include <limits>
 #include <utility>
 
+#include "runner/artifact/probe.h"
 #include "runner/artifact/retention.h"
 #include "runner/checkpoint/checkpoint.h"
+#include "runner/checkpoint/snapshot.h"
+#include "runner/core/error.h"
 #include "runner/core/log.h"
+#include "runner/core/machine.h"
+#include "runner/core/units.h"
 #include "runner/registry/registry.h"
+#include "runner/train/save_task.h"
 
 namespace runner::train {
 namespace {
 
 using core::Node;
+
+constexpr int kNice = 10;                           // of the thread that writes: the steps come first
+constexpr std::int64_t kMetricsPatienceMs = 2'000;  // with a full disk, before the save as a whole tries again
 
 std::string recipe_hash_of(const Experiment& experiment) {
   registry::Recipe recipe;
@@ -22,17 +38,73 @@ std::string recipe_hash_of(const Experiment& experiment) {
   return recipe.hash();
 }
 
+std::int64_t free_memory() {
+  std::ifstream file("/proc/meminfo");
+  std::string word;
+  while (file >> word) {
+    std::int64_t kilobytes = 0;
+    if (word == "MemAvailable:" && file >> kilobytes) return kilobytes * 1024;
+  }
+  return std::numeric_limits<std::int64_t>::max();
+}
+
+/// A thread that leaves the signals to the loop and the cores to the steps.
+template <typename Work>
+auto beside(Work work) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  auto future = std::async(std::launch::async, [work = std::move(work)]() mutable {
+    ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNice);
+    return work();
+  });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return future;
+}
+
 }  // namespace
 
 Saver::Saver(Experiment& experiment, Stepper& stepper, core::Stateful& faults, store::RunWriter& run, Console& console,
-             const core::Clock& clock)
+             const SignalWatch& signals, const core::Clock& clock)
     : experiment_(experiment),
       stepper_(stepper),
       faults_(faults),
       run_(run),
       console_(console),
+      signals_(signals),
       clock_(clock),
-      config_(sections::checkpoint::parse_config(*experiment.recipe.find("checkpoint"))) {}
+      config_(sections::checkpoint::parse_config(*experiment.recipe.find("checkpoint"))),
+      checkpoints_dir_(run.run_dir() + "/checkpoints"),
+      recipe_hash_(recipe_hash_of(experiment)) {}
+
+Saver::~Saver() {
+  over_ = true;
+  if (prefault_.valid()) prefault_.wait();
+  if (!under_way_.valid()) return;
+  try {
+    under_way_.get();
+  } catch (const std::exception& error) {
+    core::log_warning(error.what());  // the run ends for another reason, which is told elsewhere
+  }
+}
+
+void Saver::prepare() {
+  const std::int64_t bytes = checkpoint::estimate_bytes(*experiment_.model, experiment_.optimizer->moments());
+  artifact::probe_folder(checkpoints_dir_, bytes);
+  async_ = config_.async_save && (config_.save_steps || config_.save_best) && copies_fit(bytes);
+  if (!async_) return;
+  // Pages that the kernel has yet to find would cost the first save more than the copy itself.
+  if (memory_.reserve(bytes)) prefault_ = beside([this] { memory_.prefault(); });
+}
+
+bool Saver::copies_fit(std::int64_t bytes) const {
+  // Gradients and the optimizer's tensors are yet to come and take about as much again.
+  const std::int64_t free = std::min(free_memory(), core::memory_limit());
+  if (bytes <= free / 2) return true;
+  core::log_info("a checkpoint of " + core::format_bytes(bytes) + " is too large to be copied in " +
+                 core::format_bytes(free) + " of free memory: training waits for each save");
+  return false;
+}
 
 bool Saver::due(const Progress& before, const Progress& now) const {
   return config_.save_steps && train::due(*config_.save_steps, before, now, experiment_.total_steps);
@@ -74,51 +146,133 @@ checkpoint::TrainState Saver::train_state() const {
   return state;
 }
 
-void Saver::save(const std::map<std::string, double>& eval_metrics) {
-  const std::int64_t step = stepper_.progress().step;
-  if (saved_step_ == step) return;
+void Saver::save(const std::map<std::string, double>& eval_metrics, When when) {
+  if (saved_step_ == stepper_.progress().step) return;
   const std::int64_t begin_ns = clock_.monotonic_ns();
-  checkpoint::SaveOptions options;
-  options.checkpoints_dir = run_.run_dir() + "/checkpoints";
-  options.fields.step = step;
-  options.fields.branch = run_.branch();
-  options.fields.trained_s = stepper_.progress().seconds;
-  options.fields.run_id = run_.run_id();
-  options.fields.recipe_hash = recipe_hash_of(experiment_);
-  options.fields.cpu_capability = at::get_cpu_capability();
-  options.fields.threads = at::get_num_threads();
-  options.fields.data_position = *stepper_.state().find("data_position");
-  Node values = Node::mapping();
-  for (const auto& [name, value] : eval_metrics) values.set(name, Node::floating(value));
-  options.fields.metrics = std::move(values);
-  options.metrics_committed = [this] { return run_.flush_durable(); };
-  options.now_ms = clock_.wall_ms();
-  last_checkpoint_ = checkpoint::save(train_state(), options);
-  saved_step_ = step;
-  Node data = Node::mapping();
-  data.set("path", Node::string(last_checkpoint_));
-  data.set("seconds", Node::floating(static_cast<double>(clock_.monotonic_ns() - begin_ns) * 1e-9));
-  run_.event("checkpoint", step, std::move(data));
-  console_.line("saved " + last_checkpoint_);
-  rotate();
-}
-
-void Saver::rotate() {
-  artifact::RetentionPolicy policy;
-  policy.run_id = run_.run_id();
-  policy.save_total_limit = static_cast<int>(config_.save_total_limit.value_or(0));
-  policy.keep_bytes = config_.keep_bytes.value_or(0);
-  policy.keep_age_s = config_.keep_age.value_or(0);
-  policy.trained_s = stepper_.progress().seconds;
-  policy.keep_every = config_.keep_every.value_or(0);
-  policy.verified = last_checkpoint_;
-  if (config_.save_best && best_value_) policy.best_step = best_step_;
-  for (const std::string& path : artifact::rotate(run_.run_dir() + "/checkpoints", policy)) {
-    core::log_debug("rotated " + path);
+  const bool waits = under_way_.valid() && under_way_.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
+  if (waits && !told_to_wait_ && when == When::kBetweenSteps) {
+    told_to_wait_ = true;
+    console_.line("step " + std::to_string(stepper_.progress().step) + " waits for the save before: saves are asked " +
+                  "for faster than this disk takes them");
+  }
+  finish();
+  const bool copy = async_ && when == When::kBetweenSteps;
+  auto task = take_down(eval_metrics, copy);
+  saved_step_ = task->step();
+  if (copy && async_) {
+    start(std::move(task), begin_ns);
+  } else {
+    save_now(std::move(task), begin_ns);
   }
 }
 
-void Saver::restore(const std::string& checkpoint) {
+std::unique_ptr<SaveTask> Saver::take_down(const std::map<std::string, double>& eval_metrics, bool copy) {
+  checkpoint::SaveOptions options;
+  options.checkpoints_dir = checkpoints_dir_;
+  options.fields.step = stepper_.progress().step;
+  options.fields.branch = run_.branch();
+  options.fields.trained_s = stepper_.progress().seconds;
+  options.fields.run_id = run_.run_id();
+  options.fields.recipe_hash = recipe_hash_;
+  const checkpoint::TrainState state = train_state();
+  options.fields.data_position = *state.counters.find("data_position");
+  Node values = Node::mapping();
+  for (const auto& [name, value] : eval_metrics) values.set(name, Node::floating(value));
+  options.fields.metrics = std::move(values);
+  // Rows of later steps may be on disk too by then; the checkpoint's own end here.
+  options.metrics_committed = [this, row = run_.last_row()] {
+    run_.flush_durable(kMetricsPatienceMs);
+    return row;
+  };
+  options.now_ms = clock_.wall_ms();
+  options.shard_bytes_max = config_.max_shard_size;
+  options.direct_io = config_.direct_io;
+  options.read_back = false;  // verify_and_rotate() does, beside the training and before anything older goes
+
+  artifact::RetentionPolicy retention;
+  retention.run_id = run_.run_id();
+  retention.save_total_limit = static_cast<int>(config_.save_total_limit.value_or(0));
+  retention.keep_bytes = config_.keep_bytes.value_or(0);
+  retention.keep_age_s = config_.keep_age.value_or(0);
+  retention.trained_s = stepper_.progress().seconds;
+  retention.keep_every = config_.keep_every.value_or(0);
+  if (config_.save_best && best_value_) retention.best_step = best_step_;
+
+  FullDiskPolicy full_disk;
+  full_disk.wait = config_.on_full_disk == sections::checkpoint::OnFullDisk::kWait;
+  full_disk.timeout_s = config_.full_disk_timeout;
+  full_disk.give_up = [this] { return over_ || signals_.received() != nullptr; };
+
+  checkpoint::Snapshot snapshot(state, config_.max_shard_size);
+  if (prefault_.valid() && snapshot.bytes() > memory_.size()) prefault_.wait();  // it is about to move
+  if (copy && !snapshot.copy_to(memory_)) {
+    async_ = false;
+    console_.line("no memory for a copy of the state: training waits for each save");
+  }
+  return std::make_unique<SaveTask>(std::move(snapshot), std::move(options), std::move(retention), std::move(full_disk),
+                                    run_, clock_);
+}
+
+/// The loop goes on as soon as the thread is started.
+void Saver::start(std::unique_ptr<SaveTask> task, std::int64_t begin_ns) {
+  const double stall_seconds = seconds_since(begin_ns);
+  under_way_ = beside([this, begin_ns, stall_seconds, task = std::move(task)] {
+    Saved saved{task->write(), 0, stall_seconds};
+    saved.seconds = seconds_since(begin_ns);
+    record(*task, saved);
+    task->verify_and_rotate(saved.path);
+    return saved;
+  });
+}
+
+/// The loop goes on when the checkpoint is committed; the look at the disk and the rotation need nothing of it.
+void Saver::save_now(std::unique_ptr<SaveTask> task, std::int64_t begin_ns) {
+  Saved saved{task->write(), 0, 0};
+  saved.seconds = saved.stall_seconds = seconds_since(begin_ns);
+  record(*task, saved);
+  note(saved);
+  task->release();
+  under_way_ = beside([task = std::move(task), path = saved.path] {
+    task->verify_and_rotate(path);
+    return Saved{};
+  });
+}
+
+void Saver::record(const SaveTask& task, const Saved& saved) {
+  Node data = Node::mapping();
+  data.set("path", Node::string(saved.path));
+  data.set("bytes", Node::integer(task.bytes()));
+  data.set("seconds", Node::floating(saved.seconds));
+  data.set("stall_seconds", Node::floating(saved.stall_seconds));
+  run_.event("checkpoint", task.step(), std::move(data));
+}
+
+void Saver::note(const Saved& saved) {
+  if (saved.path.empty()) return;
+  last_checkpoint_ = saved.path;
+  longest_save_s_ = std::max(longest_save_s_, saved.seconds);
+  console_.line("saved " + saved.path + " in " + core::format_duration(saved.seconds) + ", training stood still for " +
+                core::format_duration(saved.stall_seconds));
+}
+
+void Saver::poll() {
+  if (!under_way_.valid() || under_way_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return;
+  note(under_way_.get());
+}
+
+void Saver::finish() {
+  if (under_way_.valid()) note(under_way_.get());
+}
+
+double Saver::seconds_to_end() const { return under_way_.valid() ? 2 * longest_save_s_ : longest_save_s_; }
+
+double Saver::seconds_since(std::int64_t begin_ns) const {
+  return static_cast<double>(clock_.monotonic_ns() - begin_ns) * 1e-9;
+}
+
+void Saver::restore(const std::string& checkpoint, double verify_seconds) {
+  finish();
+  const std::int64_t begin_ns = clock_.monotonic_ns();
   checkpoint::TrainState state = train_state();
   const Node counters = checkpoint::load(checkpoint, state);
   stepper_.restore(counters);
@@ -129,6 +283,10 @@ void Saver::restore(const std::string& checkpoint) {
     best_value_ = value->as_double();
     best_step_ = counters.at_path("best.step")->as_integer();
   }
+  Node data = Node::mapping();
+  data.set("path", Node::string(checkpoint));
+  data.set("seconds", Node::floating(verify_seconds + seconds_since(begin_ns)));
+  run_.event("restore", saved_step_, std::move(data));
 }
 
 }  // namespace runner::train

@@ -1,17 +1,22 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <future>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "generated/section/checkpoint.h"
+#include "runner/artifact/aligned_bytes.h"
 #include "runner/core/clock.h"
 #include "runner/core/node.h"
 #include "runner/core/state.h"
 #include "runner/store/run_writer.h"
 #include "runner/train/console.h"
 #include "runner/train/experiment.h"
+#include "runner/train/signals.h"
 #include "runner/train/stepper.h"
 
 namespace runner::checkpoint {
@@ -20,18 +25,42 @@ struct TrainState;
 
 namespace runner::train {
 
+class SaveTask;
+
 /// The checkpoints of one training: knows what belongs into them, which was the best, and which may go.
+///
+/// With `checkpoint.async_save` a save copies the state and returns; a thread writes, commits, verifies and rotates. At
+/// most one save is under way: the next one waits for it. What went wrong on the thread is thrown by the next call
+/// here.
 class Saver {
  public:
-  Saver(Experiment& experiment, Stepper& stepper, core::Stateful& faults, store::RunWriter& run, Console& console,
-        const core::Clock& clock);
+  enum class When {
+    kBetweenSteps,
+    kAtTheEnd,  ///< nothing follows that could go on meanwhile
+  };
 
+  Saver(Experiment& experiment, Stepper& stepper, core::Stateful& faults, store::RunWriter& run, Console& console,
+        const SignalWatch& signals, const core::Clock& clock);
+  /// Waits for what is under way; a save that waits for room on the disk gives up.
+  ~Saver();
+
+  /// Before the first step: tries the folder (RunError when it would refuse a checkpoint) and gets the memory that the
+  /// copies need.
+  void prepare();
   /// Goes on from a checkpoint folder: fills model, optimizer, schedule, callbacks, counters and RNG.
-  void restore(const std::string& checkpoint);
+  /// `verify_seconds`: how long it took to find and verify it, for the record.
+  void restore(const std::string& checkpoint, double verify_seconds = 0);
 
   /// Saves the state after the present step, once a step. `eval_metrics`: what an evaluation at this very step found,
   /// by `DATA_SET/METRIC`. RunError when the disk refuses; what was saved before is still whole.
-  void save(const std::map<std::string, double>& eval_metrics);
+  void save(const std::map<std::string, double>& eval_metrics, When when = When::kBetweenSteps);
+  /// Takes note of a save that has come to its end meanwhile. Once a step.
+  void poll();
+  /// Waits until nothing is under way.
+  void finish();
+
+  /// How long it would take by now to end what is under way and to save once more, going by the longest save so far.
+  double seconds_to_end() const;
 
   /// Whether `checkpoint.save_steps` has elapsed between two points.
   bool due(const Progress& before, const Progress& now) const;
@@ -44,20 +73,43 @@ class Saver {
   std::int64_t best_step() const { return best_step_; }
 
  private:
+  /// What the thread reports when it is done.
+  struct Saved {
+    std::string path;
+    double seconds = 0, stall_seconds = 0;
+  };
+
   checkpoint::TrainState train_state() const;
   core::Node counters() const;
-  void rotate();
+  std::unique_ptr<SaveTask> take_down(const std::map<std::string, double>& eval_metrics, bool copy);
+  void start(std::unique_ptr<SaveTask> task, std::int64_t begin_ns);
+  void save_now(std::unique_ptr<SaveTask> task, std::int64_t begin_ns);
+  void note(const Saved& saved);
+  void record(const SaveTask& task, const Saved& saved);
+  bool copies_fit(std::int64_t bytes) const;
+  double seconds_since(std::int64_t begin_ns) const;
 
   Experiment& experiment_;
   Stepper& stepper_;
   core::Stateful& faults_;
   store::RunWriter& run_;
   Console& console_;
+  const SignalWatch& signals_;
   const core::Clock& clock_;
   const sections::checkpoint::Config config_;
+  const std::string checkpoints_dir_;
+  const std::string recipe_hash_;
   std::string last_checkpoint_;
   std::optional<double> best_value_;
   std::int64_t best_step_ = 0, saved_step_ = -1;
+
+  double longest_save_s_ = 0;
+  bool async_ = false;
+  bool told_to_wait_ = false;
+  artifact::AlignedBytes memory_;  // of the copies; the thread reads it while a save is under way
+  std::future<void> prefault_;
+  std::atomic<bool> over_{false};  // nobody will ask for the result any more
+  std::future<Saved> under_way_;
 };
 
 }  // namespace runner::train

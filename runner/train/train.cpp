@@ -23,6 +23,7 @@
 #include "runner/train/experiment.h"
 #include "runner/train/loop.h"
 #include "runner/train/resume.h"
+#include "runner/train/save_plan.h"
 #include "runner/train/shortage.h"
 #include "runner/train/tensor_memory.h"
 
@@ -162,8 +163,13 @@ int train(const registry::Recipe& recipe, const TrainRequest& request, double pe
 
   // Two programs that start at the same instant must not both find nothing to go on with.
   auto lock = std::make_optional<store::StartLock>(recipe.at("output_dir").as_string());
+  const std::int64_t begin_ns = clock.monotonic_ns();
   const Start start = choose_start(recipe, request, clock, diagnostics);
+  const double verify_seconds = static_cast<double>(clock.monotonic_ns() - begin_ns) * 1e-9;
   if (diagnostics.has_errors()) return core::kExitUsage;
+  const std::string folder =
+      start.resume ? start.resume->run_dir + "/checkpoints" : recipe.at("output_dir").as_string();
+  check_room(*experiment, folder, request.smoke);
   const auto run = open_run(recipe, start, request, clock);
   lock.reset();
   core::set_log_file(run->run_dir() + "/logs/rank-0.log");
@@ -179,6 +185,7 @@ int train(const registry::Recipe& recipe, const TrainRequest& request, double pe
   loop.progress_bar = request.progress_bar;
   loop.quiet = request.quiet;
   loop.checkpoint = start.checkpoint;
+  loop.verify_seconds = verify_seconds;
   loop.peak_flops = peak_flops;
   loop.process_age_s = core::process_age_s();
   return train_into(*experiment, *run, request, loop, clock);

@@ -113,14 +113,36 @@ def answers(a):
                 missed.append(f"answers: {name}")
 
 
+def checkpoint(a):
+    python, script, roux = sys.executable, PEERS / "checkpoint.py", HERE / "roux_checkpoint.py"
+    table = interleave(a.rounds, ["stall_ms", "synced_s", "load_s"], {
+        "roux": [python, roux, a.roux, RECIPES / "gpt2.yaml", "save"],
+        "machine": [python, HERE / "machine.py", "1493"],
+        "accelerate": [python, script, "--peer", "accelerate", "--runs", "2"],
+        "dcp-async": [python, script, "--peer", "dcp-async", "--runs", "2"]})
+    print("\ncheckpoint: 124 M parameters with AdamW, 1.49 GB; machine: a memory copy, dd conv=fsync, a read from memory")
+    show("checkpoint: how long an asynchronous save stops the loop (accelerate: its save_state), ms", table["stall_ms"],
+         {"machine": 1.5, "accelerate": 1 / 5, "dcp-async": 1 / 2}, at_most=True)
+    show("checkpoint: a synchronous save and fsync, s", table["synced_s"], {"machine": 1 / 0.8, "accelerate": 1.0},
+         at_most=True)
+    show("checkpoint: load, s", table["load_s"], {"accelerate": 0.6}, at_most=True)
+    row = interleave(a.rounds, ["beside_ratio"], {
+        "roux": [python, roux, a.roux, RECIPES / "gpt2.yaml", "beside"]})["beside_ratio"]["roux"]
+    good = row["median"] < 1.1
+    print(f"\ncheckpoint: a step beside a save, against a step alone: median {row['median']:.3f}, under 1.1 "
+          f"{'holds' if good else 'IS MISSED'}")
+    if not good:
+        missed.append("checkpoint: steps beside a save")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--roux", required=True)
     parser.add_argument("--bare", required=True)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("what", nargs="*", metavar="startup|steps|answers")
+    parser.add_argument("what", nargs="*", metavar="startup|steps|answers|checkpoint")
     a = parser.parse_args()
-    topics = {"startup": startup, "steps": steps, "answers": answers}
+    topics = {"startup": startup, "steps": steps, "answers": answers, "checkpoint": checkpoint}
     unknown = [w for w in a.what if w not in topics]
     if unknown:
         parser.error(f"no benchmark is called \"{unknown[0]}\"; there are {', '.join(topics)}")

@@ -68,6 +68,10 @@ void FaultyIo::write(int handle, const std::string& path, const void* data, std:
   call(path, [&] { Io::write(handle, path, data, bytes); });
 }
 
+void FaultyIo::allocate(int handle, const std::string& path, std::int64_t bytes) {
+  call(path, [&] { Io::allocate(handle, path, bytes); });
+}
+
 void FaultyIo::sync_file(int, const std::string& path) {
   call(path, [&] { volatile_from_.erase(path); });
 }

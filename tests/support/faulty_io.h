@@ -24,6 +24,7 @@ class FaultyIo final : public runner::artifact::Io {
   void make_dir(const std::string& path) override;
   int create(const std::string& path) override;
   void write(int handle, const std::string& path, const void* data, std::int64_t bytes) override;
+  void allocate(int handle, const std::string& path, std::int64_t bytes) override;
   void start_writeback(int, std::int64_t, std::int64_t) override {}
   void sync_file(int handle, const std::string& path) override;
   void close(int handle, const std::string& path) override;

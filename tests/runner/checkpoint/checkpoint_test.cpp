@@ -16,6 +16,7 @@
 
 #include "components/tensors.h"
 #include "runner/checkpoint/tensor_file.h"
+#include "tests/support/held_model_torch.h"
 #include "tests/support/temp_dir.h"
 
 namespace runner::checkpoint {
@@ -25,46 +26,16 @@ namespace fs = std::filesystem;
 
 using components::NamedTensor;
 using components::NamedTensors;
-using components::model::Block;
 using components::model::Model;
-using components::model::Tie;
 using core::Node;
 using core::RunError;
 using tests::TempDir;
 
-/// Holds parameters, computes nothing.
-class Holder final : public Block {
- public:
-  Holder(NamedTensors parameters, NamedTensors buffers, std::vector<Tie> ties)
-      : parameters_(std::move(parameters)), buffers_(std::move(buffers)), ties_(std::move(ties)) {}
-  const std::string& name() const override { return name_; }
-  const std::vector<components::Port>& inputs() const override { return no_ports_; }
-  const std::vector<components::Port>& outputs() const override { return no_ports_; }
-  void forward(components::TensorMap&) const override {}
-  NamedTensors parameters() const override { return parameters_; }
-  NamedTensors buffers() const override { return buffers_; }
-  std::vector<Tie> ties() const override { return ties_; }
-  void set_training(bool) override {}
-  double forward_flops(std::int64_t) const override { return 0; }
-
- private:
-  std::string name_ = "all";
-  std::vector<components::Port> no_ports_;
-  NamedTensors parameters_, buffers_;
-  std::vector<Tie> ties_;
-};
-
-std::unique_ptr<Model> model_of(NamedTensors parameters, NamedTensors buffers = {}, std::vector<Tie> ties = {}) {
-  std::vector<std::unique_ptr<Block>> blocks;
-  blocks.push_back(std::make_unique<Holder>(std::move(parameters), std::move(buffers), std::move(ties)));
-  return std::make_unique<Model>(std::move(blocks));
-}
-
 /// Two layers; the head shares the embedding's storage. Every call draws other weights.
 std::unique_ptr<Model> small_model() {
   const at::Tensor embedding = at::randn({10, 4}).requires_grad_();
-  return model_of({{"wte.weight", embedding}, {"h.weight", at::randn({4, 4}).requires_grad_()}},
-                  {{"h.mean", at::randn({4})}}, {{"head.weight", "wte.weight"}});
+  return tests::held_model({{"wte.weight", embedding}, {"h.weight", at::randn({4, 4}).requires_grad_()}},
+                           {{"h.mean", at::randn({4})}}, {{"head.weight", "wte.weight"}});
 }
 
 struct Part final : core::Stateful {
@@ -194,15 +165,15 @@ TEST_CASE("a tied parameter is saved once, and its other name is on record", "[c
 
 TEST_CASE("a model that does not fit is told all of it and stays as it was", "[checkpoint]") {
   const TempDir dir;
-  const auto saved = model_of({{"a", at::ones({2, 3})},
-                               {"b", at::ones({4})},
-                               {"c", at::ones({1})},
-                               {"d", at::ones({1})},
-                               {"e", at::ones({1})}});
+  const auto saved = tests::held_model({{"a", at::ones({2, 3})},
+                                        {"b", at::ones({4})},
+                                        {"c", at::ones({1})},
+                                        {"d", at::ones({1})},
+                                        {"e", at::ones({1})}});
   const std::string path = save({saved.get(), {}, Node::mapping()}, options_for(dir));
   const at::Tensor a = at::zeros({2, 3}), e = at::zeros({1}, at::kHalf);
   const auto other =
-      model_of({{"a", a}, {"b", at::zeros({5})}, {"e", e}, {"x", at::zeros({1})}, {"y", at::zeros({1})}});
+      tests::held_model({{"a", a}, {"b", at::zeros({5})}, {"e", e}, {"x", at::zeros({1})}, {"y", at::zeros({1})}});
   const std::string expected = path +
                                "/model.safetensors does not fit the model: it lacks x, y; the model has no c, d; "
                                "b is [4] there and [5] in the model";
@@ -215,8 +186,9 @@ TEST_CASE("a model that does not fit is told all of it and stays as it was", "[c
 TEST_CASE("weights alone come from a folder or a file, from other types and other names of tied tensors",
           "[checkpoint]") {
   const TempDir dir;
-  const auto saved = model_of({{"head.weight", at::ones({10, 4}).to(at::kBFloat16)}, {"h.weight", at::ones({4, 4})}},
-                              {{"h.mean", at::ones({4})}});
+  const auto saved =
+      tests::held_model({{"head.weight", at::ones({10, 4}).to(at::kBFloat16)}, {"h.weight", at::ones({4, 4})}},
+                        {{"h.mean", at::ones({4})}});
   const std::string path = save({saved.get(), {}, Node::mapping()}, options_for(dir));
   for (const std::string& source : {path, path + "/model.safetensors"}) {
     const auto model = small_model();
@@ -271,7 +243,7 @@ TEST_CASE("a newer or broken trainer.json is refused by name", "[checkpoint]") {
 
 TEST_CASE("the estimate covers what is written, and not much more", "[checkpoint]") {
   const TempDir dir;
-  const auto model = model_of({{"w", at::randn({1000, 1000})}, {"b", at::randn({1000})}});
+  const auto model = tests::held_model({{"w", at::randn({1000, 1000})}, {"b", at::randn({1000})}});
   Part adam;
   for (const char* name : {"m.w", "v.w"}) adam.tensors.push_back({name, at::randn({1000, 1000})});
   for (const char* name : {"m.b", "v.b"}) adam.tensors.push_back({name, at::randn({1000})});

@@ -49,6 +49,7 @@ TEST_CASE("a finished run is one database file with everything that was logged",
   log(*writer, "loss", 2, 1.25);
   log(*writer, "loss", 2, 3.0, "val");
   writer->event("eval", 2, runner::core::Node::mapping());
+  CHECK(writer->last_row() == 4);
   CHECK(writer->flush_durable() == 4);
   writer->finish(RunStatus::kFinished, "2 steps are done");
 

@@ -1,0 +1,118 @@
+#include "runner/checkpoint/snapshot.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Parallel.h>
+#include <ATen/Version.h>
+#include <ATen/core/Generator.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "components/tensors.h"
+#include "runner/checkpoint/files.h"
+#include "runner/checkpoint/shards.h"
+#include "runner/checkpoint/state_section.h"
+#include "runner/core/parallel.h"
+
+namespace runner::checkpoint {
+namespace {
+
+using components::NamedTensor;
+using core::Node;
+
+constexpr std::int64_t kOverheadBytes = 64 << 10;  // trainer.json, the manifest, folders
+constexpr std::int64_t kPageBytes = 4096;
+constexpr std::size_t kWritersMax = 2;  // one hashes while the other waits for the disk; more gain nothing
+
+std::int64_t up_to_page(std::int64_t bytes) { return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes; }
+
+at::Tensor generator_state() {
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  const std::lock_guard<std::mutex> lock(generator.mutex());
+  return generator.get_state();
+}
+
+/// A tied parameter is in model.safetensors under its owner only; here is the other name.
+Node ties_of(const components::model::Model& model) {
+  Node ties = Node::mapping();
+  for (const components::model::Tie& tie : model.ties()) ties.set(tie.name, Node::string(tie.owner));
+  return ties;
+}
+
+}  // namespace
+
+Snapshot::Snapshot(const TrainState& state, std::int64_t shard_bytes_max)
+    : threads_(at::get_num_threads()), cpu_capability_(at::get_cpu_capability()) {
+  components::NamedTensors tensors = state.model->parameters();
+  for (NamedTensor& buffer : state.model->buffers()) tensors.push_back(std::move(buffer));
+  std::vector<std::pair<std::string, std::int64_t>> sizes;
+  for (const NamedTensor& named : tensors) {
+    sizes.emplace_back(named.name, static_cast<std::int64_t>(named.tensor.nbytes()));
+  }
+  const ShardPlan shards = plan_shards(sizes, shard_bytes_max);
+  for (const ShardPlan::File& shard : shards.files) {
+    TensorFile& file = files_.emplace_back(shard.name);
+    for (const std::size_t i : shard.tensors) file.add(tensors[i].name, tensors[i].tensor);
+  }
+  if (!shards.index.empty()) texts_.emplace_back(kModelIndexFile, shards.index);
+
+  Node values = Node::mapping();
+  for (const auto& [name, stateful] : state.stateful) {
+    SectionWriter section(name);
+    stateful->save_state(section);
+    values.set(name, section.values());
+    if (!section.tensors().empty()) files_.push_back(std::move(section).take_tensors());
+  }
+  SectionWriter random(kRandomSection);
+  random.tensor(kCpuGenerator, generator_state());
+  files_.push_back(std::move(random).take_tensors());
+
+  Node trainer = Node::mapping();
+  trainer.set("format_version", Node::integer(kTrainerVersion));
+  trainer.set("counters", state.counters);
+  trainer.set("ties", ties_of(*state.model));
+  trainer.set("state", std::move(values));
+  texts_.emplace_back(kTrainerFile, core::to_json(with_marked_numbers(trainer)) + "\n");
+}
+
+std::int64_t Snapshot::bytes() const {
+  std::int64_t bytes = kOverheadBytes;
+  for (const TensorFile& file : files_) bytes += up_to_page(file.bytes());
+  for (const auto& [file, content] : texts_) bytes += static_cast<std::int64_t>(content.size());
+  return bytes;
+}
+
+bool Snapshot::copy_to(artifact::AlignedBytes& memory) {
+  std::int64_t bytes = 0;
+  for (const TensorFile& file : files_) bytes += up_to_page(file.bytes());
+  if (!memory.reserve(bytes)) return false;
+  std::vector<CopyPiece> pieces;
+  char* next = memory.data();
+  for (TensorFile& file : files_) {
+    file.move_to(next, pieces);
+    next += up_to_page(file.bytes());
+  }
+  copy_all(pieces);
+  for (TensorFile& file : files_) file.release();
+  return true;
+}
+
+std::string Snapshot::write(const SaveOptions& options) const {
+  const artifact::DraftOptions how{options.direct_io, options.read_back};
+  const auto draft = artifact::CheckpointDraft::begin(options.checkpoints_dir, options.fields.step, bytes(),
+                                                      artifact::system_io(), how)
+                         .value();
+  std::vector<const TensorFile*> largest_first;
+  for (const TensorFile& file : files_) largest_first.push_back(&file);
+  std::stable_sort(largest_first.begin(), largest_first.end(),
+                   [](const TensorFile* a, const TensorFile* b) { return a->bytes() > b->bytes(); });
+  core::in_parallel(largest_first.size(), kWritersMax, [&](std::size_t i) { largest_first[i]->write(*draft).value(); });
+  for (const auto& [file, content] : texts_) draft->add_text(file, content).value();
+
+  artifact::ManifestFields fields = options.fields;
+  fields.threads = threads_;
+  fields.cpu_capability = cpu_capability_;
+  return draft->commit(std::move(fields), options.metrics_committed, options.now_ms).value();
+}
+
+}  // namespace runner::checkpoint

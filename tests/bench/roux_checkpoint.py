@@ -1,0 +1,85 @@
+"""Checkpoints of roux on the workload of peers/checkpoint.py: roux_checkpoint.py ROUX RECIPE save|beside -> one JSON line.
+
+save    stall_ms  how long the loop stands still for an asynchronous save
+        save_s    from the step's end until that save is committed
+        synced_s  a synchronous save, fsync and commit included
+        load_s    verification and load of a checkpoint that lies in the page cache
+beside  beside_ratio  a step's duration while a save is written, verified and rotated, divided by that of a step alone
+"""
+import json
+import os
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+roux, recipe, what = sys.argv[1:4]
+
+
+def run(folder, *arguments):
+    line = [roux, "run", recipe, "--quiet", "--output-dir", folder, *arguments]
+    done = subprocess.run(line, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(line)}: exit status {done.returncode}\n{done.stdout}{done.stderr}")
+
+
+def read(folder, query):
+    path = max(Path(folder).glob("*/run.db"), key=lambda p: p.stat().st_mtime)
+    with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as database:
+        return database.execute(query).fetchall()
+
+
+def events(folder, kind):
+    return [dict(json.loads(data), step=step, time_ms=time_ms) for step, time_ms, data in
+            read(folder, f"SELECT step, time_ms, data FROM events WHERE kind = '{kind}' ORDER BY row")]
+
+
+def warm(folder):
+    for path in Path(folder).glob("*/checkpoints/*/*"):
+        with open(path, "rb") as file:
+            while file.read(1 << 24):
+                pass
+
+
+def save():
+    with tempfile.TemporaryDirectory() as folder:
+        run(folder, "--new", "--set", "training.max_steps=28", "--set", "checkpoint.save_steps=9", "--set",
+            "checkpoint.save_at_end=false")
+        saves = events(folder, "checkpoint")
+    with tempfile.TemporaryDirectory() as folder:
+        run(folder, "--new", "--set", "training.max_steps=3", "--set", "checkpoint.save_steps=1", "--set",
+            "checkpoint.async_save=false")
+        synced = events(folder, "checkpoint")
+        warm(folder)
+        last = next(Path(folder).glob("*/checkpoints/step-000003"))
+        run(folder, "--set", "training.max_steps=4", "--set", f"checkpoint.resume_from_checkpoint={last}")
+        load = events(folder, "restore")[-1]
+    median = lambda rows, key: statistics.median(row[key] for row in rows)
+    return {"stall_ms": median(saves, "stall_seconds") * 1e3, "stall_max_ms": max(s["stall_seconds"] for s in saves) * 1e3,
+            "save_s": median(saves, "seconds"), "synced_s": median(synced, "seconds"), "load_s": load["seconds"],
+            "mb": saves[-1]["bytes"] / 1e6}
+
+
+def beside():
+    with tempfile.TemporaryDirectory() as folder:
+        run(folder, "--new", "--set", "training.max_steps=61", "--set", "checkpoint.save_steps=15", "--set",
+            "checkpoint.save_at_end=false")
+        saves = events(folder, "checkpoint")
+        ends = dict(read(folder, "SELECT m.step, m.time_ms FROM metrics m JOIN series s ON m.series = s.id WHERE s.name = 'loss'"))
+    alone, others = [], []
+    for step in range(3, 62):
+        # The step that follows a save has the stall in front of it; it is not the step's own.
+        own = [s for s in saves if s["step"] == step - 1]
+        seconds = (ends[step] - ends[step - 1]) / 1e3 - sum(s["stall_seconds"] for s in own)
+        # Reading back and rotating follow the commit, and take about as long as the writing.
+        during = [s for s in saves if ends[step - 1] < s["time_ms"] + s["seconds"] * 1e3 and step > s["step"]
+                  and ends[step] > s["time_ms"] - s["seconds"] * 1e3]
+        (others if during else alone).append(seconds)
+    return {"beside_ratio": statistics.median(others) / statistics.median(alone), "steps_beside": len(others),
+            "step_ms": statistics.median(alone) * 1e3}
+
+
+os.environ.setdefault("OMP_NUM_THREADS", "2")
+print(json.dumps({"save": save, "beside": beside}[what]()))
