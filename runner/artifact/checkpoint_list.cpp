@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "runner/artifact/checkpoint_dir.h"
+#include "runner/artifact/draft_names.h"
 #include "runner/artifact/file_writer.h"
 #include "runner/artifact/manifest.h"
 #include "runner/core/files.h"
@@ -18,17 +19,22 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kReadersMax = 2;  // one computes while the other waits for the disk
 
-/// Visible folders, no links, that hold a manifest.json; by name.
-std::vector<std::string> candidates(const std::string& checkpoints_dir) {
+/// Visible folders, no links; by name.
+std::vector<std::string> folders_in(const std::string& checkpoints_dir) {
   std::vector<std::string> paths;
   std::error_code error;
   const std::vector<std::string> names_there = core::list_folder(checkpoints_dir).value();
   for (const std::string& name : names_there) {
     const fs::path path = fs::path(checkpoints_dir) / name;
     if (name.front() == '.' || fs::is_symlink(path, error) || !fs::is_directory(path, error)) continue;
-    if (fs::exists(path / kManifestFile, error)) paths.push_back(path.string());
+    paths.push_back(path.string());
   }
   return paths;
+}
+
+bool has_manifest(const std::string& path) {
+  std::error_code error;
+  return fs::exists(fs::path(path) / kManifestFile, error);
 }
 
 core::Result<void> refuse_extra_files(const std::string& path, const Manifest& manifest) {
@@ -51,7 +57,8 @@ std::string last_part(const std::string& path) { return fs::path(path).filename(
 
 std::vector<CheckpointInfo> list_checkpoints(const std::string& checkpoints_dir) {
   std::vector<CheckpointInfo> found;
-  for (const std::string& path : candidates(checkpoints_dir)) {
+  for (const std::string& path : folders_in(checkpoints_dir)) {
+    if (!has_manifest(path)) continue;
     core::Result<Manifest> manifest = read_manifest(path);
     if (!manifest) continue;
     const std::int64_t step = manifest.value().fields.step;
@@ -66,7 +73,13 @@ std::vector<CheckpointInfo> list_checkpoints(const std::string& checkpoints_dir)
 
 std::vector<std::pair<std::string, core::Failure>> list_damaged(const std::string& checkpoints_dir) {
   std::vector<std::pair<std::string, core::Failure>> damaged;
-  for (const std::string& path : candidates(checkpoints_dir)) {
+  for (const std::string& path : folders_in(checkpoints_dir)) {
+    if (!has_manifest(path)) {
+      if (is_checkpoint_name(last_part(path))) {
+        damaged.emplace_back(path, core::Failure{path + " holds no " + kManifestFile, ""});
+      }
+      continue;
+    }
     core::Result<Manifest> manifest = read_manifest(path);
     if (!manifest) damaged.emplace_back(path, manifest.failure());
   }

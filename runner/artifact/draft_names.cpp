@@ -36,6 +36,12 @@ std::string checkpoint_name(std::int64_t step) {
   return name;
 }
 
+bool is_checkpoint_name(const std::string& name) {
+  constexpr std::string_view kLead = "step-";
+  return name.size() > kLead.size() && name.starts_with(kLead) &&
+         name.find_first_not_of("0123456789", kLead.size()) == std::string::npos;
+}
+
 std::string draft_name(const std::string& name) {
   return '.' + name + std::string(kDraft) + std::to_string(::getpid());
 }

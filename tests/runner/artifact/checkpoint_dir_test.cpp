@@ -181,9 +181,12 @@ TEST_CASE("no folder, an empty one and one of others hold no checkpoint", "[arti
   std::vector<std::string> skipped;
   CHECK_FALSE(newest_verified(dir / "none", skipped));
   CHECK_FALSE(newest_verified(dir.path(), skipped));
-  fs::create_directory(dir / "step-000900");
+  fs::create_directory(dir / "notes");
   CHECK_FALSE(newest_verified(dir.path(), skipped));
   CHECK(skipped.empty());
+  fs::create_directory(dir / "step-000900");
+  CHECK_FALSE(newest_verified(dir.path(), skipped));
+  CHECK(skipped == std::vector<std::string>{dir / "step-000900 holds no manifest.json"});
 }
 
 TEST_CASE("order is by recorded branch and step, not by name", "[artifact]") {
