@@ -2,9 +2,12 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sqlite3.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <filesystem>
 
 #include "runner/core/error.h"
@@ -16,11 +19,16 @@ namespace {
 
 constexpr std::int64_t kNsPerMs = 1'000'000;
 
+/// SqliteError as for run.db itself, so that it is waited for in the same way. What is gone needs no sync, and some
+/// network file systems refuse one of a folder.
 void sync_path(const std::string& path) {
   const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) return;
-  fsync(descriptor);
-  close(descriptor);
+  int error_number = descriptor < 0 || fsync(descriptor) == 0 ? 0 : errno;
+  if (descriptor < 0 && errno != ENOENT) error_number = errno;
+  if (descriptor >= 0) close(descriptor);
+  if (error_number != 0 && error_number != EINVAL) {
+    throw SqliteError(path, SQLITE_IOERR_FSYNC, std::strerror(error_number));
+  }
 }
 
 void put_info(const Database& database, std::string_view key, std::string_view value) {
@@ -186,13 +194,19 @@ bool Committer::commit_with_patience(Batch& batch) {
   bool told = false;
   while (true) {
     try {
-      if (!database_) database_.emplace(start_.open_database());
+      if (!database_) database_.emplace(opened_ ? start_.reopen_database() : start_.open_database());
+      opened_ = true;
       if (!batch.empty() || batch.flush_ticket > 0) commit(batch);
       break;
     } catch (const SqliteError& error) {
       if (!error.may_pass()) throw;
       if (!told) core::log_warning(std::string(error.what()) + "; metrics wait in memory until it takes them");
       told = true;
+      // A refused unlock leaves a connection that waits for itself; a new one starts clean.
+      if (!error.is_full()) {
+        insert_point_.reset();
+        database_.reset();
+      }
     }
     if (!beat()) return false;
     std::unique_lock lock(mutex_);
@@ -219,7 +233,8 @@ bool Committer::give_up(const Batch& batch, std::int64_t since_ns) const {
 
 void Committer::commit(Batch& batch) {
   const bool durable = batch.flush_ticket > 0;
-  if (durable) database_->execute("PRAGMA synchronous=FULL");
+  // EXTRA: where the journal is a file that a commit deletes, the deletion has to reach the disk too.
+  if (durable) database_->execute("PRAGMA synchronous=EXTRA");
   std::int64_t row = row_;
   {
     Transaction transaction(*database_);
@@ -270,6 +285,9 @@ void Committer::commit(Batch& batch) {
   }
   row_ = row;
   if (!durable) return;
+  // What is in must not go in once more when the rest has to be tried again.
+  batch.points.clear();
+  batch.events.clear();
   sync_folder_once();
   database_->execute("PRAGMA synchronous=NORMAL");
 }
@@ -290,7 +308,10 @@ void Committer::sync_folder_once() {
   sync_path(start_.run_dir);
   sync_path(fs::path(start_.run_dir).parent_path());
   // The pages that were written without a sync are in run.db itself, so the commit's sync of the journal is not enough.
-  database_->execute("PRAGMA wal_checkpoint(FULL)");
+  // A reader may be in the way of that; then it is tried again.
+  if (database_->pragma("wal_checkpoint(FULL)") != 0) {
+    throw SqliteError(database_->path(), SQLITE_BUSY, "a reader holds the journal");
+  }
   folder_durable_ = true;
 }
 

@@ -67,15 +67,16 @@ class Committer {
   static constexpr std::size_t kQueuePointsMax = 1'000'000;
   static constexpr std::size_t kWakePoints = 65'536;  ///< commit now rather than at the next half second
   static constexpr std::int64_t kCommitIntervalMs = 500;
-  static constexpr std::int64_t kRetryMs = 500;
+  static constexpr std::int64_t kRetryMs = 100;
   static constexpr std::int64_t kFinishPatienceMs = 10'000;  ///< how long the end waits for a full disk
 
   struct Start {
     std::string run_dir;
     std::int64_t branch = 0;  ///< the newest one
     std::int64_t last_row = 0;
-    std::vector<Batch::Series> series;        ///< known from before, numbered from 0
-    std::function<Database()> open_database;  ///< called on the thread, again after it threw
+    std::vector<Batch::Series> series;          ///< known from before, numbered from 0
+    std::function<Database()> open_database;    ///< called on the thread, again after it threw
+    std::function<Database()> reopen_database;  ///< the same, once it has been open
   };
 
   Committer(Start start, Lease& lease, const core::Clock& clock);
@@ -125,7 +126,7 @@ class Committer {
   std::optional<Statement> insert_point_;
   std::int64_t row_ = 0;
   std::int64_t beaten_ns_ = 0;
-  bool folder_durable_ = false;
+  bool opened_ = false, folder_durable_ = false;
   std::thread thread_;
 };
 

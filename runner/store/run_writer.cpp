@@ -140,6 +140,15 @@ Database make_databases(const NewRun& run, const std::string& run_dir, const std
   return database;
 }
 
+/// Opens the run.db that there is.
+std::function<Database()> opener(const std::string& run_dir) {
+  return [run_dir] {
+    Database database(run_db_path(run_dir), Database::Mode::kWrite);
+    use_journal(database, run_dir);
+    return database;
+  };
+}
+
 core::Result<void> make_folder(const std::string& path) {
   std::error_code error;
   fs::create_directories(path, error);
@@ -220,6 +229,7 @@ core::Result<std::unique_ptr<RunWriter>> RunWriter::create(const NewRun& run, co
   Committer::Start start;
   start.run_dir = run_dir;
   start.open_database = [run, run_dir, id, now_ms] { return make_databases(run, run_dir, id, now_ms); };
+  start.reopen_database = opener(run_dir);
   return std::unique_ptr<RunWriter>(std::make_unique<Writer>(id, std::move(lease).value(), std::move(start), clock));
 }
 
@@ -232,11 +242,7 @@ core::Result<std::unique_ptr<RunWriter>> RunWriter::resume(const ResumePoint& po
   if (!lease) return lease.failure();
   try {
     Reopened reopened = open_branch(point, clock.wall_ms());
-    reopened.start.open_database = [run_dir = point.run_dir] {
-      Database database(run_db_path(run_dir), Database::Mode::kWrite);
-      use_journal(database, run_dir);
-      return database;
-    };
+    reopened.start.open_database = reopened.start.reopen_database = opener(point.run_dir);
     return std::unique_ptr<RunWriter>(
         std::make_unique<Writer>(reopened.run_id, std::move(lease).value(), std::move(reopened.start), clock));
   } catch (const core::RunError& error) {

@@ -71,7 +71,7 @@ class RunWriter {
 
   /// Number of the last metric row handed over so far; it need not be on disk yet.
   virtual std::int64_t last_row() const = 0;
-  /// Blocks until everything handed over so far is on disk (synchronous=FULL). Returns the last metric row's id.
+  /// Blocks until everything handed over so far is on disk (synchronous=EXTRA). Returns the last metric row's id.
   /// RunError (exit code 75) when a full disk has refused for `patience_ms`.
   virtual std::int64_t flush_durable(std::int64_t patience_ms = kFlushPatienceMs) = 0;
   static constexpr std::int64_t kFlushPatienceMs = 60'000;

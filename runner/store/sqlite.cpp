@@ -56,6 +56,8 @@ bool SqliteError::may_pass() const {
   }
 }
 
+bool SqliteError::is_full() const { return (code_ & 0xff) == SQLITE_FULL; }
+
 bool SqliteError::is_damage() const {
   const int primary = code_ & 0xff;
   return primary == SQLITE_CORRUPT || primary == SQLITE_NOTADB || primary == SQLITE_ERROR;

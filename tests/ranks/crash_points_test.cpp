@@ -75,10 +75,10 @@ std::optional<std::string> only_run(const std::string& output_dir) {
   return std::nullopt;
 }
 
-/// "" or the step along the newest branch that is missing or there twice.
-std::string gap_in_metrics(const std::string& run_dir, std::int64_t until) {
-  const auto points = store::read_series(run_dir, "loss");
-  if (!points) return until == 0 ? "" : "no metrics: " + points.failure().message;
+/// "" or the step along a branch (-1: the newest) that is missing or there twice.
+std::string gap_in_metrics(const std::string& run_dir, std::int64_t until, std::int64_t branch = -1) {
+  const auto points = store::read_series(run_dir, "loss", "train", branch);
+  if (!points) return "no metrics: " + points.failure().message;
   std::int64_t expected = 0;
   for (const store::SeriesPoint& point : points.value()) {
     if (++expected != point.step) return "metrics: step " + std::to_string(expected) + " is missing or there twice";
@@ -89,7 +89,7 @@ std::string gap_in_metrics(const std::string& run_dir, std::int64_t until) {
 
 struct Found {
   int restorable = 0;
-  std::int64_t newest = -1;
+  std::int64_t newest = -1, branch = -1;
   std::string problem;
 };
 
@@ -103,6 +103,7 @@ Found find_checkpoints(const std::string& run_dir) {
   std::vector<std::string> skipped;
   if (const auto newest = artifact::newest_verified(folder, skipped)) {
     found.newest = newest->step;
+    found.branch = newest->manifest.fields.branch;
     const auto file = artifact::SafetensorsReader::open(newest->path + "/model.safetensors");
     const artifact::TensorBytes* bias = file ? file.value()->find("bias") : nullptr;
     if (bias == nullptr || *static_cast<const float*>(bias->data) != static_cast<float>(newest->step)) {
@@ -123,9 +124,8 @@ std::string look_and_go_on(const Scenario& scenario, const std::string& output_d
     if (found.newest != scenario.then && (committed || found.newest != scenario.newest)) {
       return "the newest checkpoint is step " + std::to_string(found.newest);
     }
-    // What the checkpoint's branch holds; a resume that died before its save may have opened another one since.
     if (found.newest > 0) {
-      if (const std::string gap = gap_in_metrics(*run_dir, 0); !gap.empty()) return gap;
+      if (const std::string gap = gap_in_metrics(*run_dir, found.newest, found.branch); !gap.empty()) return gap;
     }
   }
   // A run that died while it was made has nothing to go on with; a new one has to be possible beside it.
