@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "components/optimizer/name_pattern.h"
 #include "components/optimizer/optimizer.h"
 #include "components/tensors.h"
+#include "runner/core/name_map.h"
 #include "runner/core/suggest.h"
 
 namespace components::optimizer {
@@ -54,7 +54,7 @@ class Cutter {
     std::vector<bool> chosen(parameters_.size());
     bool any = false;
     for (std::size_t i = 0; i < names_.size(); ++i) {
-      chosen[i] = matches_name(pattern.as_string(), names_[i]);
+      chosen[i] = runner::core::matches_wildcard(pattern.as_string(), names_[i]);
       any = any || chosen[i];
     }
     if (!any)

@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "components/optimizer/grouped.h"
-#include "components/optimizer/name_pattern.h"
 #include "components/optimizer/optimizer.h"
 #include "components/tensors.h"
 #include "generated/optimizer/muon.h"  // Config; declares make()
+#include "runner/core/name_map.h"
 
 namespace components::optimizer::muon {
 namespace {
@@ -48,8 +48,9 @@ class Muon final : public GroupedOptimizer {
         config_(config) {
     for (const Group& group : this->groups()) {
       for (const NamedTensor& parameter : group.parameters) {
-        const bool named = std::any_of(config.adamw_params.begin(), config.adamw_params.end(),
-                                       [&](const std::string& p) { return matches_name(p, parameter.name); });
+        const bool named =
+            std::any_of(config.adamw_params.begin(), config.adamw_params.end(),
+                        [&](const std::string& p) { return runner::core::matches_wildcard(p, parameter.name); });
         if (parameter.tensor.dim() >= 2 && !named) matrices_.insert(parameter.tensor.unsafeGetTensorImpl());
       }
     }

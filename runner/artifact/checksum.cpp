@@ -5,9 +5,20 @@
 #include <xxh_x86dispatch.h>  // the same functions, with the widest vectors that this CPU has: twice as fast
 #endif
 
+#include <cerrno>
 #include <cstdio>
+#include <memory>
+#include <vector>
+
+#include "runner/artifact/io.h"
 
 namespace runner::artifact {
+
+namespace {
+
+constexpr std::size_t kPieceBytes = 1 << 20;
+
+}  // namespace
 
 struct Checksum::State {
   struct Free {
@@ -36,6 +47,20 @@ std::string checksum_of(std::string_view bytes) {
   Checksum checksum;
   checksum.update(bytes.data(), static_cast<std::int64_t>(bytes.size()));
   return checksum.text();
+}
+
+core::Result<std::string> checksum_of_file(const std::string& path) {
+  return attempt([&] {
+    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rbe"), std::fclose);
+    if (file == nullptr) throw_disk_error("cannot read", path, errno);
+    Checksum checksum;
+    std::vector<char> piece(kPieceBytes);
+    while (const std::size_t count = std::fread(piece.data(), 1, piece.size(), file.get())) {
+      checksum.update(piece.data(), static_cast<std::int64_t>(count));
+    }
+    if (std::ferror(file.get()) != 0) throw_disk_error("cannot read", path, errno);
+    return checksum.text();
+  });
 }
 
 }  // namespace runner::artifact

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "runner/core/result.h"
+
 namespace runner::artifact {
 
 /// XXH3 of 128 bits over a stream of bytes (what `xxhsum -H2` prints): memory speed, so that hashing never is what a
@@ -23,6 +25,8 @@ class Checksum {
 };
 
 std::string checksum_of(std::string_view bytes);
+/// Failure names the path.
+core::Result<std::string> checksum_of_file(const std::string& path);
 
 inline constexpr std::string_view kChecksumPrefix = "xxh128:";
 inline constexpr std::size_t kChecksumDigits = 32;

@@ -28,13 +28,12 @@ using core::Node;
 using core::RunError;
 using Kind = TensorDifference::Kind;
 
-constexpr const char* kModelSet = "model.safetensors";
 constexpr const char* kTrainerFile = "trainer.json";
 constexpr std::int64_t kOtherBytesMax = 1 << 30;
 constexpr std::int64_t kElementsAtOnce = 4096;
 
 // Fields of trainer.json that measure time.
-constexpr std::array<std::string_view, 1> kWallClock = {"counters.seconds"};
+constexpr std::array<std::string_view, 1> kWallClock = {"counters.progress.seconds"};
 
 std::int64_t element_count(const std::vector<std::int64_t>& shape) {
   std::int64_t count = 1;
@@ -229,7 +228,7 @@ void compare_folders(const std::string& a, const std::string& b, Comparison& res
   }
   // The parameters first: where they differ, that is what one wants to hear of.
   std::vector<std::string> order;
-  for (const char* first : {kModelSet, "optimizer.safetensors"}) {
+  for (const char* first : {kModelFile, "optimizer.safetensors"}) {
     if (names.erase(first) > 0) order.emplace_back(first);
   }
   order.insert(order.end(), names.begin(), names.end());
@@ -253,8 +252,8 @@ void refuse_empty(const std::string& folder) {
 
 std::string tensors_of(const std::string& path) {
   if (!is_folder(path)) return path;
-  const std::string model = tensor_set_path(path, kModelSet);
-  if (model.empty()) throw RunError(path + " holds no " + kModelSet);
+  const std::string model = tensor_set_path(path, kModelFile);
+  if (model.empty()) throw RunError(path + " holds no " + kModelFile);
   return model;
 }
 

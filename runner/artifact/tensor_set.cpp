@@ -8,7 +8,9 @@
 #include <unordered_map>
 #include <utility>
 
+#include "runner/artifact/file_writer.h"
 #include "runner/artifact/io.h"
+#include "runner/artifact/manifest.h"
 #include "runner/core/error.h"
 #include "runner/core/files.h"
 #include "runner/core/json.h"
@@ -119,6 +121,48 @@ std::string tensor_set_path(const std::string& folder, const std::string& name) 
   const std::string file = (fs::path(folder) / name).string();
   if (fs::exists(file, error)) return file;
   return fs::exists(file + kIndexEnding, error) ? file + kIndexEnding : "";
+}
+
+core::Result<std::string> find_tensor_set(const std::string& path) {
+  std::error_code error;
+  if (!fs::is_directory(path, error)) return path;
+  const std::string model = tensor_set_path(path, kModelFile);
+  if (!model.empty()) return model;
+  const std::vector<std::string> sets = tensor_sets(path);
+  if (sets.size() == 1) return tensor_set_path(path, sets.front());
+  if (sets.empty()) return core::Failure{path + " holds no safetensors file", "", core::kExitUsage};
+  std::string list;
+  for (const std::string& set : sets) list += (list.empty() ? "" : ", ") + set;
+  return core::Failure{path + " holds no " + kModelFile + ", but " + list, "name one of them", core::kExitUsage};
+}
+
+core::Result<std::vector<std::string>> files_of_set(const std::string& path) {
+  std::vector<std::string> files = {path};
+  if (!path.ends_with(kIndexEnding)) return files;
+  const auto shards = shards_of(path);
+  if (!shards) return shards.failure();
+  for (const std::string& shard : shards.value()) files.push_back((fs::path(path).parent_path() / shard).string());
+  return files;
+}
+
+core::Result<void> verify_tensor_set(const std::string& path) {
+  const std::string folder = fs::path(path).parent_path().string();
+  std::error_code error;
+  if (!fs::exists(fs::path(folder) / kManifestFile, error)) return {};
+  const auto manifest = read_manifest(folder);
+  if (!manifest) return manifest.failure();
+  const auto files = files_of_set(path);
+  if (!files) return files.failure();
+  for (const std::string& file : files.value()) {
+    const std::string name = fs::path(file).filename().string();
+    const auto entry = std::find_if(manifest.value().files.begin(), manifest.value().files.end(),
+                                    [&](const FileEntry& one) { return one.name == name; });
+    if (entry == manifest.value().files.end()) {
+      return core::Failure{file + " is not in the manifest of its checkpoint", ""};
+    }
+    if (const auto same = verify_file(file, *entry); !same) return same;
+  }
+  return {};
 }
 
 }  // namespace runner::artifact

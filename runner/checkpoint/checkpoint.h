@@ -47,7 +47,7 @@ std::int64_t estimate_bytes(const components::model::Model& model, int optimizer
 /// that does not fit.
 core::Node load(const std::string& path, TrainState& state);
 
-/// Weights only, for `eval`, `predict` and `init_from`: strict names and shapes. `path`: a checkpoint, a folder with
+/// Weights only, for `eval` and `predict`: strict names and shapes. `path`: a checkpoint, a folder with
 /// model.safetensors or its shards, an index, or a safetensors file.
 void load_weights(const std::string& path, const components::model::Model& model);
 

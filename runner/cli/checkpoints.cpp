@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "runner/cli/checkpoints_diff.h"
 #include "runner/cli/checkpoints_keep.h"
 #include "runner/cli/commands.h"
 
@@ -51,10 +52,11 @@ void add_action(CLI::App& group, Session& session, const char* name, const char*
 }  // namespace
 
 void add_checkpoints(CLI::App& app, Session& session) {
-  CLI::App* group = app.add_subcommand("checkpoints", "List, verify, keep and remove what runs have saved");
+  CLI::App* group = app.add_subcommand("checkpoints", "List, verify, compare, keep and remove what runs have saved");
   add_action(*group, session, "list", "Show a run's checkpoints", list);
   add_action(*group, session, "verify", "Read every byte and compare with what was recorded", verify);
   add_checkpoints_keep(*group, session);
+  add_checkpoints_diff(*group, session);
 }
 
 }  // namespace runner::cli

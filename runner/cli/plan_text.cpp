@@ -33,13 +33,15 @@ std::string data_text(const engine::Plan& plan) {
 }
 
 std::string model_text(const engine::Plan& plan) {
-  std::size_t width = 5;
+  std::size_t width = plan.init_from.empty() ? 5 : 9;
   for (const auto& block : plan.blocks) width = std::max(width, block.name.size());
   std::string text = format("model: %s parameters\n", count(plan.parameters).c_str());
   for (const auto& block : plan.blocks) {
     text += format("  %-*s  %10s  %s\n", static_cast<int>(width), block.name.c_str(), count(block.parameters).c_str(),
                    block.output.c_str());
   }
+  if (!plan.init_from.empty())
+    text += format("  %-*s  %s\n", static_cast<int>(width), "init_from", plan.init_from.c_str());
   return text;
 }
 
@@ -135,6 +137,7 @@ std::string plan_json(const engine::Plan& plan) {
   for (const auto& [name, value] : figures) root.set(name, Node::integer(value));
   root.set("checkpoints_saved_when", Node::string(plan.saved));
   root.set("checkpoints_kept_which", Node::string(plan.kept));
+  if (!plan.init_from.empty()) root.set("init_from", Node::string(plan.init_from));
   root.set("epochs", Node::floating(plan.epochs));
   root.set("flops_per_step", Node::floating(plan.flops_per_step));
   return core::to_json(root);

@@ -95,19 +95,26 @@ void add_runs_list(CLI::App& runs, Session& session) {
 
 constexpr const char* kRunText = "A run: its id or the beginning of it, its name, its folder, or `last`";
 
+void add_branch(CLI::App& command, std::string& branch, const char* text) {
+  command.add_option("--branch", branch, text)->type_name("N|all")->check([](const std::string& value) {
+    const bool digits =
+        !value.empty() && value.size() < 10 && value.find_first_not_of("0123456789") == std::string::npos;
+    return digits || value == "all" ? std::string() : "must be the number of a branch or all, got \"" + value + "\"";
+  });
+}
+
 void add_runs_show(CLI::App& runs, Session& session) {
   const auto request = std::make_shared<RunsShowRequest>();
   CLI::App* command = runs.add_subcommand("show", "Show one run: state, metrics, checkpoints, samples");
   command->add_option("RUN", request->run, kRunText)->required();
   command->add_option("--metric", request->metric, "Draw this metric")->type_name("NAME");
-  command->add_option("--branch", request->branch, "Draw it as this branch saw it; the newest when not given")
-      ->type_name("N")
-      ->check(CLI::NonNegativeNumber);
+  add_branch(*command, request->branch, "Metrics as this branch saw them, or, with --metric, `all` of them drawn");
   add_format(*command, request->format, {"text", "json"});
   command->footer(
       "\nExamples:\n"
       "  roux runs show last\n"
-      "  roux runs show tiny-gpt --metric val/loss\n");
+      "  roux runs show tiny-gpt --metric val/loss\n"
+      "  roux runs show tiny-gpt --metric loss --branch all\n");
   on_call<RunsShowRequest>(*command, session, request, runs_show);
 }
 
@@ -116,6 +123,7 @@ void add_runs_compare(CLI::App& runs, Session& session) {
   CLI::App* command = runs.add_subcommand("compare", "Show where runs differ: recipe keys, then metrics side by side");
   command->add_option("RUN", request->runs, kRunText)->required()->expected(2, -1);
   command->add_option("--metric", request->metric, "Draw this metric of all of them")->type_name("NAME");
+  add_branch(*command, request->branch, "Draw it as this branch of each saw it, or `all` of them; else the newest");
   add_format(*command, request->format, {"text", "json"});
   command->footer(
       "\nExamples:\n"

@@ -32,12 +32,13 @@ struct RunsShowRequest {
   std::string run = "";
   std::string metric = "";      ///< draws it
   std::string format = "text";  ///< text, json
-  std::int64_t branch = -1;     ///< of the plot; -1: the newest
+  std::string branch = "";      ///< a number, or `all` of the plot; "": the newest
 };
 
 struct RunsCompareRequest {
   std::vector<std::string> runs = {};
   std::string metric = "";
+  std::string branch = "";  ///< of the plot: a number or `all`; "": each run's newest
   std::string format = "text";
 };
 

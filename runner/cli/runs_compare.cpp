@@ -162,25 +162,16 @@ std::string compare_json(const Runs& runs, const std::vector<Row>& keys) {
   return core::to_json(node) + "\n";
 }
 
-std::optional<std::string> compare_plot(const Runs& runs, const std::string& metric, const RunsContext& context,
+std::optional<std::string> compare_plot(const Runs& runs, const RunsCompareRequest& request, const RunsContext& context,
                                         core::Diagnostics& diagnostics) {
   std::vector<Curve> curves;
   for (const RunSummary& run : runs) {
-    const auto points = store::read_series(run.run_dir, metric);
-    if (!points) {
-      diagnostics.error({}, points.failure().message, points.failure().hint);
-      continue;
-    }
-    Curve curve{run.name + " " + run.id, {}};
-    for (const store::SeriesPoint& point : points.value()) {
-      curve.points.emplace_back(static_cast<double>(point.step), point.value);
-    }
-    curves.push_back(std::move(curve));
+    const auto branches = branch_curves(run.run_dir, request.metric, request.branch, diagnostics);
+    if (!branches) continue;
+    for (Curve& curve : to_curves(*branches, run.name + " " + run.id)) curves.push_back(std::move(curve));
   }
   if (diagnostics.has_errors()) return std::nullopt;
-  PlotOptions options;
-  if (context.terminal.width > 0) options.width = std::min(context.terminal.width, 160);
-  return printable(metric) + "\n" + plot_text(curves, options, context.terminal);
+  return printable(request.metric) + "\n" + plot_text(curves, plot_options(context.terminal), context.terminal);
 }
 
 }  // namespace
@@ -197,7 +188,11 @@ std::optional<std::string> runs_compare(const RunsContext& context, const RunsCo
     runs.push_back(std::move(found).value());
   }
   if (diagnostics.has_errors()) return std::nullopt;
-  if (!request.metric.empty()) return compare_plot(runs, request.metric, context, diagnostics);
+  if (!request.branch.empty() && request.metric.empty()) {
+    diagnostics.error({}, "--branch draws a metric, but --metric names none", "add --metric NAME");
+    return std::nullopt;
+  }
+  if (!request.metric.empty()) return compare_plot(runs, request, context, diagnostics);
   const std::vector<Row> keys = differing_keys(runs);
   if (request.format == "json") return compare_json(runs, keys);
   return compare_text(runs, keys, context);

@@ -124,6 +124,26 @@ std::string axis_under(const Range& x, int width, std::size_t margin, const Plot
 
 }  // namespace
 
+PlotOptions plot_options(const Terminal& terminal) {
+  PlotOptions options;
+  if (terminal.width > 0) options.width = std::min(terminal.width, 160);
+  return options;
+}
+
+std::vector<Curve> to_curves(const std::vector<BranchCurve>& branches, const std::string& label) {
+  std::vector<Curve> curves;
+  for (const BranchCurve& branch : branches) {
+    Curve curve{label, {}};
+    if (branches.size() > 1) curve.label += ", branch " + std::to_string(branch.branch);
+    if (branch.abandoned) curve.label += ", abandoned";
+    for (const store::SeriesPoint& point : branch.points) {
+      curve.points.emplace_back(static_cast<double>(point.step), point.value);
+    }
+    curves.push_back(std::move(curve));
+  }
+  return curves;
+}
+
 std::string plot_text(const std::vector<Curve>& curves, const PlotOptions& options, const Terminal& terminal) {
   Range x, y;
   for (const Curve& curve : curves) {

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "runner/cli/runs_branches.h"
 #include "runner/cli/runs_text.h"
 
 namespace runner::cli {
@@ -18,6 +19,12 @@ struct PlotOptions {
   int height = 16;  ///< lines of the canvas
   std::string x_title = "step";
 };
+
+/// As wide as the terminal, to 160 columns.
+PlotOptions plot_options(const Terminal& terminal);
+
+/// The branches of one run as curves; what was abandoned says so.
+std::vector<Curve> to_curves(const std::vector<BranchCurve>& branches, const std::string& label);
 
 /// A line plot in characters: braille dots, eight to a character, for one curve or with colours; else a mark a curve.
 /// Plain ASCII where the terminal is not UTF-8. A legend under it when there are several curves.

@@ -5,6 +5,7 @@
 
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/cli/runs.h"
+#include "runner/cli/runs_branches.h"
 #include "runner/cli/runs_plot.h"
 #include "runner/core/units.h"
 #include "runner/store/annotations.h"
@@ -94,7 +95,7 @@ std::string head_text(const Page& page, const RunsContext& context) {
   lines.add("began", times_text(run, context.clock));
   lines.add("step", std::to_string(run.step) + (run.branch > 0 ? " (branch " + std::to_string(run.branch) + ")" : ""));
   for (const Node::Entry& entry : run.summary.entries()) {
-    if (!run.metrics.contains(entry.key) && !entry.value.is_mapping()) {
+    if (entry.key != "step" && !run.metrics.contains(entry.key) && !entry.value.is_mapping()) {
       lines.add(printable(entry.key), value_text(entry.value));
     }
   }
@@ -163,15 +164,7 @@ std::string checkpoints_text(const Page& page, const RunsContext& context) {
 
 std::string branches_text(const Page& page, const RunsContext& context) {
   if (page.details.branches.size() < 2) return "";
-  std::string text = heading("branches", context);
-  for (const store::BranchRow& branch : page.details.branches) {
-    text += "  " + std::to_string(branch.id) +
-            (branch.parent < 0
-                 ? std::string(" from the start")
-                 : " from branch " + std::to_string(branch.parent) + " at step " + std::to_string(branch.step)) +
-            ", " + store::utc_text(branch.time_ms) + "\n";
-  }
-  return text;
+  return heading("branches", context) + branches_lines(page.details.branches);
 }
 
 std::string event_text(const store::EventRow& event) {
@@ -267,6 +260,9 @@ std::string page_json(const Page& page) {
     row.set("parent", branch.parent < 0 ? Node::null() : Node::integer(branch.parent));
     row.set("step", Node::integer(branch.step));
     row.set("time_ms", Node::integer(branch.time_ms));
+    row.set("last_step", Node::integer(branch.last_step));
+    row.set("kept_to", branch.kept_to ? Node::integer(*branch.kept_to) : Node::null());
+    row.set("why", Node::string(branch.why));
     branches.items().push_back(std::move(row));
   }
   node.set("branches", std::move(branches));
@@ -284,28 +280,34 @@ std::string page_json(const Page& page) {
   return core::to_json(node) + "\n";
 }
 
+Node points_json(const std::vector<store::SeriesPoint>& points) {
+  Node list = Node::sequence();
+  for (const store::SeriesPoint& point : points) {
+    list.items().push_back(Node::sequence({Node::integer(point.step), Node::floating(point.value)}));
+  }
+  return list;
+}
+
+std::string curves_json(const std::vector<BranchCurve>& curves, const RunsShowRequest& request) {
+  if (request.branch != "all") return core::to_json(points_json(curves.front().points), -1) + "\n";
+  Node list = Node::sequence();
+  for (const BranchCurve& curve : curves) {
+    Node row = Node::mapping();
+    row.set("branch", Node::integer(curve.branch));
+    row.set("abandoned", Node::boolean(curve.abandoned));
+    row.set("points", points_json(curve.points));
+    list.items().push_back(std::move(row));
+  }
+  return core::to_json(list, -1) + "\n";
+}
+
 std::optional<std::string> show_metric(const RunsContext& context, const RunSummary& run,
                                        const RunsShowRequest& request, core::Diagnostics& diagnostics) {
-  const auto points = store::read_series(run.run_dir, request.metric, "train", request.branch);
-  if (!points) {
-    diagnostics.error({}, points.failure().message, points.failure().hint);
-    return std::nullopt;
-  }
-  if (request.format == "json") {
-    Node list = Node::sequence();
-    for (const store::SeriesPoint& point : points.value()) {
-      list.items().push_back(Node::sequence({Node::integer(point.step), Node::floating(point.value)}));
-    }
-    return core::to_json(list, -1) + "\n";
-  }
-  Curve curve{request.metric, {}};
-  for (const store::SeriesPoint& point : points.value()) {
-    curve.points.emplace_back(static_cast<double>(point.step), point.value);
-  }
-  PlotOptions options;
-  if (context.terminal.width > 0) options.width = std::min(context.terminal.width, 160);
+  const auto curves = branch_curves(run.run_dir, request.metric, request.branch, diagnostics);
+  if (!curves) return std::nullopt;
+  if (request.format == "json") return curves_json(*curves, request);
   return printable(run.name) + " " + run.id + "  " + printable(request.metric) + "\n" +
-         plot_text({curve}, options, context.terminal);
+         plot_text(to_curves(*curves, request.metric), plot_options(context.terminal), context.terminal);
 }
 
 }  // namespace
@@ -317,12 +319,23 @@ std::optional<std::string> runs_show(const RunsContext& context, const RunsShowR
     diagnostics.error({}, found.failure().message, found.failure().hint);
     return std::nullopt;
   }
+  if (request.branch == "all" && request.metric.empty()) {
+    diagnostics.error({}, "--branch all draws a metric, but --metric names none",
+                      "add --metric NAME; without it, the page lists the branches");
+    return std::nullopt;
+  }
   Page page;
   page.run = std::move(found).value();
   if (!request.metric.empty()) return show_metric(context, page.run, request, diagnostics);
   if (page.run.status != store::RunStatus::kUnreadable) {
     // A run that has just begun has no database yet; the head says all there is.
-    if (auto details = store::read_details(page.run.run_dir)) page.details = std::move(details).value();
+    auto details = store::read_details(page.run.run_dir, branch_number(request.branch));
+    if (details) {
+      page.details = std::move(details).value();
+    } else if (!request.branch.empty()) {
+      diagnostics.error({}, details.failure().message, details.failure().hint);
+      return std::nullopt;
+    }
     page.annotations = store::read_annotations(page.run.run_dir);
   }
   page.checkpoints = artifact::list_checkpoints(page.run.run_dir + "/checkpoints");

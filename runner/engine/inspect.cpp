@@ -8,9 +8,9 @@
 #include <memory>
 
 #include "components/tensors.h"
-#include "generated/section/checkpoint.h"
 #include "generated/section/eval.h"
 #include "runner/artifact/checkpoint_dir.h"
+#include "runner/artifact/checkpoint_name.h"
 #include "runner/checkpoint/checkpoint.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
@@ -25,25 +25,6 @@ namespace runner::engine {
 namespace {
 
 using core::Node;
-
-const artifact::CheckpointInfo* best_of(const std::vector<artifact::CheckpointInfo>& all,
-                                        const registry::Recipe& recipe) {
-  const auto config = sections::checkpoint::parse_config(recipe.at("checkpoint"));
-  if (!config.monitor) return nullptr;
-  const artifact::CheckpointInfo* best = nullptr;
-  double best_value = 0;
-  for (const auto& info : all) {
-    const Node* value = info.manifest.fields.metrics.find(*config.monitor);
-    if (value == nullptr || !value->is_number()) continue;
-    const double v = value->as_double();
-    const bool better = config.mode == sections::checkpoint::Mode::kMin ? v < best_value : v > best_value;
-    if (best == nullptr || better) {
-      best = &info;
-      best_value = v;
-    }
-  }
-  return best;
-}
 
 /// The runs that a checkpoint's short name may mean, newest first.
 std::vector<store::RunSummary> candidate_runs(const registry::Recipe& recipe, const EvalRequest& request) {
@@ -63,37 +44,18 @@ std::vector<store::RunSummary> candidate_runs(const registry::Recipe& recipe, co
 std::string find_checkpoint(const registry::Recipe& recipe, const EvalRequest& request) {
   std::error_code ignored;
   if (std::filesystem::exists(request.checkpoint, ignored)) return request.checkpoint;
-  std::string seen;
   for (const auto& run : candidate_runs(recipe, request)) {
-    const std::string folder = run.run_dir + "/checkpoints";
-    const auto all = artifact::list_checkpoints(folder);
-    if (all.empty()) continue;
-    if (request.checkpoint == "last") {
-      std::vector<std::string> skipped;
-      const auto newest = artifact::newest_verified(folder, skipped, run.id);
-      for (const std::string& line : skipped) core::log_warning("skipped " + line);
-      if (newest) return newest->path;
-      continue;
-    }
-    if (request.checkpoint == "best") {
-      if (const auto* best = best_of(all, recipe)) return best->path;
-    }
-    for (const auto& info : all) {
-      const std::string name = std::filesystem::path(info.path).filename().string();
-      if (name == request.checkpoint) return info.path;
-      seen += (seen.empty() ? "" : ", ") + name;
-    }
-    break;  // the newest run that has checkpoints is meant; an older one would be a surprise
+    const artifact::RunCheckpoints checkpoints = artifact::checkpoints_of(run.run_dir, recipe.root);
+    if (artifact::list_checkpoints(checkpoints.folder).empty()) continue;
+    // The newest run that has checkpoints is meant; an older one would be a surprise.
+    std::vector<std::string> skipped;
+    const auto found = artifact::find_checkpoint(checkpoints, request.checkpoint, skipped);
+    for (const std::string& line : skipped) core::log_warning("skipped " + line);
+    return found.value();
   }
-  if (request.checkpoint == "best" && !recipe.at("checkpoint").find("monitor")->is_string()) {
-    throw core::RunError("there is no best checkpoint: the recipe has no checkpoint.monitor",
-                         "use --checkpoint last, or name a metric under checkpoint.monitor", core::kExitUsage);
-  }
-  throw core::RunError(
-      "no checkpoint \"" + request.checkpoint + "\" of run_name " + recipe.at("run_name").as_string() + " in " +
-          recipe.at("output_dir").as_string(),
-      seen.empty() ? "train it first with roux run, or give the path of a checkpoint folder" : "there are " + seen,
-      core::kExitUsage);
+  throw core::RunError("no run of run_name " + recipe.at("run_name").as_string() + " in " +
+                           recipe.at("output_dir").as_string() + " has a checkpoint",
+                       "train it first with roux run, or give the path of a checkpoint folder", core::kExitUsage);
 }
 
 struct Loaded {

@@ -7,6 +7,8 @@
 #include "generated/section/checkpoint.h"
 #include "generated/section/training.h"
 #include "runner/artifact/probe.h"
+#include "runner/checkpoint/checkpoint.h"
+#include "runner/checkpoint/init_from.h"
 #include "runner/core/units.h"
 #include "runner/train/experiment.h"
 #include "runner/train/save_plan.h"
@@ -114,7 +116,11 @@ std::optional<Plan> make_plan(const registry::Recipe& recipe, core::Diagnostics&
   const auto experiment = train::build_experiment(recipe, options, diagnostics);
   if (experiment == nullptr) return std::nullopt;
   const auto training = sections::training::parse_config(*experiment->recipe.find("training"));
+  const auto init = checkpoint::plan_init_from(*experiment->recipe.find("init_from"), *experiment->model,
+                                               experiment->recipe.find("output_dir")->as_string(), diagnostics);
+  if (diagnostics.has_errors()) return std::nullopt;
   Plan plan;
+  if (init) plan.init_from = init->text();
   plan.micro_batch_size = training.micro_batch_size.value_or(1);
   plan.gradient_accumulation_steps = training.gradient_accumulation_steps.value_or(1);
   plan.global_batch_size =

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string_view>
 
+#include "runner/core/name_map.h"
 #include "runner/core/suggest.h"
 #include "runner/core/units.h"
 #include "runner/recipe/batch_algebra.h"
@@ -235,6 +236,27 @@ void somewhere_to_roll_back_to(SettledTree& tree) {
   }
 }
 
+/// Keys that would do nothing.
+void init_from_source(SettledTree& tree) {
+  if (tree.text("init_from.path") || tree.was_refused("init_from.path")) return;
+  for (const char* key : {"rename", "include", "exclude", "strict"}) {
+    const std::string path = std::string("init_from.") + key;
+    if (!tree.written(path)) continue;
+    return tree.error(path, path + " says how to take weights, but init_from.path does not say from where",
+                      "add path: a checkpoint folder, a safetensors file, or RUN:best");
+  }
+}
+
+void init_from_rename(SettledTree& tree) {
+  const Node* rules = tree.value("init_from.rename");
+  if (rules == nullptr || !rules->is_mapping()) return;
+  for (const Node::Entry& rule : rules->entries()) {
+    if (!rule.value.is_string()) continue;
+    const core::Result<void> fits = core::NameMap::check(rule.key, rule.value.as_string());
+    if (!fits) tree.error_at(rule.key_place, "init_from.rename: " + fits.failure().message, fits.failure().hint);
+  }
+}
+
 struct Rule {
   const char* name;
   void (*apply)(SettledTree&);
@@ -255,6 +277,8 @@ constexpr Rule kRules[] = {
     {"time_for_the_save", time_for_the_save},
     {"micro_batch_can_shrink", micro_batch_can_shrink},
     {"somewhere_to_roll_back_to", somewhere_to_roll_back_to},
+    {"init_from_source", init_from_source},
+    {"init_from_rename", init_from_rename},
 };
 
 }  // namespace

@@ -55,6 +55,11 @@ bool SettledTree::given(const std::string& path) const {
   return node != nullptr && (!node->is_null() || refused(*node));
 }
 
+bool SettledTree::written(const std::string& path) const {
+  const Node* node = root_.at_path(path);
+  return node != nullptr && given(path) && is_written(node->place());
+}
+
 bool SettledTree::was_refused(const std::string& path) const {
   const Node* node = root_.at_path(path);
   return node != nullptr && refused(*node);

@@ -22,6 +22,8 @@ class SettledTree {
   bool is_true(const std::string& path) const;
   /// Written with a value, even with one that validation refused.
   bool given(const std::string& path) const;
+  /// The same, but not where the value is a default.
+  bool written(const std::string& path) const;
   bool was_refused(const std::string& path) const;
 
   /// Sets a value that the author left open; what is written stays.

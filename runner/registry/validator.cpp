@@ -145,6 +145,19 @@ Node Validator::map(const Node& given, const Property& property, const std::stri
   return checked;
 }
 
+/// Where a bare value met keys from elsewhere (`extends`, --set), merging made `type` of it: it knows components only.
+void Validator::take_short_form(const Fragment& fragment, Node& block) {
+  const Node::Entry* entry = block.find_entry("type");
+  if (entry == nullptr || fragment.short_form.empty() || fragment.find("type") != nullptr) return;
+  const core::Place& key = entry->key_place;
+  const core::Place& value = entry->value.place();
+  const bool was_bare = key.source == value.source && key.line == value.line && key.column == value.column;
+  if (!was_bare) return;  // the author wrote `type:`
+  Node bare = entry->value;
+  block.erase("type");
+  if (block.find(fragment.short_form) == nullptr) block.set(fragment.short_form, bare, bare.place());
+}
+
 Node Validator::section(const Node& given, const std::string& name, const std::string& path) {
   const Fragment* fragment = registry_.find("section", name);
   RUNNER_ASSERT(fragment != nullptr, "every section of the recipe has a fragment");
@@ -159,6 +172,7 @@ Node Validator::section(const Node& given, const std::string& name, const std::s
     mapping = Node::mapping(given.place());
     mapping.set(fragment->short_form, given, given.place());
   }
+  take_short_form(*fragment, mapping);
   Node checked = block(mapping, {path, path, path, "", pointers(fragment->properties)});
   run_checks(*fragment, checked);
   return checked;

@@ -36,6 +36,7 @@ class Validator {
   core::Node list(const core::Node& value, const Property& property, const std::string& path);
   core::Node map(const core::Node& value, const Property& property, const std::string& path);
   core::Node section(const core::Node& value, const std::string& name, const std::string& path);
+  static void take_short_form(const Fragment& fragment, core::Node& block);
   core::Node block(const core::Node& value, const Block& block);
   static bool is_excluded(const Property& property, const Block& block, const core::Node& written);
   core::Node default_of(const Property& property, const Block& block, const core::Place& place);

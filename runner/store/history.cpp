@@ -100,10 +100,44 @@ std::vector<EventRow> all_events(const Database& database) {
   return events;
 }
 
-std::vector<BranchRow> all_branches(const Database& database) {
+/// Why a branch was opened: a resume says so on the branch itself, a rollback on the one that it leaves.
+std::string why_of(const std::vector<EventRow>& events, const BranchRow& branch) {
+  const EventRow* rollback = nullptr;
+  for (const EventRow& event : events) {
+    if (event.branch == branch.parent && event.kind == "rollback" && event.time_ms <= branch.time_ms) rollback = &event;
+    if (event.branch != branch.id || event.kind != "resume") continue;
+    std::string text = "resumed";
+    if (const core::Node* after = event.data.find("after")) text += " after " + after->scalar_text();
+    if (const core::Node* reason = event.data.find("reason")) text += ": " + reason->scalar_text();
+    return text;
+  }
+  if (rollback == nullptr) return "";
+  const core::Node* what = rollback->data.find("what");
+  return "rolled back" + (what != nullptr ? ": " + what->scalar_text() : "");
+}
+
+std::vector<BranchRow> all_branches(const Database& database, const std::vector<EventRow>& events,
+                                    const std::vector<Stretch>& newest) {
   std::vector<BranchRow> branches;
   Statement rows = database.prepare("SELECT id, coalesce(parent, -1), step, time_ms FROM branches ORDER BY id");
-  while (rows.step()) branches.push_back({rows.integer(0), rows.integer(1), rows.integer(2), rows.integer(3)});
+  Statement own = database.prepare("SELECT count(*), coalesce(max(step), 0) FROM metrics WHERE branch = ?");
+  while (rows.step()) {
+    BranchRow branch;
+    branch.id = rows.integer(0);
+    branch.parent = rows.integer(1);
+    branch.step = rows.integer(2);
+    branch.time_ms = rows.integer(3);
+    own.reset();
+    if (own.bind(1, branch.id).step()) {
+      branch.points = own.integer(0);
+      branch.last_step = own.integer(1);
+    }
+    branch.why = why_of(events, branch);
+    for (const Stretch& stretch : newest) {
+      if (stretch.branch == branch.id) branch.kept_to = std::min(stretch.last_step, branch.last_step);
+    }
+    branches.push_back(std::move(branch));
+  }
   return branches;
 }
 
@@ -132,7 +166,9 @@ core::Result<std::vector<Stretch>> lineage(const Database& database, std::int64_
   while (branch >= 0) {
     row.reset();
     if (!row.bind(1, branch).step()) {
-      return core::Failure{database.path() + " has no branch " + std::to_string(branch), ""};
+      const std::int64_t last = newest_branch(database);
+      return core::Failure{database.path() + " has no branch " + std::to_string(branch),
+                           last == 0 ? "it has one, 0" : "it has 0 to " + std::to_string(last)};
     }
     stretches.push_back({branch, last_step});
     last_step = std::min(last_step, row.integer(1));
@@ -176,12 +212,14 @@ std::int64_t last_step(const Database& database, const std::vector<Stretch>& lin
   return step;
 }
 
-core::Result<RunDetails> read_details(const std::string& run_dir) {
+core::Result<RunDetails> read_details(const std::string& run_dir, std::int64_t branch) {
   auto opened = open_run(run_dir);
   if (!opened) return opened.failure();
   try {
     const Database& database = opened.value();
-    const auto stretches = lineage(database, newest_branch(database));
+    const auto newest = lineage(database, newest_branch(database));
+    if (!newest) return newest.failure();
+    const auto stretches = branch < 0 ? newest : lineage(database, branch);
     if (!stretches) return stretches.failure();
     RunDetails details;
     for (const Series& series : all_series(database)) {
@@ -189,7 +227,7 @@ core::Result<RunDetails> read_details(const std::string& run_dir) {
       if (!points.empty()) details.series.push_back(summarise(series, points));
     }
     details.events = all_events(database);
-    details.branches = all_branches(database);
+    details.branches = all_branches(database, details.events, newest.value());
     Statement words = database.prepare("SELECT value FROM info WHERE key = 'command_line'");
     if (words.step()) {
       const core::Node list = core::parse_json(words.text(0)).value_or(core::Node::null());

@@ -81,19 +81,24 @@ struct EventRow {
   core::Node data;
 };
 
+/// A branch leaves its parent at a step and goes on by itself; what the parent logged after that step was abandoned.
 struct BranchRow {
   std::int64_t id = 0, parent = -1, step = 0, time_ms = 0;  ///< parent -1: the first one
+  std::int64_t points = 0, last_step = 0;                   ///< that it logged itself
+  std::string why;                      ///< `resumed after stopped: SIGTERM`; "" where nothing was written down
+  std::optional<std::int64_t> kept_to;  ///< in the newest one's lineage: up to which step; nothing: none of it
 };
 
 /// What one run's page shows beyond its summary.
 struct RunDetails {
-  std::vector<SeriesSummary> series;  ///< along the newest branch's lineage
+  std::vector<SeriesSummary> series;  ///< along the branch's lineage
   std::vector<EventRow> events;       ///< of all branches, oldest first
   std::vector<BranchRow> branches;
   std::vector<std::string> command_line;
 };
 
-core::Result<RunDetails> read_details(const std::string& run_dir);
+/// Series as `branch` saw them (-1: the newest). Failure names the branches when there is none of that number.
+core::Result<RunDetails> read_details(const std::string& run_dir, std::int64_t branch = -1);
 
 /// Points of one series along the lineage of a branch (-1: the newest): each step once, abandoned branches left out.
 /// `val/loss` under the context "train" also finds the series `loss` of the context `val`, and `train/loss` the loop's

@@ -188,6 +188,22 @@ Reopened open_branch(const ResumePoint& point, std::int64_t now_ms) {
       .bind(3, point.step)
       .bind(4, now_ms)
       .run();
+  // What the run was when it was left says why there is a branch; of one that was killed nobody wrote anything else.
+  const auto info = [&database](const char* key) {
+    Statement row = database.prepare("SELECT value FROM info WHERE key = ?");
+    return row.bind(1, std::string(key)).step() ? row.text(0) : std::string();
+  };
+  const std::string status = info("status");
+  core::Node why = core::Node::mapping();
+  why.set("after", core::Node::string(
+                       std::string(status == to_text(RunStatus::kRunning) ? to_text(RunStatus::kCrashed) : status)));
+  if (const std::string reason = info("reason"); !reason.empty()) why.set("reason", core::Node::string(reason));
+  database.prepare("INSERT INTO events(branch, step, time_ms, kind, data) VALUES(?, ?, ?, 'resume', ?)")
+      .bind(1, reopened.start.branch)
+      .bind(2, point.step)
+      .bind(3, now_ms)
+      .bind(4, core::to_json(why, -1))
+      .run();
   put(database, "status", to_text(RunStatus::kRunning));
   database.execute("DELETE FROM info WHERE key IN ('reason', 'ended_ms')");
   Statement last = database.prepare("SELECT coalesce(max(row), 0) FROM metrics");

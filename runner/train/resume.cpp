@@ -16,7 +16,7 @@ using core::Node;
 using Effect = RecipeChange::Effect;
 
 // Sections and keys whose change leaves every weight of the next steps as it would have been.
-constexpr std::array<std::string_view, 17> kHarmless = {"run_name",
+constexpr std::array<std::string_view, 18> kHarmless = {"run_name",
                                                         "output_dir",
                                                         "description",
                                                         "logging_steps",
@@ -32,7 +32,8 @@ constexpr std::array<std::string_view, 17> kHarmless = {"run_name",
                                                         "training.auto_micro_batch",
                                                         "training.max_memory",
                                                         "faults",
-                                                        "extends"};
+                                                        "extends",
+                                                        "init_from"};
 
 // The saved tensors belong to these: with another value there is nothing to go on from.
 constexpr std::array<std::string_view, 2> kImpossible = {"model", "optimizer.type"};

@@ -12,6 +12,7 @@
 
 #include "generated/section/launch.h"
 #include "generated/section/training.h"
+#include "runner/checkpoint/init_from.h"
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
 #include "runner/core/files.h"
@@ -53,6 +54,14 @@ std::unique_ptr<store::RunWriter> open_run(const registry::Recipe& recipe, const
         recipe.sources[i]->text);
   }
   return store::RunWriter::create(fresh, clock).value();
+}
+
+/// `init_from`: fills the model with the weights of another one. Nothing when the recipe has no such wish.
+std::optional<checkpoint::InitWeights> init_weights(const Experiment& experiment, core::Diagnostics& diagnostics) {
+  auto init = checkpoint::plan_init_from(*experiment.recipe.find("init_from"), *experiment.model,
+                                         experiment.recipe.find("output_dir")->as_string(), diagnostics);
+  if (init) checkpoint::load_init_weights(*init, *experiment.model);
+  return init;
 }
 
 double figure(const Node& summary, const char* name) {
@@ -153,19 +162,26 @@ void configure_torch(const registry::Recipe& recipe) {
 int train(const registry::Recipe& recipe, const TrainRequest& request, double peak_flops,
           core::Diagnostics& diagnostics) {
   const core::Clock& clock = core::system_clock();
-  choose_start(recipe, request, clock, diagnostics);  // says what is refused before anything is read
+  const Start first =
+      choose_start(recipe, request, clock, diagnostics);  // says what is refused before anything is read
   if (diagnostics.has_errors()) return core::kExitUsage;
   configure_torch(recipe);
   const auto training = sections::training::parse_config(recipe.at("training"));
   if (training.max_memory) limit_tensor_memory(*training.max_memory);
   const auto experiment = build(recipe, diagnostics);
   if (experiment == nullptr) return core::kExitUsage;
+  std::optional<checkpoint::InitWeights> init;
+  if (first.checkpoint.empty()) init = init_weights(*experiment, diagnostics);
+  if (diagnostics.has_errors()) return core::kExitUsage;
 
   // Two programs that start at the same instant must not both find nothing to go on with.
   auto lock = std::make_optional<store::StartLock>(recipe.at("output_dir").as_string());
   const std::int64_t begin_ns = clock.monotonic_ns();
   const Start start = choose_start(recipe, request, clock, diagnostics);
   const double verify_seconds = static_cast<double>(clock.monotonic_ns() - begin_ns) * 1e-9;
+  if (diagnostics.has_errors()) return core::kExitUsage;
+  // What there was to go on from at first may be gone by now.
+  if (start.checkpoint.empty() && !first.checkpoint.empty()) init = init_weights(*experiment, diagnostics);
   if (diagnostics.has_errors()) return core::kExitUsage;
   const std::string folder =
       start.resume ? start.resume->run_dir + "/checkpoints" : recipe.at("output_dir").as_string();
@@ -179,6 +195,10 @@ int train(const registry::Recipe& recipe, const TrainRequest& request, double pe
                    (start.checkpoint.empty() ? "step 0: it has no checkpoint yet" : start.checkpoint));
   } else {
     core::log_info("run " + run->run_dir());
+  }
+  if (init && start.checkpoint.empty()) {
+    run->event("init_from", 0, init->to_node());
+    core::log_info("initial weights: " + init->text());
   }
   LoopRequest loop;
   loop.smoke = request.smoke;

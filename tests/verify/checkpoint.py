@@ -4,12 +4,13 @@ usage: checkpoint.py SOURCE_DIR ROUX
 """
 
 import json
-import os
 import pathlib
 import struct
 import subprocess
 import sys
 import tempfile
+
+from lib.libraries import with_libraries
 
 RECIPE = """
 recipe_version: 1
@@ -22,25 +23,6 @@ optimizer: {type: adamw, lr: 1.0e-3}
 training: {max_steps: 3, micro_batch_size: 2}
 """
 KEPT_NAMES = {"F32": "float32", "I64": "int64", "U8": "uint8"}
-
-
-def with_libraries(source, build):
-    """Starts this script again under a Python that has the libraries."""
-    requirements = source / "tests/verify/requirements.txt"
-    venv = build / "verify-venv"
-    python = venv / "bin/python"
-    done = venv / "installed.txt"
-    if not done.exists() or done.read_text() != requirements.read_text():
-        for command in (
-            [sys.executable, "-m", "venv", str(venv)],
-            [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", "-r", str(requirements)],
-        ):
-            result = subprocess.run(command, capture_output=True, text=True)
-            if result.returncode != 0:
-                print("skipped: safetensors could not be installed:", result.stderr.strip()[-300:])
-                sys.exit(0)
-        done.write_text(requirements.read_text())
-    os.execv(python, [str(python), *sys.argv, "--installed"])
 
 
 def check_tensors(path):
@@ -86,9 +68,8 @@ def check_checksums(folder):
 
 
 def main():
-    source, roux = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
-    if "--installed" not in sys.argv:
-        with_libraries(source, roux.resolve().parent.parent)
+    with_libraries()
+    roux = pathlib.Path(sys.argv[2]).resolve()
     with tempfile.TemporaryDirectory() as work:
         pathlib.Path(work, "recipe.yaml").write_text(RECIPE)
         subprocess.run([roux, "run", "recipe.yaml", "--quiet"], cwd=work, check=True)

@@ -43,7 +43,7 @@ std::string file_of(const std::vector<Tensor>& given) {
 }
 
 constexpr const char* kTrainer =
-    R"({"counters": {"step": 5, "seconds": 1.5}, "state": {"callbacks.0": {"best": 2.0}}})";
+    R"({"counters": {"step": 5, "progress": {"seconds": 1.5}}, "state": {"callbacks.0": {"best": 2.0}}})";
 
 void write_checkpoint(const std::string& folder, const std::vector<Tensor>& model, const std::vector<Tensor>& optimizer,
                       const std::string& trainer = kTrainer) {
@@ -58,7 +58,7 @@ const std::vector<Tensor> kMoments = {{"exp_avg.b", {3}, {0, 0, 0}}};
 TEST_CASE("two checkpoints with the same bits are the same, whoever wrote them and when", "[artifact][compare]") {
   const TempDir dir;
   write_checkpoint(dir / "a", kModel, kMoments);
-  write_checkpoint(dir / "b", kModel, kMoments, R"({"counters": {"step": 5, "seconds": 9.25},
+  write_checkpoint(dir / "b", kModel, kMoments, R"({"counters": {"step": 5, "progress": {"seconds": 9.25}},
                                                     "state": {"callbacks.0": {"best": 2.0}}})");
   write(dir / "a/manifest.json", "one");
   write(dir / "b/manifest.json", "other");
@@ -117,9 +117,10 @@ TEST_CASE("each kind of difference is named", "[artifact][compare]") {
        kTrainer,
        "b[1] of model.safetensors is 2 in a and nan in b; 1 of 3 elements differ, by 0 at most"},
       {"a counter", kModel, kMoments,
-       R"({"counters": {"step": 6, "seconds": 1.5}, "state": {"callbacks.0": {"best": 2.0}}})",
+       R"({"counters": {"step": 6, "progress": {"seconds": 1.5}}, "state": {"callbacks.0": {"best": 2.0}}})",
        "counters.step of trainer.json is 5 in a and 6 in b"},
-      {"state that one lacks", kModel, kMoments, R"({"counters": {"step": 5, "seconds": 1.5}, "state": {}})",
+      {"state that one lacks", kModel, kMoments,
+       R"({"counters": {"step": 5, "progress": {"seconds": 1.5}}, "state": {}})",
        "state.callbacks.0 of trainer.json is {\"best\": 2.0} in a and absent in b"},
   };
   for (const Case& c : cases) {

@@ -136,6 +136,16 @@ TEST_CASE("each rule between sections speaks of what it found", "[recipe][consis
        kParts + kData + kBatch +
            "faults: {on_nan: rollback}\neval: {eval_steps: 5}\ncheckpoint: {save_best: true, monitor: val/loss}\n",
        ""},
+      {"init_from_source", "how, but not from where", kParts + kData + kBatch + "init_from: {strict: false}\n",
+       "r.yaml:6:21: error: init_from.strict says how to take weights, but init_from.path does not say from where\n"
+       "  hint: add path: a checkpoint folder, a safetensors file, or RUN:best\n"},
+      {"init_from_source", "the short form", kParts + kData + kBatch + "init_from: tiny:best\n", ""},
+      {"init_from_rename", "expressions of another dialect, and one that is none",
+       kParts + kData + kBatch + "init_from: {path: a, rename: {'h\\.\\d': x, '(b': y}}\n",
+       "r.yaml:6:31: error: init_from.rename: \"h\\.\\d\" uses \\d, which POSIX extended expressions have not\n"
+       "  hint: write [0-9] for \\d, [A-Za-z0-9_] for \\w\n"
+       "r.yaml:6:43: error: init_from.rename: \"(b\" is no regular expression: unmatched ( or \\(\n"
+       "  hint: a dot that means a dot is written \\.\n"},
       {"compat", "settles without a word", kParts + kData + kBatch + "compat: accelerate\n", ""},
   };
   std::vector<std::string> told;
@@ -146,6 +156,25 @@ TEST_CASE("each rule between sections speaks of what it found", "[recipe][consis
   for (const std::string& rule : rule_names()) {
     DYNAMIC_SECTION(rule << " has a case") { CHECK(std::find(told.begin(), told.end(), rule) != told.end()); }
   }
+}
+
+TEST_CASE("the short form of a section takes keys from elsewhere", "[recipe][consistency]") {
+  const std::string recipe = kParts + kData + kBatch + "init_from: tiny:best\n";
+  const auto with_sets = [&](std::vector<std::string> sets) {
+    core::Diagnostics diagnostics;
+    ComposeOptions options;
+    for (std::string& text : sets) options.overrides.push_back({Override::Kind::kSet, std::move(text)});
+    auto source = std::make_shared<core::Source>(core::Source{"r.yaml", recipe, core::Source::Kind::kFile});
+    const auto composed = compose_text(source, options, diagnostics);
+    REQUIRE(composed.has_value());
+    const core::Node root = registry::validate_recipe(composed->root, registry::Registry::builtin(), diagnostics);
+    CHECK(core::render(diagnostics, {}) == "");
+    return core::to_json(*root.find("init_from")->find("path"), -1) + " " +
+           core::to_json(*root.find("init_from")->find("strict"), -1);
+  };
+  CHECK(with_sets({"init_from.strict=false"}) == "\"tiny:best\" false");
+  CHECK(with_sets({"init_from.path=other"}) == "\"other\" true");
+  CHECK(with_sets({"init_from=other"}) == "\"other\" true");
 }
 
 TEST_CASE("two of the three batch sizes give the third", "[recipe][consistency]") {

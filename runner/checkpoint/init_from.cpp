@@ -1,0 +1,363 @@
+#include "runner/checkpoint/init_from.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <set>
+#include <system_error>
+#include <unordered_map>
+
+#include "components/tensors.h"
+#include "generated/section/init_from.h"
+#include "runner/artifact/checkpoint_name.h"
+#include "runner/artifact/checksum.h"
+#include "runner/artifact/element.h"
+#include "runner/artifact/manifest.h"
+#include "runner/artifact/tensor_compare.h"
+#include "runner/artifact/tensor_set.h"
+#include "runner/checkpoint/tensor_file.h"
+#include "runner/core/error.h"
+#include "runner/core/log.h"
+#include "runner/core/name_map.h"
+#include "runner/core/suggest.h"
+#include "runner/core/units.h"
+#include "runner/store/run_reader.h"
+
+namespace runner::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+using artifact::TensorBytes;
+using components::NamedTensor;
+using core::Diagnostics;
+using core::Node;
+using Config = sections::init_from::Config;
+using Names = std::vector<std::string>;
+
+constexpr std::size_t kNamesShown = 10;
+
+std::string list_text(const Names& names) {
+  std::string text;
+  for (std::size_t i = 0; i < names.size() && i < kNamesShown; ++i) text += (i == 0 ? "" : ", ") + names[i];
+  return names.size() > kNamesShown ? text + ", ..." : text;
+}
+
+std::string count_text(std::size_t count, const char* one, const char* many) {
+  return std::to_string(count) + " " + (count == 1 ? one : many);
+}
+
+bool matches_any(const Names& patterns, const std::string& name) {
+  return std::any_of(patterns.begin(), patterns.end(),
+                     [&](const std::string& pattern) { return core::matches_wildcard(pattern, name); });
+}
+
+core::Result<std::string> find_source(const std::string& text, const std::string& output_dir) {
+  const auto find_run = [&](const std::string& name) -> core::Result<artifact::RunCheckpoints> {
+    const auto run = store::find_run(output_dir, name, core::system_clock());
+    if (!run) return run.failure();
+    return artifact::checkpoints_of(run.value().run_dir, run.value().resolved);
+  };
+  Names skipped;
+  const auto path = artifact::find_checkpoint(text, find_run, skipped);
+  for (const std::string& line : skipped) core::log_warning("init_from: skipped " + line);
+  return path ? artifact::find_tensor_set(path.value()) : path;
+}
+
+/// A model's tensor and what else it is called.
+struct Target {
+  const NamedTensor* tensor;
+  Names names;  ///< its own first
+  bool wanted = true;
+};
+
+class Matcher {
+ public:
+  Matcher(const Node& section, const components::model::Model& model, Diagnostics& diagnostics)
+      : config_(sections::init_from::parse_config(section)),
+        place_(section.find("path")->place()),
+        section_(section),
+        tensors_(model.parameters()),
+        diagnostics_(diagnostics) {
+    for (NamedTensor& buffer : model.buffers()) tensors_.push_back(std::move(buffer));
+    for (const NamedTensor& tensor : tensors_) {
+      target_of_.emplace(tensor.name, targets_.size());
+      targets_.push_back({&tensor, {tensor.name}, selects(tensor.name)});
+    }
+    for (const components::model::Tie& tie : model.ties()) {
+      const std::size_t target = target_of_.at(tie.owner);
+      target_of_.emplace(tie.name, target);
+      targets_[target].names.push_back(tie.name);
+    }
+  }
+
+  std::optional<InitWeights> match(const std::string& source, const artifact::SafetensorsReader& reader) {
+    weights_.source = source;
+    const std::string folder = fs::path(source).parent_path().string();
+    if (artifact::read_manifest(folder)) weights_.checkpoint = folder;
+    weights_.tensors = static_cast<std::int64_t>(targets_.size());
+    rename(reader);
+    take();
+    check_patterns();
+    if (!others_.empty()) {
+      error("of " + source + " " + count_text(others_.size(), "tensor does", "tensors do") +
+                " not fit: " + list_text(others_),
+            "give the model the sizes of the other one, or leave them as drawn with init_from.exclude");
+    }
+    if (config_.strict) refuse_names();
+    if (weights_.filled == 0 && !diagnostics_.has_errors()) {
+      error(source + " gives the model nothing: of its " + count_text(reader.tensors().size(), "tensor", "tensors") +
+                " none is called like one of the model's",
+            rename_hint().value_or("the model's are called " + list_text(weights_.missing)));
+    }
+    if (diagnostics_.has_errors()) return std::nullopt;
+    return std::move(weights_);
+  }
+
+ private:
+  bool selects(const std::string& name) const {
+    return (config_.include.empty() || matches_any(config_.include, name)) && !matches_any(config_.exclude, name);
+  }
+
+  void error(std::string message, std::string hint) {
+    diagnostics_.error(place_, "init_from: " + std::move(message), std::move(hint));
+  }
+
+  /// The source's tensors by their names in the model.
+  void rename(const artifact::SafetensorsReader& reader) {
+    const core::NameMap map = core::NameMap::make(config_.rename).value();
+    std::set<std::string> twice;
+    for (const TensorBytes& bytes : reader.tensors()) {
+      const std::string name = map(bytes.name);
+      const auto [at, is_new] = there_.emplace(name, &bytes);
+      if (!is_new && twice.insert(name).second) {
+        diagnostics_.error(section_.find("rename")->place(),
+                           "init_from.rename makes " + name + " of both " + at->second->name + " and " + bytes.name,
+                           "make the pattern match one of them only");
+      }
+      if (!target_of_.contains(name) && selects(name)) weights_.unexpected.push_back(bytes.name);
+      source_names_.push_back(name);
+    }
+  }
+
+  void take() {
+    for (const Target& target : targets_) {
+      if (!target.wanted) {
+        weights_.left_out.push_back(target.tensor->name);
+        continue;
+      }
+      bool found = false;
+      for (const std::string& name : target.names) {
+        const auto at = there_.find(name);
+        if (at == there_.end() || !selects(name)) continue;
+        found = true;
+        take_one(target, *at->second);
+      }
+      if (!found) weights_.missing.push_back(target.tensor->name);
+    }
+  }
+
+  void take_one(const Target& target, const TensorBytes& bytes) {
+    const at::Tensor& tensor = target.tensor->tensor;
+    const std::string& name = target.tensor->name;
+    const std::string dtype = dtype_word(tensor);
+    if (tensor.sizes() != at::IntArrayRef(bytes.shape)) {
+      others_.push_back(name + " is " + artifact::shape_text(bytes.shape) + " there and " +
+                        artifact::shape_text(tensor.sizes().vec()) + " in the model");
+      return;
+    }
+    if (dtype != bytes.dtype && !(artifact::is_floating(dtype) && artifact::is_floating(bytes.dtype))) {
+      others_.push_back(name + " is " + bytes.dtype + " there and " + dtype + " in the model");
+      return;
+    }
+    const bool is_first = weights_.pairs.empty() || weights_.pairs.back().second != name;
+    weights_.pairs.emplace_back(bytes.name, name);
+    if (!is_first) return;  // the same tensor once more, under the name that ties it
+    if (dtype != bytes.dtype) ++weights_.converted[bytes.dtype + " to " + dtype];
+    ++weights_.filled;
+    weights_.elements += tensor.numel();
+  }
+
+  /// A pattern that names nothing is a misspelt one.
+  void check_patterns() {
+    Names all = source_names_;
+    for (const Target& target : targets_) all.insert(all.end(), target.names.begin(), target.names.end());
+    for (const char* key : {"include", "exclude"}) {
+      for (const Node& pattern : section_.find(key)->items()) {
+        const std::string& text = pattern.as_string();
+        if (std::any_of(all.begin(), all.end(), [&](const auto& name) { return core::matches_wildcard(text, name); })) {
+          continue;
+        }
+        const std::string near = core::closest(text, all);
+        diagnostics_.error(pattern.place(), std::string("init_from.") + key + " names no tensor: \"" + text + "\"",
+                           near.empty() ? "`*` stands for any text" : "did you mean \"" + near + "\"?");
+      }
+    }
+  }
+
+  void refuse_names() {
+    const Names& missing = weights_.missing;
+    const Names& unexpected = weights_.unexpected;
+    if (!missing.empty()) {
+      error(weights_.source + " lacks " + std::to_string(missing.size()) + " of the model's " +
+                count_text(targets_.size(), "tensor", "tensors") + ": " + list_text(missing),
+            rename_hint().value_or(
+                near_hint().value_or("init_from.exclude, or strict: false, leaves them as they are drawn")));
+    }
+    if (!unexpected.empty()) {
+      error("the model has no place for " + std::to_string(unexpected.size()) + " of the " +
+                count_text(there_.size(), "tensor", "tensors") + " in " + weights_.source + ": " +
+                list_text(unexpected),
+            missing.empty() ? "init_from.exclude, or strict: false, passes over them"
+                            : "init_from.rename says which of the model's they are");
+    }
+  }
+
+  /// When one prefix stands between the two ways of naming.
+  std::optional<std::string> rename_hint() const {
+    std::map<std::string, int> there, here;
+    for (const std::string& name : weights_.missing) {
+      for (const std::string& other : source_names_) {
+        if (other.ends_with("." + name)) ++there[other.substr(0, other.size() - name.size())];
+        if (name.ends_with("." + other)) ++here[name.substr(0, name.size() - other.size())];
+      }
+    }
+    const auto most = [](const std::map<std::string, int>& counts) {
+      return std::max_element(counts.begin(), counts.end(),
+                              [](const auto& a, const auto& b) { return a.second < b.second; });
+    };
+    if (!there.empty()) {
+      std::string pattern;
+      for (const char c : most(there)->first) pattern += c == '.' ? std::string("\\.") : std::string(1, c);
+      return "they are there below \"" + most(there)->first + "\": rename: {'^" + pattern + "': ''}";
+    }
+    if (!here.empty())
+      return "they are there without \"" + most(here)->first + "\": rename: {'^': " + most(here)->first + "}";
+    return std::nullopt;
+  }
+
+  std::optional<std::string> near_hint() const {
+    for (std::size_t i = 0; i < weights_.missing.size() && i < kNamesShown; ++i) {
+      const std::string near = core::closest(weights_.missing[i], weights_.unexpected);
+      if (!near.empty()) return "is \"" + near + "\" meant to be " + weights_.missing[i] + "? init_from.rename says so";
+    }
+    return std::nullopt;
+  }
+
+  const Config config_;
+  const core::Place place_;
+  const Node& section_;
+  components::NamedTensors tensors_;
+  Diagnostics& diagnostics_;
+  std::vector<Target> targets_;
+  std::unordered_map<std::string, std::size_t> target_of_;
+  std::map<std::string, const TensorBytes*> there_;
+  Names source_names_, others_;
+  InitWeights weights_;
+};
+
+std::string hint_for(const std::string& path, const core::Failure& failure) {
+  for (const char* ending : {".bin", ".pt", ".pth", ".ckpt"}) {
+    if (path.ends_with(ending)) {
+      return "files of torch.save hold programs; convert it in Python: safetensors.torch.save_file(state_dict, FILE)";
+    }
+  }
+  return failure.hint;
+}
+
+Node names_node(const Names& names) {
+  Node list = Node::sequence();
+  for (const std::string& name : names) list.items().push_back(Node::string(name));
+  return list;
+}
+
+}  // namespace
+
+std::string InitWeights::text() const {
+  std::string text = std::to_string(filled) + " of " + std::to_string(tensors) + " tensors (" +
+                     core::format_count(static_cast<double>(elements)) + " elements) from " + source;
+  for (const auto& [types, count] : converted) text += ", " + std::to_string(count) + " " + types;
+  Names drawn = left_out;
+  drawn.insert(drawn.end(), missing.begin(), missing.end());
+  if (!drawn.empty()) {
+    text += "; " + std::to_string(drawn.size()) + (drawn.size() == 1 ? " stays" : " stay") +
+            " as drawn: " + list_text(drawn);
+  }
+  if (!unexpected.empty()) {
+    text += "; " + std::to_string(unexpected.size()) + " there without a place here: " + list_text(unexpected);
+  }
+  return text;
+}
+
+Node InitWeights::to_node() const {
+  Node node = Node::mapping();
+  node.set("source", Node::string(source));
+  node.set("filled", Node::integer(filled));
+  node.set("tensors", Node::integer(tensors));
+  if (!checkpoint.empty()) {
+    const artifact::Manifest manifest = artifact::read_manifest(checkpoint).value();
+    node.set("run_id", Node::string(manifest.fields.run_id));
+    node.set("step", Node::integer(manifest.fields.step));
+  }
+  Node checksums = Node::mapping();
+  const Names files = artifact::files_of_set(source).value();
+  for (const std::string& file : files) {
+    checksums.set(fs::path(file).filename().string(), Node::string(artifact::checksum_of_file(file).value()));
+  }
+  node.set("checksums", std::move(checksums));
+  const std::pair<const char*, const Names*> lists[] = {
+      {"missing", &missing}, {"unexpected", &unexpected}, {"left_out", &left_out}};
+  for (const auto& [name, names] : lists) {
+    if (!names->empty()) node.set(name, names_node(*names));
+  }
+  return node;
+}
+
+std::optional<InitWeights> plan_init_from(const Node& section, const components::model::Model& model,
+                                          const std::string& output_dir, Diagnostics& diagnostics) {
+  const Node* path = section.find("path");
+  if (path == nullptr || !path->is_string()) return std::nullopt;
+  const auto source = find_source(path->as_string(), output_dir);
+  if (!source) {
+    diagnostics.error(path->place(), "init_from: " + source.failure().message, source.failure().hint);
+    return std::nullopt;
+  }
+  const auto reader = artifact::open_tensors(source.value());
+  if (!reader) {
+    diagnostics.error(path->place(), "init_from: " + reader.failure().message,
+                      hint_for(source.value(), reader.failure()));
+    return std::nullopt;
+  }
+  return Matcher(section, model, diagnostics).match(source.value(), *reader.value());
+}
+
+void load_init_weights(const InitWeights& weights, const components::model::Model& model) {
+  if (const auto whole = artifact::verify_tensor_set(weights.source); !whole) {
+    throw core::RunError("init_from: " + whole.failure().message,
+                         "take another checkpoint; `roux checkpoints verify` shows which are whole", core::kExitUsage);
+  }
+  std::unordered_map<std::string, at::Tensor> targets;
+  for (const NamedTensor& named : model.parameters()) targets.emplace(named.name, named.tensor);
+  for (const NamedTensor& named : model.buffers()) targets.emplace(named.name, named.tensor);
+  const TensorSource source(weights.source);
+  const TensorBytes* before = nullptr;
+  for (std::size_t i = 0; i < weights.pairs.size(); ++i) {
+    const auto& [from, to] = weights.pairs[i];
+    const TensorBytes* bytes = source.find(from);
+    if (bytes == nullptr) throw core::RunError("init_from: " + weights.source + " was changed while it was read");
+    if (i > 0 && weights.pairs[i - 1].second == to) {
+      if (bytes->dtype != before->dtype ||
+          std::memcmp(bytes->data, before->data, static_cast<std::size_t>(bytes->bytes)) != 0) {
+        throw core::RunError("init_from: " + before->name + " and " + from +
+                                 " are one tensor in the model, but differ in " + weights.source,
+                             "init_from.exclude one of them, or build the model without the tie", core::kExitUsage);
+      }
+      continue;
+    }
+    source.copy_to(*bytes, targets.at(to));
+    before = bytes;
+  }
+}
+
+}  // namespace runner::checkpoint

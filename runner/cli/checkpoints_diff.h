@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+
+#include "runner/artifact/tensor_compare.h"
+#include "runner/cli/runs_text.h"
+#include "runner/cli/session.h"
+
+namespace runner::cli {
+
+struct DiffOptions {
+  std::string a, b;  ///< what was compared, as it is shown
+  std::size_t rows_max = 40;
+};
+
+/// `roux checkpoints diff A B`, below the group `checkpoints`.
+void add_checkpoints_diff(CLI::App& group, Session& session);
+
+/// A table of the tensors that differ, the values that differ, one line that sums it up.
+std::string diff_text(const artifact::Comparison& comparison, const DiffOptions& options, const Terminal& terminal);
+std::string diff_json(const artifact::Comparison& comparison, const DiffOptions& options);
+
+}  // namespace runner::cli

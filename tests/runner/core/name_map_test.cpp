@@ -1,0 +1,68 @@
+#include "runner/core/name_map.h"
+
+#include <catch2/catch.hpp>
+
+namespace runner::core {
+namespace {
+
+TEST_CASE("names go through the rules in order", "[core][name_map]") {
+  struct Case {
+    NameMap::Rules rules;
+    const char* name;
+    const char* mapped;
+  };
+  const Case cases[] = {
+      {{}, "a.b", "a.b"},
+      {{{"^transformer\\.", ""}}, "transformer.h.0.weight", "h.0.weight"},
+      {{{"^transformer\\.", ""}}, "my.transformer.weight", "my.transformer.weight"},
+      {{{"^", "model."}}, "h.0", "model.h.0"},
+      {{{"$", ".weight"}}, "h.0", "h.0.weight"},
+      {{{"layers\\.([0-9]+)\\.", "h.\\1."}}, "layers.12.fc.bias", "h.12.fc.bias"},
+      {{{"a", "b"}, {"b", "c"}}, "aba", "ccc"},
+      {{{"x*", "-"}}, "axxb", "-a--b-"},
+      {{{"(a)|(b)", "[\\1\\2]"}}, "ab", "[a][b]"},
+      {{{"/", "\\\\"}}, "a/b", "a\\b"},
+      {{{"gamma$", "weight"}, {"beta$", "bias"}}, "ln.beta", "ln.bias"},
+  };
+  for (const Case& c : cases) {
+    CAPTURE(c.name, c.mapped);
+    CHECK(NameMap::make(c.rules).value()(c.name) == c.mapped);
+  }
+}
+
+TEST_CASE("a rule that would not mean what it says is refused", "[core][name_map]") {
+  struct Case {
+    const char* pattern;
+    const char* replacement;
+    const char* message;
+  };
+  static constexpr Case cases[] = {
+      {"h\\.\\d+", "", "\"h\\.\\d+\" uses \\d, which POSIX extended expressions have not"},
+      {"(?:a)", "", "\"(?:a)\" uses (?, which POSIX extended expressions have not"},
+      {"a.*?b", "", "\"a.*?b\" uses *?, which POSIX extended expressions have not"},
+      {"(a", "", "\"(a\" is no regular expression: unmatched ( or \\("},
+      {"", "x", "an empty pattern matches everywhere"},
+      {"a", "\\1", "\"\\1\" asks for group \\1, but \"a\" has 0"},
+      {"a", "b\\.c", "\"b\\.c\" has a backslash that is neither \\1 to \\9 nor \\\\"},
+      {"a", "b\\", "\"b\\\" has a backslash that is neither \\1 to \\9 nor \\\\"},
+  };
+  for (const Case& c : cases) {
+    CAPTURE(c.pattern, c.replacement);
+    const auto made = NameMap::make({{c.pattern, c.replacement}});
+    REQUIRE_FALSE(made.ok());
+    CHECK(made.failure().message == c.message);
+    CHECK_FALSE(made.failure().hint.empty());
+  }
+}
+
+TEST_CASE("a star stands for any text", "[core][name_map]") {
+  CHECK(matches_wildcard("h.*.bias", "h.0.attn.bias"));
+  CHECK(matches_wildcard("*", ""));
+  CHECK(matches_wildcard("a*a", "aa"));
+  CHECK_FALSE(matches_wildcard("a*a", "a"));
+  CHECK_FALSE(matches_wildcard("h.*", "wte.weight"));
+  CHECK_FALSE(matches_wildcard("head", "head.weight"));
+}
+
+}  // namespace
+}  // namespace runner::core
