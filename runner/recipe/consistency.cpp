@@ -241,7 +241,11 @@ void init_from_source(SettledTree& tree) {
   if (tree.text("init_from.path") || tree.was_refused("init_from.path")) return;
   for (const char* key : {"rename", "include", "exclude", "strict"}) {
     const std::string path = std::string("init_from.") + key;
-    if (!tree.written(path)) continue;
+    const Node* value = tree.value(path);
+    if (!tree.written(path) || value == nullptr || value->is_null()) continue;
+    // A resolved recipe writes the defaults down, and has to be taken again.
+    if ((value->is_mapping() && value->entries().empty()) || (value->is_sequence() && value->items().empty())) continue;
+    if (value->is_bool() && value->as_bool()) continue;
     return tree.error(path, path + " says how to take weights, but init_from.path does not say from where",
                       "add path: a checkpoint folder, a safetensors file, or RUN:best");
   }
