@@ -66,6 +66,12 @@ ByteStream::~ByteStream() {
   }
 }
 
+std::vector<std::string> ByteStream::paths() const {
+  std::vector<std::string> paths;
+  for (const Piece& piece : pieces_) paths.push_back(piece.path);
+  return paths;
+}
+
 const unsigned char* ByteStream::read(std::int64_t at, std::int64_t count, std::vector<unsigned char>& scratch) const {
   RUNNER_ASSERT(at >= 0 && count >= 0 && at + count <= size_, "a window lies inside its stream");
   if (holds_) return held_.data() + at;

@@ -22,6 +22,7 @@ class ByteStream {
   ByteStream& operator=(const ByteStream&) = delete;
 
   std::int64_t size() const { return size_; }
+  std::vector<std::string> paths() const;  ///< of the files that hold a part of the stream
   std::int64_t file_count() const { return static_cast<std::int64_t>(pieces_.size()); }
 
   /// Bytes [at, at + count): a pointer into memory, or into `scratch` after reading. Safe from several threads, each

@@ -20,12 +20,16 @@ using runner::core::quote;
 
 class CsvTable final : public Rows {
  public:
-  CsvTable(TableEncoding encoding, DataSignature signature, Content content, std::string description)
-      : Rows(std::move(signature), std::move(content), std::move(description)), encoding_(std::move(encoding)) {}
+  CsvTable(std::string path, TableEncoding encoding, DataSignature signature, Content content, std::string description)
+      : Rows(std::move(signature), std::move(content), std::move(description)),
+        path_(std::move(path)),
+        encoding_(std::move(encoding)) {}
 
   const TableEncoding& encoding() const { return encoding_; }
+  std::vector<std::string> files() const override { return {path_}; }
 
  private:
+  std::string path_;
   TableEncoding encoding_;
 };
 
@@ -62,7 +66,7 @@ class Builder {
     if (!fits_training_set(signature(), inputs_)) return nullptr;
     Rows::Content content = encode();
     if (errors_.any()) return nullptr;
-    return std::make_shared<CsvTable>(encoding_, signature(), std::move(content), describe());
+    return std::make_shared<CsvTable>(config_.path, encoding_, signature(), std::move(content), describe());
   }
 
  private:

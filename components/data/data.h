@@ -9,6 +9,7 @@
 #include "components/signature.h"
 #include "runner/core/diagnostics.h"
 #include "runner/core/node.h"
+#include "runner/core/state.h"
 
 namespace components {
 class TensorMap;
@@ -16,10 +17,10 @@ class TensorMap;
 
 namespace components::data {
 
-/// A named data set: samples by index, the same every time (random access; order is the sampler's).
-class Dataset {
+/// A named data set: samples by index, the same every time (random access; order is the sampler's). One whose samples
+/// depend on more than the index (drawn noise, a source that only goes forward) declares that as its state.
+class Dataset : public runner::core::Stateful {
  public:
-  virtual ~Dataset() = default;
   virtual const DataSignature& signature() const = 0;
   virtual std::int64_t size() const = 0;  ///< samples
   /// Writes kInput [B, ...] and kTarget [B, ...] of these samples into `batch`. RunError names file and record when one
@@ -37,6 +38,8 @@ class Dataset {
   /// Text of ids, for sample generation; "" when ids are not text.
   virtual std::string decode(std::span<const std::int64_t> ids) const;
   virtual std::vector<std::int64_t> encode(const std::string& text) const;
+  /// Files that the samples come from, each once, as the recipe or its glob names them; empty when they are made up.
+  virtual std::vector<std::string> files() const { return {}; }
 };
 
 struct Inputs {

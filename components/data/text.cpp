@@ -88,6 +88,8 @@ class Text final : public Dataset {
            counted(size_, "sample", "samples") + " of " + counted(signature_.max_seq_len, "byte", "bytes");
   }
 
+  std::vector<std::string> files() const override { return stream_->paths(); }
+
   std::string decode(std::span<const std::int64_t> ids) const override {
     std::string bytes;
     for (const std::int64_t id : ids) bytes += static_cast<char>(static_cast<unsigned char>(id));

@@ -7,14 +7,14 @@
 #include "components/signature.h"
 #include "runner/core/diagnostics.h"
 #include "runner/core/node.h"
+#include "runner/core/state.h"
 #include "runner/core/tensor_fwd.h"
 
 namespace components::loss {
 
 /// A loss as a sum and a count, so that the mean over a window of micro-batches is exact whatever their sizes.
-class Loss {
+class Loss : public runner::core::Stateful {
  public:
-  virtual ~Loss() = default;
   /// Scalar, differentiable: the sum over the elements that `count` counts. float32 whatever the output's type.
   virtual at::Tensor sum(const at::Tensor& output, const at::Tensor& target) const = 0;
   /// Elements that the mean is taken over: targets that are not ignored; all elements for `mse`.

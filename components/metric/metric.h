@@ -8,14 +8,14 @@
 #include "components/signature.h"
 #include "runner/core/diagnostics.h"
 #include "runner/core/node.h"
+#include "runner/core/state.h"
 #include "runner/core/tensor_fwd.h"
 
 namespace components::metric {
 
 /// One number over a data set, gathered batch by batch.
-class Metric {
+class Metric : public runner::core::Stateful {
  public:
-  virtual ~Metric() = default;
   virtual const std::string& name() const = 0;  ///< `accuracy`; reported as `<set>/accuracy`
   virtual void reset() = 0;
   /// Without gradients. `loss_sum` and `count` are the loss's own for this batch.

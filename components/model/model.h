@@ -9,6 +9,7 @@
 #include "components/signature.h"
 #include "runner/core/diagnostics.h"
 #include "runner/core/node.h"
+#include "runner/core/state.h"
 #include "runner/core/tensor_fwd.h"
 
 namespace components {
@@ -25,10 +26,10 @@ struct Tie {
 };
 
 /// The unit of everything that wraps, places or cuts a model: sharding, activation checkpointing, pipeline stages,
-/// adapters, profiler ranges. A block reads its inputs from the map and writes its outputs there.
-class Block {
+/// adapters, profiler ranges. A block reads its inputs from the map and writes its outputs there. What decides its next
+/// step beside parameters, buffers and LibTorch's default generator is its state (a generator of its own).
+class Block : public runner::core::Stateful {
  public:
-  virtual ~Block() = default;
   virtual const std::string& name() const = 0;  ///< `h.0`; unique in the model
   virtual const std::vector<Port>& inputs() const = 0;
   virtual const std::vector<Port>& outputs() const = 0;

@@ -36,6 +36,7 @@ struct ManifestFields {
   std::string run_id = {}, recipe_hash = {}, cpu_capability = {};
   int world_size = 1;
   int threads = 1;
+  core::Node program = {};        ///< versions: `roux`, `source`, `libtorch`
   core::Node mesh = {};           ///< sizes by axis
   core::Node data_position = {};  ///< epoch, sample index, ...
   core::Node metrics = {};        ///< monitored value, for save_best

@@ -95,6 +95,9 @@ Manifest from_node(const Node& node, const std::string& path) {
   manifest.fields.cpu_capability = fields.text("cpu_capability");
   manifest.fields.world_size = static_cast<int>(fields.integer("world_size"));
   manifest.fields.threads = static_cast<int>(fields.integer("threads"));
+  if (const Node* program = node.find("program"); program != nullptr && program->is_mapping()) {
+    manifest.fields.program = *program;
+  }
   manifest.fields.mesh = fields.mapping("mesh");
   manifest.fields.data_position = fields.mapping("data_position");
   manifest.fields.metrics = fields.mapping("metrics");
@@ -124,6 +127,7 @@ std::string manifest_text(const Manifest& manifest) {
   node.set("world_size", Node::integer(fields.world_size));
   node.set("threads", Node::integer(fields.threads));
   node.set("cpu_capability", Node::string(fields.cpu_capability));
+  node.set("program", mapping_or_empty(fields.program));
   node.set("mesh", mapping_or_empty(fields.mesh));
   node.set("data_position", mapping_or_empty(fields.data_position));
   node.set("metrics", mapping_or_empty(fields.metrics));

@@ -133,7 +133,13 @@ void load_stateful(const std::string& folder, const Node& sections, TrainState& 
   for (const auto& [name, stateful] : state.stateful) {
     const Node* values = sections.find(name);
     if (values == nullptr) {
-      throw RunError(folder + " holds no state of " + name, "the recipe gained it since; start anew with --new");
+      // A part without a state has no section; one that gained a state since begins anew.
+      SectionWriter wanted(name);
+      stateful->save_state(wanted);
+      if (wanted.empty()) continue;
+      if (name == kOptimizerSection) throw RunError(folder + " holds no state of " + name);
+      core::log_warning(folder + " holds no state of " + name + ": it begins anew");
+      continue;
     }
     stateful->load_state(SectionReader(folder, name, *values));
     taken.insert(name);

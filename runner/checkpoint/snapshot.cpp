@@ -60,6 +60,7 @@ Snapshot::Snapshot(const TrainState& state, std::int64_t shard_bytes_max)
   for (const auto& [name, stateful] : state.stateful) {
     SectionWriter section(name);
     stateful->save_state(section);
+    if (section.empty()) continue;
     values.set(name, section.values());
     if (!section.tensors().empty()) files_.push_back(std::move(section).take_tensors());
   }

@@ -17,6 +17,7 @@ class SectionWriter final : public core::StateWriter {
   void value(std::string_view name, core::Node value) override;
   void tensor(std::string_view name, const at::Tensor& tensor) override;
 
+  bool empty() const { return values_.entries().empty() && tensors_.empty(); }
   const core::Node& values() const { return values_; }
   const TensorFile& tensors() const { return tensors_; }
   TensorFile take_tensors() && { return std::move(tensors_); }

@@ -18,6 +18,8 @@ void add_resume(CLI::App& app, Session& session);
 void add_plan(CLI::App& app, Session& session);
 void add_eval(CLI::App& app, Session& session);
 void add_predict(CLI::App& app, Session& session);
+void add_reproduce(CLI::App& app, Session& session);
+void add_prove_resume(CLI::App& app, Session& session);
 void add_env(CLI::App& app, Session& session);
 void add_runs(CLI::App& app, Session& session);
 

@@ -144,6 +144,8 @@ void add_commands(CLI::App& app, Session& session) {
   add_resume(app, session);
   add_eval(app, session);
   add_predict(app, session);
+  add_prove_resume(app, session);
+  add_reproduce(app, session);
   add_validate(app, session);
   add_plan(app, session);
   add_resolve(app, session);

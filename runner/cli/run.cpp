@@ -19,13 +19,26 @@ struct RunFlags {
   RecipeFlags recipe;
   std::string run;  ///< of `resume`
   bool start_anew = false, smoke = false;
-  std::string summary_json;
+  std::string summary_json, checkpoint;
+  std::vector<std::string> allow_changes;
 };
+
+void add_going_on_flags(CLI::App& command, RunFlags& flags) {
+  command.add_option("--checkpoint", flags.checkpoint, "go on from this one: last, best, step-000500 or a folder")
+      ->type_name("CHECKPOINT");
+  command
+      .add_option("--allow-change", flags.allow_changes,
+                  "go on although this key is not what the checkpoint was made with and changes the maths")
+      ->type_name("KEY")
+      ->allow_extra_args(false);
+}
 
 engine::TrainRequest request_of(const Session& session, const RunFlags& flags) {
   engine::TrainRequest request;
   request.start_anew = flags.start_anew;
   request.smoke = flags.smoke;
+  request.checkpoint = flags.checkpoint;
+  request.allow_changes = flags.allow_changes;
   request.summary_json = flags.summary_json;
   request.command_line = session.command_line;
   request.progress_bar = isatty(STDERR_FILENO) == 1;
@@ -51,11 +64,16 @@ void resume(Session& session, RunFlags& flags) {
   const auto found = store::find_run(session.runs_dir(), flags.run, core::system_clock());
   if (!found.ok()) return session.fail(found.failure().message, found.failure().hint);
   const store::RunSummary& summary = found.value();
-  if (summary.status == store::RunStatus::kFinished) {
-    return session.fail("run " + summary.run_dir + " is finished: there is nothing to go on with",
-                        "run its recipe again with larger limits, or look at it with roux runs show " + summary.id);
+  if (summary.status == store::RunStatus::kFinished && flags.checkpoint.empty()) {
+    return session.fail(
+        "run " + summary.run_dir + " is finished: there is nothing to go on with",
+        "go on from one of its checkpoints with --checkpoint, or look at it with roux runs show " + summary.id);
   }
-  flags.recipe.path = summary.run_dir + "/resolved.json";
+  flags.recipe.path = store::branch_file(summary.run_dir, "resolved.json");
+  if (flags.recipe.path.empty()) {
+    return session.fail("run " + summary.run_dir + " has no resolved.json: it died while it started",
+                        "run its recipe again");
+  }
   const std::string output_dir = std::filesystem::path(summary.run_dir).parent_path().string();
   session.output_dir = output_dir.empty() ? "." : output_dir;
   const auto recipe = session.load(flags.recipe);
@@ -75,11 +93,13 @@ void add_run(CLI::App& app, Session& session) {
   command->add_flag("--smoke", flags->smoke, "two steps, one evaluation, one save");
   command->add_option("--summary-json", flags->summary_json, "write the figures of the end as one JSON line")
       ->type_name("FILE");
+  add_going_on_flags(*command, *flags);
   command->footer(
       "\nExamples:\n"
       "  roux run recipes/quickstart.yaml\n"
       "  roux run recipe.yaml --set optimizer.lr=1e-4 --set run_name=low-lr\n"
-      "  roux run recipe.yaml --smoke        does everything once, in seconds\n\n"
+      "  roux run recipe.yaml --smoke        does everything once, in seconds\n"
+      "  roux run recipe.yaml --checkpoint step-000500\n\n"
       "exit status: 0 done, 1 failed, 2 wrong recipe or flag, 75 stopped and resumable");
   command->callback([&session, flags] { session.command = [&session, flags] { run(session, *flags); }; });
 }
@@ -93,10 +113,12 @@ void add_resume(CLI::App& app, Session& session) {
   add_override_flags(*command, flags->recipe);
   command->add_option("--summary-json", flags->summary_json, "write the figures of the end as one JSON line")
       ->type_name("FILE");
+  add_going_on_flags(*command, *flags);
   command->footer(
       "\nExamples:\n"
       "  roux resume last\n"
-      "  roux resume quickstart --set training.max_steps=5000");
+      "  roux resume quickstart --set training.max_steps=5000\n"
+      "  roux resume last --checkpoint best --set optimizer.lr=1e-4 --allow-change optimizer.lr");
   command->callback([&session, flags] { session.command = [&session, flags] { resume(session, *flags); }; });
 }
 

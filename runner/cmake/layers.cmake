@@ -62,7 +62,15 @@ function(add_layer name)
 endfunction()
 
 function(add_binary_base)
-  add_library(roux_base SHARED ${ROUX_GENERATED_BASE})
+  set(source_hash "${CMAKE_BINARY_DIR}/generated/base/source_hash.cpp")
+  add_custom_target(source_hash
+    COMMAND ${CMAKE_COMMAND} "-DROOT=${CMAKE_SOURCE_DIR}" "-DOUT=${source_hash}" "-DVERSION=${PROJECT_VERSION}"
+            -P "${CMAKE_SOURCE_DIR}/runner/cmake/source_hash.cmake"
+    BYPRODUCTS "${source_hash}"
+    VERBATIM)
+  set_source_files_properties("${source_hash}" PROPERTIES GENERATED TRUE)
+  add_library(roux_base SHARED ${ROUX_GENERATED_BASE} "${source_hash}")
+  add_dependencies(roux_base source_hash)
   roux_common(roux_base)
   target_link_libraries(roux_base
     PRIVATE roux_layer_core roux_layer_recipe roux_layer_registry roux_layer_store roux_layer_artifact

@@ -13,6 +13,7 @@
 #include "runner/engine/limits_file.h"
 #include "runner/engine/machine.h"
 #include "runner/engine/plan.h"
+#include "runner/train/resume.h"
 #include "runner/train/train.h"
 
 namespace runner::engine {
@@ -47,6 +48,12 @@ class LibTorchEngine final : public Engine {
       MachineLimits limits = measure_machine(scratch_dir);
       write_limits(limits);
       return limits;
+    });
+  }
+  train::Surroundings surroundings(const registry::Recipe& recipe) override {
+    return guarded([&] {
+      train::configure_torch(recipe);
+      return train::present_surroundings();
     });
   }
   std::string versions() const override {

@@ -8,6 +8,7 @@
 #include "runner/core/diagnostics.h"
 #include "runner/core/result.h"
 #include "runner/registry/load.h"
+#include "runner/train/resume_contract.h"
 #include "runner/train/train_request.h"
 
 namespace runner::engine {
@@ -68,6 +69,8 @@ class Engine {
   virtual int evaluate(const registry::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) = 0;
   virtual int predict(const registry::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) = 0;
   virtual MachineLimits measure(const std::string& scratch_dir) = 0;
+  /// What training this recipe here would run on.
+  virtual train::Surroundings surroundings(const registry::Recipe& recipe) = 0;
   virtual std::string versions() const = 0;  ///< LibTorch, oneDNN, threads: for `env`
 };
 

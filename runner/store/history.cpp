@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <limits>
 #include <optional>
+#include <set>
+#include <utility>
 
 #include "runner/core/json.h"
 #include "runner/core/suggest.h"
@@ -98,6 +100,28 @@ std::vector<EventRow> all_events(const Database& database) {
                       core::parse_json(rows.text(4)).value_or(core::Node::null())});
   }
   return events;
+}
+
+std::string name_of(const EventRow& event) {
+  const core::Node* name = event.data.is_mapping() ? event.data.find("name") : nullptr;
+  return event.kind + " " + (name != nullptr ? name->scalar_text() : "");
+}
+
+/// Those of one stretch after another, newest first; `all` as run.db holds them.
+std::vector<EventRow> along(const std::vector<EventRow>& all, const std::vector<Stretch>& lineage) {
+  std::vector<EventRow> kept;
+  std::set<std::pair<std::int64_t, std::string>> said;  // by newer stretches
+  for (const Stretch& stretch : lineage) {
+    std::vector<EventRow> of_stretch;
+    for (const EventRow& event : all) {
+      if (event.branch != stretch.branch || event.step > stretch.last_step) continue;
+      if (!said.contains({event.step, name_of(event)})) of_stretch.push_back(event);
+    }
+    for (const EventRow& event : of_stretch) said.emplace(event.step, name_of(event));
+    kept.insert(kept.begin(), of_stretch.begin(), of_stretch.end());
+  }
+  std::stable_sort(kept.begin(), kept.end(), [](const EventRow& a, const EventRow& b) { return a.step < b.step; });
+  return kept;
 }
 
 /// Why a branch was opened: a resume says so on the branch itself, a rollback on the one that it leaves.
@@ -212,6 +236,33 @@ std::int64_t last_step(const Database& database, const std::vector<Stretch>& lin
   return step;
 }
 
+core::Result<std::vector<Stretch>> read_lineage(const std::string& run_dir, std::int64_t branch) {
+  auto opened = open_run(run_dir);
+  if (!opened) return opened.failure();
+  try {
+    return lineage(opened.value(), branch < 0 ? newest_branch(opened.value()) : branch);
+  } catch (const SqliteError& error) {
+    return core::Failure{error.what(), ""};
+  }
+}
+
+std::string branch_folder(const std::string& run_dir, std::int64_t branch) {
+  return branch <= 0 ? run_dir : run_dir + "/branches/" + std::to_string(branch);
+}
+
+std::string branch_file(const std::string& run_dir, const std::string& name, std::int64_t branch) {
+  const auto stretches = read_lineage(run_dir, branch);
+  std::error_code ignored;
+  if (stretches) {
+    for (const Stretch& stretch : stretches.value()) {
+      const std::string path = branch_folder(run_dir, stretch.branch) + "/" + name;
+      if (std::filesystem::exists(path, ignored)) return path;
+    }
+  }
+  const std::string first = run_dir + "/" + name;
+  return std::filesystem::exists(first, ignored) ? first : "";
+}
+
 core::Result<RunDetails> read_details(const std::string& run_dir, std::int64_t branch) {
   auto opened = open_run(run_dir);
   if (!opened) return opened.failure();
@@ -251,6 +302,19 @@ core::Result<std::vector<SeriesPoint>> read_series(const std::string& run_dir, c
     const Series* series = find_series(all, name, context);
     if (series == nullptr) return no_series(run_dir, all, context == "train" ? name : context + "/" + name);
     return points_of(database, series->id, stretches.value());
+  } catch (const SqliteError& error) {
+    return core::Failure{error.what(), ""};
+  }
+}
+
+core::Result<std::vector<EventRow>> read_events(const std::string& run_dir, std::int64_t branch) {
+  auto opened = open_run(run_dir);
+  if (!opened) return opened.failure();
+  try {
+    const Database& database = opened.value();
+    const auto stretches = lineage(database, branch < 0 ? newest_branch(database) : branch);
+    if (!stretches) return stretches.failure();
+    return along(all_events(database), stretches.value());
   } catch (const SqliteError& error) {
     return core::Failure{error.what(), ""};
   }

@@ -6,15 +6,10 @@
 #include <vector>
 
 #include "runner/core/result.h"
+#include "runner/store/run_reader.h"
 #include "runner/store/sqlite.h"
 
 namespace runner::store {
-
-/// One stretch of a lineage: the points of `branch` up to and with `last_step`.
-struct Stretch {
-  std::int64_t branch;
-  std::int64_t last_step;
-};
 
 /// run.db opened for reading, its format checked. Failure when it is missing, empty, damaged or of a newer format.
 core::Result<Database> open_run(const std::string& run_dir);

@@ -100,10 +100,30 @@ struct RunDetails {
 /// Series as `branch` saw them (-1: the newest). Failure names the branches when there is none of that number.
 core::Result<RunDetails> read_details(const std::string& run_dir, std::int64_t branch = -1);
 
+/// One stretch of a lineage: what belongs to `branch` up to and with `last_step`.
+struct Stretch {
+  std::int64_t branch;
+  std::int64_t last_step;
+};
+
+/// The branch (-1: the newest) first, then what it grew from. Failure: no such run or branch.
+core::Result<std::vector<Stretch>> read_lineage(const std::string& run_dir, std::int64_t branch = -1);
+
+/// Where a branch keeps what it was made from: the run folder for the first one, `branches/2` in it for others.
+std::string branch_folder(const std::string& run_dir, std::int64_t branch);
+/// The path of `name` (resolved.json, capsule.json) as it held for a branch (-1: the newest): its own, or that of the
+/// nearest branch it grew from which has one; "" when none has.
+std::string branch_file(const std::string& run_dir, const std::string& name, std::int64_t branch = -1);
+
 /// Points of one series along the lineage of a branch (-1: the newest): each step once, abandoned branches left out.
 /// `val/loss` under the context "train" also finds the series `loss` of the context `val`, and `train/loss` the loop's
 /// own. Failure says which series there are.
 core::Result<std::vector<SeriesPoint>> read_series(const std::string& run_dir, const std::string& name,
                                                    const std::string& context = "train", std::int64_t branch = -1);
+
+/// What happened along the lineage of a branch (-1: the newest), oldest step first. What a killed run wrote after the
+/// checkpoint that it went on from is left out, and what it then wrote a second time at that very step is there once:
+/// of the same kind and `name`, the newer branch's.
+core::Result<std::vector<EventRow>> read_events(const std::string& run_dir, std::int64_t branch = -1);
 
 }  // namespace runner::store

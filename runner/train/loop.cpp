@@ -36,7 +36,7 @@ std::string short_number(double value) {
   return text;
 }
 
-class Loop final : public Context {
+class Loop final : public Context, public core::Stateful {
  public:
   Loop(Experiment& experiment, store::RunWriter& run, const LoopRequest& request, const core::Clock& clock)
       : experiment_(experiment),
@@ -52,13 +52,14 @@ class Loop final : public Context {
         faults_(experiment, stepper_, run, console_),
         saver_(experiment, stepper_, faults_, run, console_, signals_, clock),
         time_limit_(experiment.recipe, request.process_age_s, clock) {
+    saver_.add_state("loop", *this);
     if (request_.smoke) {
       experiment_.limits.max_steps = std::min(experiment_.limits.max_steps.value_or(kSmokeSteps), kSmokeSteps);
     }
   }
 
   LoopResult train() {
-    if (!request_.checkpoint.empty()) saver_.restore(request_.checkpoint, request_.verify_seconds);
+    if (!request_.checkpoint.empty()) restore();
     saver_.prepare();
     started_ns_ = clock_.monotonic_ns();
     seconds_before_ = stepper_.progress().seconds;
@@ -72,7 +73,10 @@ class Loop final : public Context {
       if (!one_step()) continue;
       const Progress& now = stepper_.progress();
       for (auto& callback : experiment_.callbacks) callback->on_step_end(*this);
-      if (eval_.eval_steps && due(*eval_.eval_steps, before, now, experiment_.total_steps)) evaluate_all();
+      const bool eval_due = eval_.eval_steps && due(*eval_.eval_steps, before, now, experiment_.total_steps);
+      log_end();
+      // The last evaluation comes before the last save, so that its findings are part of it.
+      if (eval_due || (evaluates_at_end() && work_is_done())) evaluate_all();
       saver_.poll();
       if (saver_.due(before, now)) save_as_planned();
     }
@@ -106,24 +110,60 @@ class Loop final : public Context {
     if (!request_.quiet) console_.line(name + " at step " + std::to_string(step()) + ":\n" + core::printable(text));
   }
 
+  // What callbacks and the console look at, and a stop that was asked for at the very step of a checkpoint.
+  void save_state(core::StateWriter& writer) const override {
+    Node latest = Node::mapping();
+    for (const auto& [name, value] : latest_) latest.set(name, Node::floating(value));
+    writer.value("latest", std::move(latest));
+    writer.value("evaluated_step", Node::integer(evaluated_step_));
+    writer.value("stop_reason", Node::string(stop_reason_));
+  }
+  void load_state(const core::StateReader& reader) override {
+    latest_.clear();
+    for (const auto& entry : reader.value("latest").entries()) latest_[entry.key] = entry.value.as_double();
+    evaluated_step_ = reader.value("evaluated_step").as_integer();
+    stop_reason_ = reader.value("stop_reason").as_string();
+  }
+
  private:
   static constexpr std::int64_t kSmokeSteps = 2;
 
+  // Exit status 2: nothing happened yet, so the run is no worse than before.
+  void restore() {
+    try {
+      saver_.restore(request_.checkpoint, request_.verify_seconds);
+    } catch (const core::RunError& error) {
+      throw core::RunError(error.what(), error.hint(), core::kExitUsage);
+    }
+  }
+
   bool ended() {
-    if (!stop_reason_.empty()) {
+    if (std::string limit = experiment_.limits.reached(stepper_.progress()); !limit.empty()) {
+      result_.ending = Ending::kLimit;
+      result_.reason = std::move(limit);
+    } else if (!stop_reason_.empty()) {
       result_.ending = Ending::kCallback;
       result_.reason = stop_reason_;
     } else if (const char* signal = signals_.received(); signal != nullptr) {
       result_.ending = Ending::kSignal;
       result_.reason = signal;
-    } else if (result_.reason = experiment_.limits.reached(stepper_.progress()); !result_.reason.empty()) {
-      result_.ending = Ending::kLimit;
     } else if (stepped_) {  // one step at least, or a limit too short would be met again and again
       result_.ending = Ending::kTimeLimit;
       result_.reason = time_limit_.reached(seconds_to_next_look(), saver_.seconds_to_end());
     }
     return !result_.reason.empty();
   }
+
+  bool work_is_done() const {
+    return !stop_reason_.empty() || !experiment_.limits.reached(stepper_.progress()).empty();
+  }
+  // The figures of the end are those of the last step, not of the last one that fell on logging_steps; before each
+  // save, so that no resume can lose them. A run that is stopped by a signal goes on, and would then have a point that
+  // an undisturbed one has not.
+  void log_end() {
+    if (work_is_done() && last_ && logged_step_ != step()) log_step(*last_);
+  }
+  bool evaluates_at_end() const { return eval_.eval_on_end || request_.smoke; }
 
   /// As long as the longest step of late, and as the longest evaluation where one is due after it.
   double seconds_to_next_look() const {
@@ -137,7 +177,7 @@ class Loop final : public Context {
   /// False when the step was dropped: nothing happened that a callback, an evaluation or a save would have to see.
   bool one_step() {
     const std::int64_t next = stepper_.progress().step + 1;
-    const bool logged = next % logging_steps_ == 0 || next == 1;
+    const bool logged = next % logging_steps_ == 0 || next == 1;  // the same points whether or not it was resumed
     const std::int64_t begin_ns = clock_.monotonic_ns();
     StepResult result;
     const Faults::Outcome outcome = faults_.step(logged, saver_, result);
@@ -151,6 +191,7 @@ class Loop final : public Context {
     }
     metrics_.count(result);
     if (next == first_step_ + 1) mark_first_step();
+    if (traced_) core::log_debug("trained step " + std::to_string(next));
     if (logged) log_step(result);
     if (console_.wants_update()) show_progress(result);
     last_ = std::move(result);
@@ -165,12 +206,10 @@ class Loop final : public Context {
     logged_step_ = step();
   }
 
-  /// After a rollback the figures are those of a branch that nobody follows any more; as after a resume, there are
-  /// none.
+  /// After a rollback the last step is one that nobody follows any more; figures came back with the checkpoint.
   void forget_abandoned() {
-    latest_.clear();
     last_.reset();
-    logged_step_ = evaluated_step_ = -1;
+    logged_step_ = -1;
   }
 
   // tests/bench reads this line: the clock of the first completed optimizer step.
@@ -212,6 +251,7 @@ class Loop final : public Context {
     std::string shown;
     const std::int64_t begin_ns = clock_.monotonic_ns();
     for (const auto& set : experiment_.eval_data) {
+      if (traced_) core::log_debug("evaluating " + set.name + " at step " + std::to_string(step()));
       const EvalResult result = faults_.evaluate(set, options);
       for (const auto& [name, value] : result.values) {
         log_metric(set.name + "/" + name, value);
@@ -223,6 +263,7 @@ class Loop final : public Context {
     console_.line("step " + std::to_string(step()) + shown);
     const bool improved = saver_.note_best(latest_, step());
     for (auto& callback : experiment_.callbacks) callback->on_eval_end(*this);
+    log_end();
     if (improved && saver_.config().save_best) save_as_planned();  // after the callbacks: their state is of this step
   }
 
@@ -246,10 +287,8 @@ class Loop final : public Context {
 
   LoopResult finish() {
     const bool interrupted = is_resumable(result_.ending);
-    // The figures of the end are those of the last step, not of the last one that fell on logging_steps. A run that is
-    // stopped goes on, and would then have a point that an undisturbed one has not.
-    if (!interrupted && last_ && logged_step_ != step()) log_step(*last_);
-    if (!interrupted && (eval_.eval_on_end || request_.smoke) && evaluated_step_ != step()) evaluate_all();
+    // Not done yet only where a run goes on from a checkpoint of its last step.
+    if (!interrupted && evaluates_at_end() && evaluated_step_ != step()) evaluate_all();
     if (interrupted || saver_.config().save_at_end || request_.smoke) save(Saver::When::kAtTheEnd);
     saver_.finish();
     result_.last_checkpoint = saver_.last_checkpoint();
@@ -263,11 +302,9 @@ class Loop final : public Context {
 
   Node summary() const {
     const Progress& now = stepper_.progress();
-    const double seconds = now.seconds - seconds_before_;
-    const auto steps = static_cast<double>(now.step - first_step_);
     Node node = now.to_node();
-    node.set("train_seconds", Node::floating(seconds));
-    node.set("steps_per_s", Node::floating(seconds > 0 ? steps / seconds : 0.0));
+    node.set("train_seconds", Node::floating(now.seconds));
+    node.set("steps_per_s", Node::floating(now.seconds > 0 ? static_cast<double>(now.step) / now.seconds : 0.0));
     node.set("peak_memory_bytes", Node::integer(peak_memory_bytes()));
     if (tensor_memory_peak_bytes() > 0) node.set("peak_tensor_bytes", Node::integer(tensor_memory_peak_bytes()));
     faults_.add_to_summary(node);
@@ -300,6 +337,7 @@ class Loop final : public Context {
   std::map<std::string, double> latest_;
   std::string stop_reason_;
   std::optional<StepResult> last_;  ///< of the latest step; none before the first one of this process
+  const bool traced_ = core::log_options().level == core::LogLevel::kDebug;
   std::int64_t logged_step_ = -1, evaluated_step_ = -1, first_step_ = 0, started_ns_ = 0;
   bool stepped_ = false;
   double seconds_before_ = 0, step_s_ = 0, longest_eval_s_ = 0;

@@ -1,187 +1,245 @@
 #include "runner/train/resume.h"
 
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <torch/version.h>
+
 #include <algorithm>
-#include <array>
 #include <filesystem>
-#include <string_view>
+#include <tuple>
 
 #include "runner/artifact/checkpoint_dir.h"
+#include "runner/artifact/checkpoint_name.h"
+#include "runner/checkpoint/fit.h"
+#include "runner/registry/changes.h"
 #include "runner/store/run_reader.h"
+#include "runner/train/experiment.h"
 
 namespace runner::train {
 namespace {
 
+namespace fs = std::filesystem;
+
+using artifact::CheckpointInfo;
 using core::Diagnostics;
 using core::Node;
-using Effect = RecipeChange::Effect;
-
-// Sections and keys whose change leaves every weight of the next steps as it would have been.
-constexpr std::array<std::string_view, 18> kHarmless = {"run_name",
-                                                        "output_dir",
-                                                        "description",
-                                                        "logging_steps",
-                                                        "eval",
-                                                        "checkpoint",
-                                                        "launch",
-                                                        "vars",
-                                                        "recipe_version",
-                                                        "training.max_steps",
-                                                        "training.max_epochs",
-                                                        "training.max_tokens",
-                                                        "training.max_time",
-                                                        "training.auto_micro_batch",
-                                                        "training.max_memory",
-                                                        "faults",
-                                                        "extends",
-                                                        "init_from"};
-
-// The saved tensors belong to these: with another value there is nothing to go on from.
-constexpr std::array<std::string_view, 2> kImpossible = {"model", "optimizer.type"};
-
-bool is_under(std::string_view path, std::string_view section) {
-  return path == section || (path.starts_with(section) && (path[section.size()] == '.' || path[section.size()] == '['));
-}
-
-template <std::size_t N>
-bool is_under_any(std::string_view path, const std::array<std::string_view, N>& sections) {
-  return std::any_of(sections.begin(), sections.end(), [path](std::string_view s) { return is_under(path, s); });
-}
-
-Effect effect_of(std::string_view path) {
-  // Validation sets, callbacks that only look, and dropout-free keys are read anew; the training set is not.
-  if (is_under_any(path, kImpossible) && path != "model.dropout") return Effect::kImpossible;
-  if (is_under_any(path, kHarmless)) return Effect::kHarmless;
-  if (is_under(path, "data") && !is_under(path, "data.train")) return Effect::kHarmless;
-  return Effect::kChangesTheMaths;
-}
-
-std::string value_text(const Node& node) {
-  return node.is_mapping() || node.is_sequence() ? core::to_json(node, -1) : node.scalar_text();
-}
-
-void compare(const std::string& path, const Node* before, const Node* after, std::vector<RecipeChange>& changes) {
-  if (before != nullptr && after != nullptr && before->same_value(*after)) return;
-  if (before != nullptr && after != nullptr && before->is_mapping() && after->is_mapping()) {
-    const auto below = [&path](const std::string& key) { return path.empty() ? key : path + "." + key; };
-    for (const auto& entry : after->entries())
-      compare(below(entry.key), before->find(entry.key), &entry.value, changes);
-    for (const auto& entry : before->entries()) {
-      if (after->find(entry.key) == nullptr) compare(below(entry.key), &entry.value, nullptr, changes);
-    }
-    return;
-  }
-  RecipeChange change;
-  change.path = path;
-  if (before != nullptr) change.before = value_text(*before);
-  if (after != nullptr) {
-    change.after = value_text(*after);
-    change.place = after->place();
-  }
-  change.effect = effect_of(path);
-  changes.push_back(std::move(change));
-}
 
 std::string owner_text(const store::LeaseOwner& owner) {
   return "process " + std::to_string(owner.pid) + " on " + owner.host;
 }
 
-bool refuse_live(const store::RunSummary& run, Diagnostics& diagnostics) {
-  if (!run.owner) return false;
-  diagnostics.error({}, "run " + run.run_dir + " is still being trained by " + owner_text(*run.owner),
-                    "wait for it, stop it, or start another run beside it with --new");
-  return true;
-}
+class Chooser {
+ public:
+  Chooser(const registry::Recipe& recipe, const TrainRequest& request, const Experiment* experiment,
+          const core::Clock& clock, Diagnostics& diagnostics)
+      : recipe_(recipe), request_(request), experiment_(experiment), clock_(clock), diagnostics_(diagnostics) {}
 
-bool contract_holds(const store::RunSummary& run, const registry::Recipe& recipe, Start& start,
-                    Diagnostics& diagnostics) {
-  bool holds = true;
-  for (const RecipeChange& change : compare_recipes(run.resolved, recipe.resolved())) {
-    const std::string what = change.path + " was " + (change.before.empty() ? "absent" : change.before) + " when " +
-                             run.run_dir + " was trained, and is " + (change.after.empty() ? "absent" : change.after) +
-                             " now";
-    if (change.effect == Effect::kHarmless) {
-      start.notes.push_back(what + " (harmless)");
-      continue;
+  Start choose() {
+    const Node& wish = recipe_.at("checkpoint.resume_from_checkpoint");
+    if (!request_.checkpoint.empty()) {
+      use_named();
+    } else if (request_.resume_run) {
+      if (const auto run = found_run(*request_.resume_run)) go_on(*run, newest_of(*run));
+    } else if (request_.start_anew || request_.smoke || wish.as_string() == "never") {
+      return {};
+    } else if (wish.as_string() != "auto") {
+      use_path(wish.as_string(), wish.place());
+    } else if (const auto run = store::newest_unfinished(output_dir(), run_name(), clock_)) {
+      go_on(*run, newest_of(*run));
     }
-    holds = false;
-    diagnostics.error(
-        change.place,
-        what + (change.effect == Effect::kImpossible ? ": its checkpoints do not fit" : ": this changes the maths"),
-        "start anew with --new, or give the old value back to go on with that run");
+    return std::move(start_);
   }
-  return holds;
-}
 
-void use_newest_checkpoint(const store::RunSummary& run, Start& start) {
-  store::ResumePoint point;
-  point.run_dir = run.run_dir;
-  std::vector<std::string> skipped;
-  if (const auto newest = artifact::newest_verified(run.run_dir + "/checkpoints", skipped, run.id)) {
-    point.step = newest->step;
-    point.branch = newest->manifest.fields.branch;
-    start.checkpoint = newest->path;
+ private:
+  const std::string& output_dir() const { return recipe_.at("output_dir").as_string(); }
+  const std::string& run_name() const { return recipe_.at("run_name").as_string(); }
+  void refuse(const core::Place& place, const core::Failure& failure) {
+    diagnostics_.error(place, failure.message, failure.hint);
   }
-  for (const std::string& line : skipped) start.notes.push_back("skipped " + line);
-  start.resume = point;
-}
 
-void use_named_checkpoint(const Node& wish, const registry::Recipe& recipe, const core::Clock& clock, Start& start,
-                          Diagnostics& diagnostics) {
-  namespace fs = std::filesystem;
-  std::string path = wish.as_string();
-  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
-  const auto manifest = artifact::verify_checkpoint(path);
-  if (!manifest.ok()) {
-    diagnostics.error(wish.place(), manifest.failure().message, manifest.failure().hint);
-    return;
+  std::optional<store::RunSummary> found_run(const std::string& text) {
+    auto run = store::find_run(output_dir(), text, clock_);
+    if (run) return std::move(run).value();
+    refuse({}, run.failure());
+    return std::nullopt;
   }
-  const fs::path run_dir = fs::path(path).parent_path().parent_path();
-  std::error_code ignored;
-  if (!fs::exists(run_dir / "run.db", ignored)) {
-    start.checkpoint = path;  // a checkpoint that was carried elsewhere: its state, in a run of its own
-    return;
+
+  /// `--checkpoint`: a path, or a name within the run that is resumed, else within the newest of this run_name.
+  void use_named() {
+    std::error_code ignored;
+    const std::string& name = request_.checkpoint;
+    if (fs::is_directory(name, ignored)) return use_path(name, {});
+    if (name.find('/') != std::string::npos) {
+      return refuse({}, {"there is no checkpoint " + name, "`roux checkpoints list` shows what a run has"});
+    }
+    std::optional<store::RunSummary> run;
+    if (request_.resume_run) {
+      run = found_run(*request_.resume_run);
+      if (!run) return;
+    } else {
+      for (auto& one : store::list_runs(output_dir(), clock_)) {
+        if (one.name != run_name() || one.smoke || artifact::list_checkpoints(one.run_dir + "/checkpoints").empty())
+          continue;
+        run = std::move(one);
+        break;
+      }
+      if (!run) {
+        return refuse({}, {"no run of run_name " + run_name() + " in " + output_dir() + " has a checkpoint",
+                           "train it first, or give the path of a checkpoint folder"});
+      }
+    }
+    const auto path =
+        artifact::find_checkpoint(artifact::checkpoints_of(run->run_dir, run->resolved), name, start_.notes);
+    if (!path) return refuse({}, path.failure());
+    use_path(path.value(), {});
   }
-  const auto run = store::find_run(run_dir.parent_path().string(), run_dir.string(), clock);
-  if (!run.ok()) {
-    diagnostics.error(wish.place(), run.failure().message, run.failure().hint);
-    return;
+
+  void use_path(std::string path, const core::Place& place) {
+    while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+    auto manifest = artifact::verify_checkpoint(path);
+    if (!manifest) return refuse(place, manifest.failure());
+    CheckpointInfo info{path, manifest.value().fields.step, std::move(manifest).value()};
+    const fs::path run_dir = fs::path(path).parent_path().parent_path();
+    std::error_code ignored;
+    if (!fs::exists(run_dir / "run.db", ignored)) {
+      // One that was carried elsewhere: its state, in a run of its own.
+      if (contract_holds(nullptr, info)) start_.checkpoint = path;
+      return;
+    }
+    const auto run = store::find_run(run_dir.parent_path().string(), run_dir.string(), clock_);
+    if (!run) return refuse(place, run.failure());
+    if (request_.start_anew) {
+      if (contract_holds(&run.value(), info)) start_.checkpoint = path;
+      return;
+    }
+    go_on(run.value(), info);
   }
-  if (refuse_live(run.value(), diagnostics) || !contract_holds(run.value(), recipe, start, diagnostics)) return;
-  start.resume = store::ResumePoint{run.value().run_dir, manifest.value().fields.step, manifest.value().fields.branch};
-  start.checkpoint = path;
-}
+
+  /// Of the branch that the run is on: a checkpoint of one that was left is older than it looks.
+  std::optional<CheckpointInfo> newest_of(const store::RunSummary& run) {
+    std::vector<CheckpointInfo> all = artifact::list_checkpoints(run.run_dir + "/checkpoints");
+    const auto lineage = store::read_lineage(run.run_dir);
+    const auto belongs = [&](const CheckpointInfo& info) {
+      const auto& fields = info.manifest.fields;
+      if (!lineage || fields.run_id != run.id) return false;
+      return std::any_of(lineage.value().begin(), lineage.value().end(), [&](const store::Stretch& stretch) {
+        return stretch.branch == fields.branch && info.step <= stretch.last_step;
+      });
+    };
+    // In the order of the list; those of the lineage last, so that they are tried first.
+    std::stable_partition(all.begin(), all.end(), [&](const CheckpointInfo& info) { return !belongs(info); });
+    const auto first = std::find_if(all.begin(), all.end(), belongs);
+    std::stable_sort(first, all.end(), [](const CheckpointInfo& a, const CheckpointInfo& b) {
+      return std::tie(a.step, a.manifest.fields.branch) < std::tie(b.step, b.manifest.fields.branch);
+    });
+    std::optional<CheckpointInfo> newest;
+    for (auto info = all.rbegin(); info != all.rend() && !newest; ++info) {
+      if (info->manifest.fields.run_id != run.id) {
+        note_skipped(info->path + " belongs to run " + info->manifest.fields.run_id + ", not to this one");
+      } else if (const auto whole = experiment_ == nullptr ? info->manifest : artifact::verify_checkpoint(info->path);
+                 !whole) {
+        note_skipped(whole.failure().message);
+      } else {
+        newest = *info;
+      }
+    }
+    for (const auto& [path, failure] : artifact::list_damaged(run.run_dir + "/checkpoints")) {
+      note_skipped(failure.message);
+    }
+    return newest;
+  }
+
+  void note_skipped(const std::string& what) { start_.notes.push_back("skipped " + what); }
+
+  void go_on(const store::RunSummary& run, const std::optional<CheckpointInfo>& checkpoint) {
+    if (run.owner) {
+      return refuse({}, {"run " + run.run_dir + " is still being trained by " + owner_text(*run.owner),
+                         "wait for it, stop it, or start another run beside it with --new"});
+    }
+    if (!contract_holds(&run, checkpoint)) return;
+    start_.resume = store::ResumePoint{run.run_dir, 0, 0};
+    if (!checkpoint) return;
+    start_.resume->step = checkpoint->step;
+    start_.resume->branch = checkpoint->manifest.fields.branch;
+    start_.checkpoint = checkpoint->path;
+  }
+
+  /// Without a checkpoint nothing was trained yet that surroundings and data could have had a part in.
+  bool contract_holds(const store::RunSummary* run, const std::optional<CheckpointInfo>& checkpoint) {
+    const Node present = recipe_.resolved();
+    Recorded recorded;
+    recorded.recipe = present;
+    if (run != nullptr && !read_recorded(*run, checkpoint, recorded)) return false;
+    if (checkpoint) recorded.surroundings = surroundings_of(checkpoint->manifest.fields);
+    const std::string path = checkpoint ? checkpoint->path : "";
+    auto differences =
+        list_differences(recorded, {present, present_surroundings(), [this, path] { return misfit(path); }});
+    if (checkpoint && recorded.capsule) {
+      const auto files = experiment_ != nullptr ? std::optional(experiment_->train_data->files()) : std::nullopt;
+      for (Difference& change : list_data_changes(*recorded.capsule, present, files)) {
+        differences.push_back(std::move(change));
+      }
+    }
+    if (!judge(differences, request_.allow_changes, present, diagnostics_)) return false;
+    for (const Difference& difference : differences) {
+      const bool harmless = difference.effect == Effect::kHarmless;
+      start_.notes.push_back(to_text(difference) + (harmless ? " (harmless)" : " (changes the maths, allowed)"));
+    }
+    start_.differences = std::move(differences);
+    return true;
+  }
+
+  bool read_recorded(const store::RunSummary& run, const std::optional<CheckpointInfo>& checkpoint,
+                     Recorded& recorded) {
+    // What was agreed to when a newer branch was opened holds, even if that branch has not saved anything yet.
+    const bool named = !request_.checkpoint.empty();
+    const std::int64_t branch = checkpoint && named ? checkpoint->manifest.fields.branch : -1;
+    auto recipe = registry::read_recorded_recipe(run.run_dir, store::branch_file(run.run_dir, "resolved.json", branch));
+    if (!recipe) {
+      refuse({}, recipe.failure());
+      return false;
+    }
+    recorded.recipe = std::move(recipe).value();
+    auto capsule = artifact::read_capsule(store::branch_file(run.run_dir, artifact::kCapsuleFile, branch));
+    if (capsule) recorded.capsule = std::move(capsule).value();
+    return true;
+  }
+
+  static Surroundings surroundings_of(const artifact::ManifestFields& fields) {
+    const Node* libtorch = fields.program.find("libtorch");
+    return {fields.threads, fields.cpu_capability,
+            libtorch != nullptr && libtorch->is_string() ? libtorch->as_string() : ""};
+  }
+
+  /// Against a model on the meta device where there is no other yet. What the recipe itself has wrong is told when it
+  /// is built.
+  std::string misfit(const std::string& checkpoint) const {
+    if (checkpoint.empty()) return "";
+    if (experiment_ != nullptr) return checkpoint::first_misfit(checkpoint, *experiment_->model);
+    Diagnostics ignored;
+    BuildOptions options;
+    options.meta = true;
+    options.for_training = false;
+    options.data_sets = {"train"};
+    const auto sketch = build_experiment(recipe_, options, ignored);
+    return sketch == nullptr ? "" : checkpoint::first_misfit(checkpoint, *sketch->model);
+  }
+
+  const registry::Recipe& recipe_;
+  const TrainRequest& request_;
+  const Experiment* experiment_;
+  const core::Clock& clock_;
+  Diagnostics& diagnostics_;
+  Start start_;
+};
 
 }  // namespace
 
-std::vector<RecipeChange> compare_recipes(const Node& recorded, const Node& present) {
-  std::vector<RecipeChange> changes;
-  compare("", &recorded, &present, changes);
-  return changes;
-}
+Surroundings present_surroundings() { return {at::get_num_threads(), at::get_cpu_capability(), TORCH_VERSION}; }
 
-Start choose_start(const registry::Recipe& recipe, const TrainRequest& request, const core::Clock& clock,
-                   Diagnostics& diagnostics) {
-  Start start;
-  const std::string output_dir = recipe.at("output_dir").as_string();
-  const Node& wish = recipe.at("checkpoint.resume_from_checkpoint");
-  if (request.resume_run) {
-    const auto run = store::find_run(output_dir, *request.resume_run, clock);
-    if (!run.ok()) {
-      diagnostics.error({}, run.failure().message, run.failure().hint);
-    } else if (!refuse_live(run.value(), diagnostics) && contract_holds(run.value(), recipe, start, diagnostics)) {
-      use_newest_checkpoint(run.value(), start);
-    }
-    return start;
-  }
-  if (request.start_anew || request.smoke || wish.as_string() == "never") return start;
-  if (wish.as_string() != "auto") {
-    use_named_checkpoint(wish, recipe, clock, start, diagnostics);
-    return start;
-  }
-  const auto run = store::newest_unfinished(output_dir, recipe.at("run_name").as_string(), clock);
-  if (!run || refuse_live(*run, diagnostics)) return start;
-  if (contract_holds(*run, recipe, start, diagnostics)) use_newest_checkpoint(*run, start);
-  return start;
+Start choose_start(const registry::Recipe& recipe, const TrainRequest& request, const Experiment* experiment,
+                   const core::Clock& clock, Diagnostics& diagnostics) {
+  return Chooser(recipe, request, experiment, clock, diagnostics).choose();
 }
 
 }  // namespace runner::train

@@ -8,32 +8,31 @@
 #include "runner/core/diagnostics.h"
 #include "runner/registry/load.h"
 #include "runner/store/run_writer.h"
+#include "runner/train/resume_contract.h"
 #include "runner/train/train_request.h"
 
 namespace runner::train {
+
+struct Experiment;
 
 /// How a run begins: anew, or where an earlier one left off.
 struct Start {
   std::optional<store::ResumePoint> resume;  ///< nothing: a new run
   std::string checkpoint;                    ///< folder to load; "" starts at step 0
-  std::vector<std::string> notes;            ///< what was skipped and why, for the log
+  std::vector<std::string> notes;            ///< what was skipped and why, what changed; for the log
+  std::vector<Difference> differences;       ///< harmless or allowed, for the run's events
 };
 
-/// Decides by `checkpoint.resume_from_checkpoint`, `--new`, `--smoke` and `roux resume`; DESIGN.md section 5. A run
-/// that is held by a live owner is refused in `diagnostics` with that owner, a changed recipe with what changed.
-Start choose_start(const registry::Recipe& recipe, const TrainRequest& request, const core::Clock& clock,
-                   core::Diagnostics& diagnostics);
+/// Decides by `checkpoint.resume_from_checkpoint`, `--checkpoint`, `--new`, `--smoke` and `roux resume`; DESIGN.md
+/// section 5. A run that is held by a live owner is refused in `diagnostics` with that owner, and one whose recipe,
+/// surroundings or data are not what the checkpoint was made with by the resume contract.
+///
+/// `experiment` null is the quick look before anything is built: checkpoints' files are not read, and only those data
+/// files are looked at that were recorded.
+Start choose_start(const registry::Recipe& recipe, const TrainRequest& request, const Experiment* experiment,
+                   const core::Clock& clock, core::Diagnostics& diagnostics);
 
-/// One difference between the recipe of a checkpoint and the present one.
-struct RecipeChange {
-  enum class Effect { kHarmless, kChangesTheMaths, kImpossible };
-  std::string path;
-  std::string before, after;  ///< as text; "" when absent
-  Effect effect = Effect::kHarmless;
-  core::Place place;  ///< in the present recipe
-};
-
-/// Every leaf that differs, classed; DESIGN.md section 6.
-std::vector<RecipeChange> compare_recipes(const core::Node& recorded, const core::Node& present);
+/// What the arithmetic of this process runs on; after configure_torch().
+Surroundings present_surroundings();
 
 }  // namespace runner::train

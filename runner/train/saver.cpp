@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <torch/version.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +18,7 @@
 #include "runner/artifact/retention.h"
 #include "runner/checkpoint/checkpoint.h"
 #include "runner/checkpoint/snapshot.h"
+#include "runner/core/build_info.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
 #include "runner/core/machine.h"
@@ -111,6 +113,7 @@ bool Saver::due(const Progress& before, const Progress& now) const {
 }
 
 bool Saver::note_best(const std::map<std::string, double>& metrics, std::int64_t step) {
+  saved_step_ = -1;  // what was saved at this step knows nothing of the evaluation
   if (!config_.monitor) return false;
   const auto found = metrics.find(*config_.monitor);
   if (found == metrics.end() || !std::isfinite(found->second)) return false;
@@ -128,6 +131,8 @@ Node Saver::counters() const {
   if (best_value_) {
     best.set("value", Node::floating(*best_value_));
     best.set("step", Node::integer(best_step_));
+    best.set("monitor", Node::string(*config_.monitor));
+    best.set("mode", *experiment_.recipe.at_path("checkpoint.mode"));
   }
   node.set("best", std::move(best));
   return node;
@@ -139,9 +144,23 @@ checkpoint::TrainState Saver::train_state() const {
   state.stateful.emplace_back("optimizer", experiment_.optimizer.get());
   state.stateful.emplace_back("lr_scheduler", experiment_.scheduler.get());
   state.stateful.emplace_back("faults", &faults_);
-  for (std::size_t i = 0; i < experiment_.callbacks.size(); ++i) {
-    state.stateful.emplace_back("callbacks." + std::to_string(i), experiment_.callbacks[i].get());
+  state.stateful.emplace_back("loss", experiment_.loss.get());
+  state.stateful.emplace_back("data.train", experiment_.train_data.get());
+  for (const NamedDataset& set : experiment_.eval_data) state.stateful.emplace_back("data." + set.name, set.data.get());
+  for (const auto& metric : experiment_.metrics) state.stateful.emplace_back("metrics." + metric->name(), metric.get());
+  for (const auto& block : experiment_.model->blocks()) {
+    state.stateful.emplace_back("blocks." + block->name(), block.get());
   }
+  // By type and not by place: one that is added or taken away must not hand its state to its neighbour.
+  const std::vector<Node>& blocks = experiment_.recipe.find("callbacks")->items();
+  std::map<std::string, int> seen;
+  for (std::size_t i = 0; i < experiment_.callbacks.size(); ++i) {
+    const std::string type = blocks[i].find("type")->as_string();
+    const int number = ++seen[type];
+    state.stateful.emplace_back("callbacks." + type + (number > 1 ? "." + std::to_string(number) : ""),
+                                experiment_.callbacks[i].get());
+  }
+  state.stateful.insert(state.stateful.end(), more_state_.begin(), more_state_.end());
   state.counters = counters();
   return state;
 }
@@ -155,6 +174,7 @@ void Saver::save(const std::map<std::string, double>& eval_metrics, When when) {
     console_.line("step " + std::to_string(stepper_.progress().step) + " waits for the save before: saves are asked " +
                   "for faster than this disk takes them");
   }
+  core::log_debug("saving step " + std::to_string(stepper_.progress().step));
   finish();
   const bool copy = async_ && when == When::kBetweenSteps;
   auto task = take_down(eval_metrics, copy);
@@ -174,6 +194,10 @@ std::unique_ptr<SaveTask> Saver::take_down(const std::map<std::string, double>& 
   options.fields.trained_s = stepper_.progress().seconds;
   options.fields.run_id = run_.run_id();
   options.fields.recipe_hash = recipe_hash_;
+  options.fields.program = Node::mapping();
+  options.fields.program.set("roux", Node::string(core::program_version()));
+  options.fields.program.set("source", Node::string(core::source_hash()));
+  options.fields.program.set("libtorch", Node::string(TORCH_VERSION));
   const checkpoint::TrainState state = train_state();
   options.fields.data_position = *state.counters.find("data_position");
   Node values = Node::mapping();
@@ -245,6 +269,7 @@ void Saver::record(const SaveTask& task, const Saved& saved) {
   data.set("seconds", Node::floating(saved.seconds));
   data.set("stall_seconds", Node::floating(saved.stall_seconds));
   run_.event("checkpoint", task.step(), std::move(data));
+  core::log_debug("committed step " + std::to_string(task.step()));
 }
 
 void Saver::note(const Saved& saved) {
@@ -279,7 +304,13 @@ void Saver::restore(const std::string& checkpoint, double verify_seconds) {
   saved_step_ = stepper_.progress().step;
   last_checkpoint_ = checkpoint;
   best_value_.reset();  // a rollback comes from a branch that may have had one
-  if (const Node* value = counters.at_path("best.value"); value != nullptr) {
+  // The best by another measure says nothing about this one.
+  const auto same = [&](const char* recorded, const char* present) {
+    const Node* before = counters.at_path(recorded);
+    return before != nullptr && before->same_value(*experiment_.recipe.at_path(present));
+  };
+  if (const Node* value = counters.at_path("best.value");
+      value != nullptr && same("best.monitor", "checkpoint.monitor") && same("best.mode", "checkpoint.mode")) {
     best_value_ = value->as_double();
     best_step_ = counters.at_path("best.step")->as_integer();
   }

@@ -7,6 +7,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "generated/section/checkpoint.h"
 #include "runner/artifact/aligned_bytes.h"
@@ -44,6 +46,9 @@ class Saver {
   /// Waits for what is under way; a save that waits for room on the disk gives up.
   ~Saver();
 
+  /// One more part of the training that has a state, under a name of its own; before restore() and save().
+  void add_state(const std::string& name, core::Stateful& part) { more_state_.emplace_back(name, &part); }
+
   /// Before the first step: tries the folder (RunError when it would refuse a checkpoint) and gets the memory that the
   /// copies need.
   void prepare();
@@ -51,8 +56,9 @@ class Saver {
   /// `verify_seconds`: how long it took to find and verify it, for the record.
   void restore(const std::string& checkpoint, double verify_seconds = 0);
 
-  /// Saves the state after the present step, once a step. `eval_metrics`: what an evaluation at this very step found,
-  /// by `DATA_SET/METRIC`. RunError when the disk refuses; what was saved before is still whole.
+  /// Saves the state after the present step, once a step unless note_best() was called since. `eval_metrics`: what an
+  /// evaluation at this very step found, by `DATA_SET/METRIC`. RunError when the disk refuses; what was saved before is
+  /// still whole.
   void save(const std::map<std::string, double>& eval_metrics, When when = When::kBetweenSteps);
   /// Takes note of a save that has come to its end meanwhile. Once a step.
   void poll();
@@ -99,6 +105,7 @@ class Saver {
   const sections::checkpoint::Config config_;
   const std::string checkpoints_dir_;
   const std::string recipe_hash_;
+  std::vector<std::pair<std::string, core::Stateful*>> more_state_;
   std::string last_checkpoint_;
   std::optional<double> best_value_;
   std::int64_t best_step_ = 0, saved_step_ = -1;

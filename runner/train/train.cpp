@@ -12,7 +12,9 @@
 
 #include "generated/section/launch.h"
 #include "generated/section/training.h"
+#include "runner/artifact/capsule.h"
 #include "runner/checkpoint/init_from.h"
+#include "runner/core/build_info.h"
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
 #include "runner/core/files.h"
@@ -21,6 +23,7 @@
 #include "runner/core/units.h"
 #include "runner/store/run_reader.h"
 #include "runner/store/run_writer.h"
+#include "runner/train/capsule_recorder.h"
 #include "runner/train/experiment.h"
 #include "runner/train/loop.h"
 #include "runner/train/resume.h"
@@ -33,11 +36,17 @@ namespace {
 
 using core::Node;
 
+constexpr std::int64_t kCapsulePatience_ms = 30'000;  ///< for data that is still being read when the training is over
+
 std::unique_ptr<store::RunWriter> open_run(const registry::Recipe& recipe, const Start& start,
                                            const TrainRequest& request, const core::Clock& clock) {
   if (start.resume) {
     auto run = store::RunWriter::resume(*start.resume, clock);
     if (!run.ok()) throw core::RunError(run.failure().message, run.failure().hint, core::kExitUsage);
+    // What this branch goes on with, for the next resume to compare with.
+    const std::string folder = store::branch_folder(start.resume->run_dir, run.value()->branch());
+    std::filesystem::create_directories(folder);
+    core::write_file_atomic(folder + "/resolved.json", recipe.resolved_json()).value();
     return std::move(run).value();
   }
   store::NewRun fresh;
@@ -62,6 +71,46 @@ std::optional<checkpoint::InitWeights> init_weights(const Experiment& experiment
                                          experiment.recipe.find("output_dir")->as_string(), diagnostics);
   if (init) checkpoint::load_init_weights(*init, *experiment.model);
   return init;
+}
+
+void record_changes(store::RunWriter& run, const Start& start) {
+  if (start.differences.empty()) return;
+  Node data = Node::mapping();
+  data.set("checkpoint", Node::string(start.checkpoint));
+  Node changes = Node::sequence();
+  for (const Difference& difference : start.differences) {
+    Node change = Node::mapping();
+    change.set("key", Node::string(difference.key));
+    change.set("before", Node::string(difference.before));
+    change.set("after", Node::string(difference.after));
+    change.set("effect", Node::string(std::string(to_text(difference.effect))));
+    changes.items().push_back(std::move(change));
+  }
+  data.set("changes", std::move(changes));
+  run.event("changes", start.resume ? start.resume->step : 0, std::move(data));
+}
+
+artifact::Capsule capsule_of(const registry::Recipe& recipe, const Experiment& experiment,
+                             const TrainRequest& request) {
+  const Surroundings surroundings = present_surroundings();
+  artifact::Capsule capsule;
+  capsule.version = core::program_version();
+  capsule.source = core::source_hash();
+  capsule.libtorch = surroundings.libtorch;
+  capsule.cpu_capability = surroundings.cpu_capability;
+  capsule.threads = surroundings.threads;
+  capsule.total_steps = experiment.total_steps;
+  capsule.environment = artifact::arithmetic_environment();
+  std::error_code ignored;
+  capsule.folder = std::filesystem::current_path(ignored).string();
+  capsule.recipe = recipe.path;
+  capsule.command_line = request.command_line;
+  const auto add = [&capsule](const std::string& set, const components::data::Dataset& data) {
+    for (const std::string& path : data.files()) capsule.data.push_back({set, path, 0, 0, ""});
+  };
+  add("train", *experiment.train_data);
+  for (const NamedDataset& set : experiment.eval_data) add(set.name, *set.data);
+  return capsule;
 }
 
 double figure(const Node& summary, const char* name) {
@@ -130,8 +179,8 @@ int train_into(Experiment& experiment, store::RunWriter& run, const TrainRequest
     write_summary_json(request.summary_json, run, result);
     return status;
   } catch (const core::RunError& error) {
-    // A full disk that was waited for in vain leaves a run that the same command goes on with.
-    const bool resumable = error.exit_code() == core::kExitResumable;
+    // What could not even be loaded is as resumable as it was; so is a full disk that was waited for in vain.
+    const bool resumable = error.exit_code() == core::kExitResumable || error.exit_code() == core::kExitUsage;
     run.finish(resumable ? store::RunStatus::kStopped : store::RunStatus::kFailed, error.what());
     throw;
   } catch (const std::exception& error) {
@@ -162,10 +211,10 @@ void configure_torch(const registry::Recipe& recipe) {
 int train(const registry::Recipe& recipe, const TrainRequest& request, double peak_flops,
           core::Diagnostics& diagnostics) {
   const core::Clock& clock = core::system_clock();
-  const Start first =
-      choose_start(recipe, request, clock, diagnostics);  // says what is refused before anything is read
-  if (diagnostics.has_errors()) return core::kExitUsage;
   configure_torch(recipe);
+  // Says what is refused before anything is read.
+  const Start first = choose_start(recipe, request, nullptr, clock, diagnostics);
+  if (diagnostics.has_errors()) return core::kExitUsage;
   const auto training = sections::training::parse_config(recipe.at("training"));
   if (training.max_memory) limit_tensor_memory(*training.max_memory);
   const auto experiment = build(recipe, diagnostics);
@@ -177,7 +226,7 @@ int train(const registry::Recipe& recipe, const TrainRequest& request, double pe
   // Two programs that start at the same instant must not both find nothing to go on with.
   auto lock = std::make_optional<store::StartLock>(recipe.at("output_dir").as_string());
   const std::int64_t begin_ns = clock.monotonic_ns();
-  const Start start = choose_start(recipe, request, clock, diagnostics);
+  const Start start = choose_start(recipe, request, experiment.get(), clock, diagnostics);
   const double verify_seconds = static_cast<double>(clock.monotonic_ns() - begin_ns) * 1e-9;
   if (diagnostics.has_errors()) return core::kExitUsage;
   // What there was to go on from at first may be gone by now.
@@ -190,6 +239,9 @@ int train(const registry::Recipe& recipe, const TrainRequest& request, double pe
   lock.reset();
   core::set_log_file(run->run_dir() + "/logs/rank-0.log");
   for (const std::string& note : start.notes) core::log_warning(note);
+  record_changes(*run, start);
+  CapsuleRecorder recorder(capsule_of(recipe, *experiment, request),
+                           store::branch_folder(run->run_dir(), run->branch()) + "/" + artifact::kCapsuleFile);
   if (start.resume) {
     core::log_info("resuming " + run->run_dir() + " from " +
                    (start.checkpoint.empty() ? "step 0: it has no checkpoint yet" : start.checkpoint));
@@ -208,7 +260,9 @@ int train(const registry::Recipe& recipe, const TrainRequest& request, double pe
   loop.verify_seconds = verify_seconds;
   loop.peak_flops = peak_flops;
   loop.process_age_s = core::process_age_s();
-  return train_into(*experiment, *run, request, loop, clock);
+  const int status = train_into(*experiment, *run, request, loop, clock);
+  if (status == core::kExitDone) recorder.finish(kCapsulePatience_ms);
+  return status;
 }
 
 }  // namespace runner::train

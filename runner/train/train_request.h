@@ -11,7 +11,9 @@ struct TrainRequest {
   bool start_anew = false;                ///< --new
   bool smoke = false;                     ///< --smoke: two steps, one evaluation, one save
   std::optional<std::string> resume_run;  ///< `roux resume RUN`: its run folder
-  std::string summary_json;               ///< --summary-json FILE
+  std::string checkpoint;  ///< --checkpoint: `last`, `best`, `step-000500` or a folder; "" when not given
+  std::vector<std::string> allow_changes;  ///< --allow-change KEY
+  std::string summary_json;                ///< --summary-json FILE
   std::vector<std::string> command_line;
   bool progress_bar = false;  ///< standard error is a terminal
   bool quiet = false;

@@ -1,0 +1,235 @@
+#include "runner/artifact/capsule.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <set>
+
+#include "runner/artifact/checksum.h"
+#include "runner/core/error.h"
+#include "runner/core/files.h"
+#include "runner/core/json.h"
+
+namespace runner::artifact {
+namespace {
+
+using core::Node;
+
+constexpr int kCapsuleVersion = 1;
+constexpr std::int64_t kCapsuleBytesMax = std::int64_t{1} << 30;
+constexpr std::size_t kReadBytes = std::size_t{1} << 20;
+
+constexpr std::array<const char*, 11> kVariables = {"OMP_NUM_THREADS",
+                                                    "MKL_NUM_THREADS",
+                                                    "OMP_DYNAMIC",
+                                                    "MKL_DYNAMIC",
+                                                    "MKL_CBWR",
+                                                    "MKL_ENABLE_INSTRUCTIONS",
+                                                    "ATEN_CPU_CAPABILITY",
+                                                    "ONEDNN_MAX_CPU_ISA",
+                                                    "DNNL_MAX_CPU_ISA",
+                                                    "ONEDNN_DEFAULT_FPMATH_MODE",
+                                                    "DNNL_DEFAULT_FPMATH_MODE"};
+
+struct Descriptor {
+  explicit Descriptor(int given) : fd(given) {}
+  ~Descriptor() {
+    if (fd >= 0) close(fd);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int fd;
+};
+
+core::Failure cannot_read(const std::string& path) { return {"cannot read " + path + ": " + std::strerror(errno), ""}; }
+
+core::Result<DataFile> look_at(int descriptor, const std::string& set, const std::string& path) {
+  struct stat status = {};
+  if (descriptor < 0 || fstat(descriptor, &status) != 0) return cannot_read(path);
+  return DataFile{set, path, status.st_size, status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec, ""};
+}
+
+Node list_of(const std::vector<std::string>& words) {
+  std::vector<Node> items;
+  for (const std::string& word : words) items.push_back(Node::string(word));
+  return Node::sequence(std::move(items));
+}
+
+const Node& part(const Node& node, const char* key, bool (Node::*is)() const, const std::string& path) {
+  const Node* value = node.find(key);
+  if (value == nullptr || !(value->*is)()) throw core::RunError(path + " has no usable \"" + key + "\"");
+  return *value;
+}
+
+Capsule capsule_of(const Node& node, const std::string& path) {
+  const auto text = [&](const Node& from, const char* key) {
+    return part(from, key, &Node::is_string, path).as_string();
+  };
+  const auto integer = [&](const Node& from, const char* key) {
+    return part(from, key, &Node::is_integer, path).as_integer();
+  };
+  Capsule capsule;
+  capsule.version = text(node, "version");
+  capsule.source = text(node, "source");
+  capsule.libtorch = text(node, "libtorch");
+  capsule.cpu = text(node, "cpu");
+  capsule.cpu_capability = text(node, "cpu_capability");
+  capsule.threads = static_cast<int>(integer(node, "threads"));
+  capsule.total_steps = integer(node, "total_steps");
+  capsule.folder = text(node, "folder");
+  capsule.recipe = text(node, "recipe");
+  for (const auto& entry : part(node, "environment", &Node::is_mapping, path).entries()) {
+    capsule.environment[entry.key] = entry.value.scalar_text();
+  }
+  for (const Node& word : part(node, "command_line", &Node::is_sequence, path).items()) {
+    capsule.command_line.push_back(word.scalar_text());
+  }
+  for (const Node& file : part(node, "data", &Node::is_sequence, path).items()) {
+    capsule.data.push_back({text(file, "set"), text(file, "path"), integer(file, "bytes"), integer(file, "mtime_ns"),
+                            text(file, "checksum")});
+  }
+  return capsule;
+}
+
+/// The files of both, by set and path.
+using Files = std::map<std::pair<std::string, std::string>, const DataFile*>;
+
+Files files_of(const Capsule& capsule) {
+  Files files;
+  for (const DataFile& file : capsule.data) files[{file.set, file.path}] = &file;
+  return files;
+}
+
+bool is_same(const DataFile& a, const DataFile& b) {
+  if (a.bytes != b.bytes) return false;
+  if (!a.checksum.empty() && !b.checksum.empty()) return a.checksum == b.checksum;
+  return a.mtime_ns == b.mtime_ns;
+}
+
+std::string file_text(const DataFile* file) {
+  if (file == nullptr) return "not there";
+  return std::to_string(file->bytes) + " bytes" + (file->checksum.empty() ? "" : ", " + file->checksum);
+}
+
+}  // namespace
+
+Node Capsule::to_node() const {
+  Node node = Node::mapping();
+  node.set("capsule_version", Node::integer(kCapsuleVersion));
+  node.set("version", Node::string(version));
+  node.set("source", Node::string(source));
+  node.set("libtorch", Node::string(libtorch));
+  node.set("cpu", Node::string(cpu));
+  node.set("cpu_capability", Node::string(cpu_capability));
+  node.set("threads", Node::integer(threads));
+  node.set("total_steps", Node::integer(total_steps));
+  Node variables = Node::mapping();
+  for (const auto& [name, value] : environment) variables.set(name, Node::string(value));
+  node.set("environment", std::move(variables));
+  node.set("folder", Node::string(folder));
+  node.set("recipe", Node::string(recipe));
+  node.set("command_line", list_of(command_line));
+  std::vector<Node> files;
+  for (const DataFile& file : data) {
+    Node entry = Node::mapping();
+    entry.set("set", Node::string(file.set));
+    entry.set("path", Node::string(file.path));
+    entry.set("bytes", Node::integer(file.bytes));
+    entry.set("mtime_ns", Node::integer(file.mtime_ns));
+    entry.set("checksum", Node::string(file.checksum));
+    files.push_back(std::move(entry));
+  }
+  node.set("data", Node::sequence(std::move(files)));
+  return node;
+}
+
+core::Result<Capsule> read_capsule(const std::string& path) {
+  const auto text = core::read_file(path, kCapsuleBytesMax);
+  if (!text) return text.failure();
+  const auto node = core::parse_json(text.value());
+  if (!node) return core::Failure{path + " cannot be read: " + node.failure().message, ""};
+  const Node* version = node.value().find("capsule_version");
+  if (version == nullptr || !version->is_integer()) return core::Failure{path + " is no capsule of a run", ""};
+  if (version->as_integer() > kCapsuleVersion) {
+    return core::Failure{path + " has version " + std::to_string(version->as_integer()) +
+                             ", this program reads up to " + std::to_string(kCapsuleVersion),
+                         "use the roux that wrote it, or a newer one"};
+  }
+  try {
+    return capsule_of(node.value(), path);
+  } catch (const core::RunError& error) {
+    return core::Failure{error.what(), ""};
+  }
+}
+
+std::map<std::string, std::string> arithmetic_environment() {
+  std::map<std::string, std::string> found;
+  for (const char* name : kVariables) {
+    if (const char* value = std::getenv(name); value != nullptr) found[name] = value;
+  }
+  return found;
+}
+
+core::Result<DataFile> look_at_data_file(const std::string& set, const std::string& path) {
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  return look_at(file.fd, set, path);
+}
+
+core::Result<DataFile> read_data_file(const std::string& set, const std::string& path, const std::atomic<bool>* stop) {
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  auto found = look_at(file.fd, set, path);
+  if (!found) return found;
+  Checksum checksum;
+  const auto buffer = std::make_unique<char[]>(kReadBytes);
+  for (;;) {
+    if (stop != nullptr && *stop) return found;
+    const ssize_t got = read(file.fd, buffer.get(), kReadBytes);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return cannot_read(path);
+    if (got == 0) break;
+    checksum.update(buffer.get(), got);
+  }
+  found.value().checksum = checksum.text();
+  return found;
+}
+
+std::vector<Cause> list_causes(const Capsule& before, const Capsule& after) {
+  std::vector<Cause> causes;
+  const auto compare = [&causes](const std::string& what, const std::string& a, const std::string& b) {
+    if (a != b) causes.push_back({what, a.empty() ? "not set" : a, b.empty() ? "not set" : b});
+  };
+  const Files then = files_of(before), now = files_of(after);
+  for (const auto& [key, file] : then) {
+    const auto other = now.find(key);
+    const DataFile* there = other == now.end() ? nullptr : other->second;
+    if (there != nullptr && is_same(*file, *there)) continue;
+    causes.push_back({"file " + key.second + " of data." + key.first, file_text(file), file_text(there)});
+  }
+  for (const auto& [key, file] : now) {
+    if (!then.contains(key))
+      causes.push_back({"file " + key.second + " of data." + key.first, file_text(nullptr), file_text(file)});
+  }
+  compare("threads", std::to_string(before.threads), std::to_string(after.threads));
+  compare("CPU capability", before.cpu_capability, after.cpu_capability);
+  compare("CPU", before.cpu, after.cpu);
+  compare("LibTorch", before.libtorch, after.libtorch);
+  compare("version of roux", before.version, after.version);
+  compare("source of roux", before.source, after.source);
+  std::set<std::string> names;
+  for (const auto& [name, value] : before.environment) names.insert(name);
+  for (const auto& [name, value] : after.environment) names.insert(name);
+  const auto value_in = [](const Capsule& capsule, const std::string& name) {
+    const auto found = capsule.environment.find(name);
+    return found == capsule.environment.end() ? std::string() : found->second;
+  };
+  for (const std::string& name : names) compare(name, value_in(before, name), value_in(after, name));
+  return causes;
+}
+
+}  // namespace runner::artifact

@@ -1,0 +1,112 @@
+#include "runner/core/process.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "runner/core/clock.h"
+#include "runner/core/error.h"
+
+namespace runner::core {
+namespace {
+
+[[noreturn]] void become(const std::vector<char*>& arguments, const std::vector<char*>& environment, int output) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  dup2(output, STDOUT_FILENO);
+  dup2(output, STDERR_FILENO);
+  execvpe(arguments[0], arguments.data(), environment.data());
+  _exit(127);
+}
+
+}  // namespace
+
+Process::Process(const std::vector<std::string>& command, const std::map<std::string, std::string>& environment) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) throw RunError(std::string("cannot make a pipe: ") + std::strerror(errno));
+  // Everything that allocates happens before the fork: another thread may hold the allocator's lock.
+  std::vector<char*> arguments;
+  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  std::vector<std::string> added;
+  for (const auto& [name, value] : environment) added.push_back(name + "=" + value);
+  std::vector<char*> variables;
+  for (std::string& variable : added) variables.push_back(variable.data());
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const char* equals = std::strchr(*variable, '=');
+    if (equals == nullptr ||
+        !environment.contains(std::string(*variable, static_cast<std::size_t>(equals - *variable))))
+      variables.push_back(*variable);
+  }
+  variables.push_back(nullptr);
+  pid_ = fork();
+  if (pid_ == 0) become(arguments, variables, ends[1]);
+  const int error = errno;
+  close(ends[1]);
+  pipe_ = ends[0];
+  if (pid_ < 0) {
+    close(pipe_);
+    throw RunError("cannot start " + command.front() + ": " + std::strerror(error));
+  }
+}
+
+Process::~Process() {
+  if (pid_ > 0) {
+    ::kill(pid_, SIGKILL);
+    while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+  if (pipe_ >= 0) close(pipe_);
+}
+
+Process::Read Process::read_line(std::string& line, std::int64_t timeout_ms) {
+  const std::int64_t deadline_ns = system_clock().monotonic_ns() + timeout_ms * 1'000'000;
+  for (;;) {
+    if (const std::size_t end = buffer_.find('\n'); end != std::string::npos) {
+      line = buffer_.substr(0, end);
+      buffer_.erase(0, end + 1);
+      return Read::kLine;
+    }
+    if (pipe_ < 0) return Read::kEnd;
+    const std::int64_t left_ms = (deadline_ns - system_clock().monotonic_ns() + 999'999) / 1'000'000;
+    pollfd waiting = {pipe_, POLLIN, 0};
+    const int ready = poll(&waiting, 1, static_cast<int>(std::clamp<std::int64_t>(left_ms, 0, INT_MAX)));
+    if (ready == 0) return Read::kTimeout;
+    if (ready < 0 && errno == EINTR) continue;
+    char bytes[4096];
+    const ssize_t got = ::read(pipe_, bytes, sizeof bytes);
+    if (got < 0 && errno == EINTR) continue;
+    if (got > 0) {
+      buffer_.append(bytes, static_cast<std::size_t>(got));
+      continue;
+    }
+    close(pipe_);
+    pipe_ = -1;
+    if (!buffer_.empty()) buffer_ += '\n';  // a last line without its end
+  }
+}
+
+void Process::send(int signal) const { ::kill(pid_, signal); }
+
+int Process::wait() {
+  if (pipe_ >= 0) close(pipe_);
+  pipe_ = -1;
+  int status = 0;
+  while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+  }
+  pid_ = -1;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+std::string own_program() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
+
+}  // namespace runner::core

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace runner::core {
+
+/// A child process whose standard output and error are read line by line. It dies with its parent.
+class Process {
+ public:
+  /// `environment` is added to this process's own. RunError when it cannot be started.
+  explicit Process(const std::vector<std::string>& command, const std::map<std::string, std::string>& environment = {});
+  ~Process();  ///< kills what still runs
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  enum class Read { kLine, kEnd, kTimeout };
+  /// Blocks for the next whole line, its end (the child closed its output) or `timeout_ms`, whichever comes first.
+  Read read_line(std::string& line, std::int64_t timeout_ms);
+  void send(int signal) const;
+  /// Closes the pipe and waits. The exit status, or 128 + the signal that ended it.
+  int wait();
+
+ private:
+  pid_t pid_ = -1;
+  int pipe_ = -1;
+  std::string buffer_;
+};
+
+/// The path of the program that runs.
+std::string own_program();
+
+}  // namespace runner::core

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "runner/artifact/capsule.h"
+
+namespace runner::train {
+
+/// Writes a run's capsule beside its work: at once without the data's checksums, and again when every file was read, on
+/// a thread of the lowest priority, so that neither the start nor a step waits for it. What goes wrong is a line in the
+/// log: a run is worth more than its record.
+class CapsuleRecorder {
+ public:
+  /// `capsule.data` names set and path of each file; the rest of them is filled in. `path`: the file to write.
+  CapsuleRecorder(artifact::Capsule capsule, std::string path);
+  ~CapsuleRecorder();  ///< stops reading; files not reached stay without a checksum
+  CapsuleRecorder(const CapsuleRecorder&) = delete;
+  CapsuleRecorder& operator=(const CapsuleRecorder&) = delete;
+
+  /// Blocks until everything is read and written, or so long.
+  void finish(std::int64_t patience_ms);
+
+ private:
+  void record();
+  void read_and_write();
+  void write() const;
+
+  artifact::Capsule capsule_;
+  const std::string path_;
+  std::atomic<bool> stop_ = false;
+  std::mutex mutex_;
+  std::condition_variable done_;
+  bool complete_ = false;  // guarded by mutex_
+  std::thread thread_;
+};
+
+}  // namespace runner::train

@@ -1,0 +1,55 @@
+// Acceptance: killed at 20 random moments and at every moment at which something is half done, each run ends with the
+// bits of the undisturbed one. The program proves it itself; that it would tell is shown in run_difference_test.cpp.
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "tests/support/process.h"
+#include "tests/support/temp_dir.h"
+
+namespace {
+
+using tests::Process;
+using tests::TempDir;
+
+// A failure prints the seed of its kills.
+void prove(const std::string& recipe, const std::vector<std::string>& more = {}) {
+  const TempDir dir;
+  std::vector<std::string> command = {tests::roux_program(), "prove-resume", "tests/ranks/recipes/" + recipe,
+                                      "--output-dir", dir.path()};
+  command.insert(command.end(), more.begin(), more.end());
+  Process process(command, {}, ROUX_SOURCE_DIR);
+  const int status = process.wait();
+  INFO(process.output());
+  CHECK(status == 0);
+  CHECK(process.output().find("each ended bit-identical to the straight run") != std::string::npos);
+  CHECK(process.output().find("over before it could be killed") == std::string::npos);
+  CHECK(std::filesystem::is_empty(dir.path()));
+}
+
+}  // namespace
+
+TEST_CASE("a GPT with dropout, shuffled in memory, ends bit-identical however it is killed", "[ranks][prove]") {
+  prove("gpt.yaml");
+}
+
+TEST_CASE("a normalised table with dropout ends bit-identical however it is killed", "[ranks][prove]") {
+  prove("csv_table.yaml");
+}
+
+TEST_CASE("streamed text ends bit-identical however it is killed", "[ranks][prove]") { prove("text_stream.yaml"); }
+
+TEST_CASE("the steps to be killed at can be named, and a recipe that the clock decides about is refused",
+          "[ranks][prove]") {
+  prove("csv_table.yaml", {"--kill-at", "3,17"});
+  const TempDir dir;
+  // Time decides about the steps of these evaluations, so there is nothing to prove.
+  Process refused({tests::roux_program(), "prove-resume", "tests/ranks/recipes/csv_table.yaml", "--output-dir",
+                   dir.path(), "--set", "eval.eval_steps=5s"},
+                  {}, ROUX_SOURCE_DIR);
+  CHECK(refused.wait() == 2);
+  INFO(refused.output());
+  CHECK(refused.output().find("eval.eval_steps counts time") != std::string::npos);
+}
