@@ -61,11 +61,12 @@ class Assembler {
   }
 
  private:
-  /// Kinds that stand in lists: their blocks are never merged with those of another file, so they must be complete.
+  /// Kinds that stand in lists alone: their blocks are never merged with those of another file, so they must be complete.
   void find_list_kinds(const std::vector<Property>& properties) {
     for (const Property& property : properties) {
       const bool list = property.type == Type::kArray;
       if (list && property.element->type == Type::kComponent) list_kinds_.insert(property.element->kind);
+      if (property.type == Type::kComponent) single_kinds_.insert(property.kind);
       find_list_kinds(property.properties);
     }
   }
@@ -258,7 +259,7 @@ class Assembler {
   }
 
   void add_kind(Json& definitions, const Kind& kind) {
-    const bool complete = list_kinds_.count(kind.name) > 0;
+    const bool complete = list_kinds_.contains(kind.name) && !single_kinds_.contains(kind.name);
     const Fragment* common = registry_.common(kind.name);
     Json names = Json::array();
     Json titles = Json::array();
@@ -303,6 +304,7 @@ class Assembler {
   const Registry& registry_;
   AliasTable aliases_;
   std::set<std::string> list_kinds_;
+  std::set<std::string> single_kinds_;
 };
 
 }  // namespace
