@@ -61,7 +61,8 @@ class Assembler {
   }
 
  private:
-  /// Kinds that stand in lists alone: their blocks are never merged with those of another file, so they must be complete.
+  /// Kinds that stand in lists alone: their blocks are never merged with those of another file, so they must be
+  /// complete.
   void find_list_kinds(const std::vector<Property>& properties) {
     for (const Property& property : properties) {
       const bool list = property.type == Type::kArray;
