@@ -37,11 +37,20 @@ class EarlyStopping final : public Callback {
   }
 
   void save_state(runner::core::StateWriter& writer) const override {
+    writer.value("monitor", Node::string(config_.monitor));
+    writer.value("mode", Node::string(config_.mode == Mode::kMin ? "min" : "max"));
     writer.value("best", best_ ? Node::floating(*best_) : Node::null());
     writer.value("evaluations_without", Node::integer(evaluations_without_));
   }
 
   void load_state(const runner::core::StateReader& reader) override {
+    // What was best by another measure says nothing about this one.
+    const bool same =
+        !reader.has("monitor") || (reader.value("monitor").as_string() == config_.monitor &&
+                                   (reader.value("mode").as_string() == "min") == (config_.mode == Mode::kMin));
+    best_.reset();
+    evaluations_without_ = 0;
+    if (!same) return;
     const Node& best = reader.value("best");
     best_ = best.is_number() ? std::optional<double>(best.as_double()) : std::nullopt;
     evaluations_without_ = reader.value("evaluations_without").as_integer();

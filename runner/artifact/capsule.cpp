@@ -112,6 +112,11 @@ bool is_same(const DataFile& a, const DataFile& b) {
   return a.mtime_ns == b.mtime_ns;
 }
 
+std::string name_of(const Files::key_type& key) {
+  const auto& [set, path] = key;
+  return "file " + path + " of " + (set == kInitFromSet ? set : "data." + set);
+}
+
 std::string file_text(const DataFile* file) {
   if (file == nullptr) return "not there";
   return std::to_string(file->bytes) + " bytes" + (file->checksum.empty() ? "" : ", " + file->checksum);
@@ -209,11 +214,10 @@ std::vector<Cause> list_causes(const Capsule& before, const Capsule& after) {
     const auto other = now.find(key);
     const DataFile* there = other == now.end() ? nullptr : other->second;
     if (there != nullptr && is_same(*file, *there)) continue;
-    causes.push_back({"file " + key.second + " of data." + key.first, file_text(file), file_text(there)});
+    causes.push_back({name_of(key), file_text(file), file_text(there)});
   }
   for (const auto& [key, file] : now) {
-    if (!then.contains(key))
-      causes.push_back({"file " + key.second + " of data." + key.first, file_text(nullptr), file_text(file)});
+    if (!then.contains(key)) causes.push_back({name_of(key), file_text(nullptr), file_text(file)});
   }
   compare("threads", std::to_string(before.threads), std::to_string(after.threads));
   compare("CPU capability", before.cpu_capability, after.cpu_capability);

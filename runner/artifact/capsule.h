@@ -13,9 +13,11 @@ namespace runner::artifact {
 
 inline constexpr const char* kCapsuleFile = "capsule.json";
 
-/// One file that the samples of a data set come from, as it was when the run began.
+inline constexpr const char* kInitFromSet = "init_from";  ///< of the files with the weights that a run began with
+
+/// One file that the samples of a data set come from, or the weights, as it was when the run began.
 struct DataFile {
-  std::string set;   ///< `train`, `val`
+  std::string set;   ///< `train`, `val`, or kInitFromSet
   std::string path;  ///< as the recipe or its glob gives it
   std::int64_t bytes = 0;
   std::int64_t mtime_ns = 0;

@@ -56,14 +56,13 @@ struct Manifest {
 };
 
 struct DraftOptions {
-  bool direct = false;    ///< large files past the page cache, where the file system can
-  bool read_back = true;  ///< commit() reads every file again; else it looks at sizes and the caller reads later
+  bool direct = false;  ///< large files past the page cache, where the file system can
 };
 
-/// One save, in DESIGN 6's order: free space, hidden folder, fsync of files and folder, verify, then commit's rename
-/// and fsync of the parent. A draft that is not committed leaves nothing behind. One draft at a time for one folder:
-/// what drafts of dead processes, and earlier ones of this process, left there is deleted by begin(). Files may be
-/// added by several threads at once.
+/// One save, in DESIGN 6's order: free space, hidden folder, fsync of files and folder, then commit's verification,
+/// rename and fsync of the parent. A draft that is not committed leaves nothing behind. One draft at a time for one
+/// folder: what drafts of dead processes, and earlier ones of this process, left there is deleted by begin(). Files may
+/// be added by several threads at once.
 class CheckpointDraft {
  public:
   /// `bytes_needed` is checked against the free space first (Failure with the figures).
@@ -79,9 +78,10 @@ class CheckpointDraft {
   core::Result<void> add_text(const std::string& file, const std::string& content) {
     return add_bytes(file, content.data(), static_cast<std::int64_t>(content.size()));
   }
-  /// Verifies the files, calls `metrics_committed` (flushes run.db; what it returns becomes `last_metric_row`), writes
-  /// and verifies the manifest, renames, fsyncs. Returns the folder, `step-000500`. One of that name is replaced in the
-  /// same moment; when it is pinned or none of this run's, it is put aside under another visible name instead.
+  /// Reads every file back and compares it, calls `metrics_committed` (flushes run.db; what it returns becomes
+  /// `last_metric_row`), writes and verifies the manifest, renames, fsyncs. Returns the folder, `step-000500`. One of
+  /// that name is replaced in the same moment; when it is pinned or none of this run's, it is put aside under another
+  /// visible name instead. After a Failure, as of a full disk, it may be called again.
   virtual core::Result<std::string> commit(ManifestFields fields,
                                            const std::function<std::int64_t()>& metrics_committed,
                                            std::int64_t now_ms) = 0;

@@ -9,7 +9,7 @@
 #include "runner/artifact/file_writer.h"
 #include "runner/artifact/io.h"
 #include "runner/artifact/manifest.h"
-#include "runner/artifact/safetensors_layout.h"
+#include "runner/artifact/safetensors_writer.h"
 #include "runner/core/files.h"
 #include "runner/core/log.h"
 #include "runner/core/units.h"
@@ -52,16 +52,8 @@ class Draft final : public CheckpointDraft {
 
   core::Result<void> add_safetensors(const std::string& file, std::vector<TensorBytes> tensors,
                                      const std::vector<std::pair<std::string, std::string>>& metadata) override {
-    return attempt([&] {
-      sort_for_safetensors(tensors);
-      const std::string head = safetensors_head(tensors, metadata);
-      auto bytes = static_cast<std::int64_t>(head.size());
-      for (const TensorBytes& tensor : tensors) bytes += tensor.bytes;
-      FileWriter writer(io_, join(path_, file), {bytes, options_.direct});
-      writer.append(head.data(), static_cast<std::int64_t>(head.size()));
-      for (const TensorBytes& tensor : tensors) writer.append(tensor.data, tensor.bytes);
-      note(writer.finish(file));
-    });
+    return attempt(
+        [&] { note(write_safetensors(io_, join(path_, file), std::move(tensors), metadata, options_.direct)); });
   }
 
   core::Result<void> add_bytes(const std::string& file, const void* data, std::int64_t bytes) override {
@@ -70,10 +62,15 @@ class Draft final : public CheckpointDraft {
 
   core::Result<std::string> commit(ManifestFields fields, const std::function<std::int64_t()>& metrics_committed,
                                    std::int64_t now_ms) override {
-    return attempt([&] {
+    return attempt([&]() -> std::string {
+      if (committed_) {  // only the very last call was refused
+        io_.sync_dir(checkpoints_dir_);
+        return join(checkpoints_dir_, checkpoint_name(step_));
+      }
       io_.sync_dir(path_);
       std::sort(files_.begin(), files_.end(), [](const FileEntry& a, const FileEntry& b) { return a.name < b.name; });
-      for (const FileEntry& file : files_) verify(file);
+      // What the disk gives back, where it can be asked past the page cache.
+      for (const FileEntry& file : files_) verify_file(join(path_, file.name), file, options_.direct).value();
       if (metrics_committed) fields.last_metric_row = metrics_committed();
       fields.step = step_;
       const std::string run_id = fields.run_id;
@@ -94,13 +91,10 @@ class Draft final : public CheckpointDraft {
     files_.push_back(std::move(entry));
   }
 
-  void verify(const FileEntry& file) const {
-    const std::string path = join(path_, file.name);
-    (options_.read_back ? verify_file(path, file, options_.direct) : check_size(path, file)).value();
-  }
-
   void write_manifest(const Manifest& manifest) {
     const std::string text = manifest_text(manifest);
+    std::error_code error;
+    if (fs::exists(join(path_, kManifestFile), error)) io_.remove_file(join(path_, kManifestFile));  // of a try before
     const FileEntry entry = write_file(kManifestFile, text.data(), static_cast<std::int64_t>(text.size()));
     verify_file(join(path_, kManifestFile), entry).value();
     read_manifest(path_).value();

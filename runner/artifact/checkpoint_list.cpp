@@ -10,6 +10,7 @@
 #include "runner/artifact/file_writer.h"
 #include "runner/artifact/manifest.h"
 #include "runner/core/files.h"
+#include "runner/core/json.h"
 #include "runner/core/parallel.h"
 
 namespace runner::artifact {
@@ -52,6 +53,18 @@ core::Result<void> refuse_extra_files(const std::string& path, const Manifest& m
 
 /// Best guess of a checkpoint whose manifest cannot say it.
 std::string last_part(const std::string& path) { return fs::path(path).filename().string(); }
+
+/// State that a later roux wrote, in a folder that verifies: there may be an older one to go on from.
+core::Result<void> refuse_later_state(const std::string& path, const std::vector<FileEntry>& files) {
+  const auto is_state = [](const FileEntry& file) { return file.name == kTrainerFile; };
+  if (std::none_of(files.begin(), files.end(), is_state)) return {};
+  const std::string file = (fs::path(path) / kTrainerFile).string();
+  const core::Result<std::string> text = core::read_file(file, kTrainerBytesMax);
+  if (!text) return text.failure();
+  const core::Result<core::Node> state = core::parse_json(text.value());
+  if (!state) return {};  // undamaged, so it was written like that: the load says what it misses
+  return refuse_later_trainer(state.value(), file);
+}
 
 }  // namespace
 
@@ -119,6 +132,8 @@ core::Result<Manifest> verify_checkpoint(const std::string& path, bool from_disk
   for (const core::Result<void>& verdict : verdicts) {
     if (!verdict) return verdict.failure();
   }
+  const core::Result<void> readable = refuse_later_state(path, files);
+  if (!readable) return readable.failure();
   return manifest;
 }
 

@@ -47,8 +47,9 @@ std::optional<std::int64_t> as_step(const std::string& name) {
 
 }  // namespace
 
-RunCheckpoints checkpoints_of(const std::string& run_dir, const core::Node& resolved) {
+RunCheckpoints checkpoints_of(const std::string& run_dir, const std::string& run_id, const core::Node& resolved) {
   RunCheckpoints run;
+  run.run_id = run_id;
   run.folder = (fs::path(run_dir) / "checkpoints").string();
   const core::Node* monitor = resolved.at_path("checkpoint.monitor");
   const core::Node* mode = resolved.at_path("checkpoint.mode");
@@ -64,7 +65,7 @@ std::optional<CheckpointInfo> best_checkpoint(const RunCheckpoints& run) {
     const core::Node* value = info.manifest.fields.metrics.find(run.monitor);
     if (value == nullptr || !value->is_number()) continue;
     const double v = value->as_double();
-    if (best && !(run.smaller_is_better ? v <= best_value : v >= best_value)) continue;
+    if (best && !(run.smaller_is_better ? v < best_value : v > best_value)) continue;
     best = std::move(info);
     best_value = v;
   }
@@ -74,7 +75,7 @@ std::optional<CheckpointInfo> best_checkpoint(const RunCheckpoints& run) {
 core::Result<std::string> find_checkpoint(const RunCheckpoints& run, const std::string& name,
                                           std::vector<std::string>& skipped) {
   if (name == "last") {
-    const auto newest = newest_verified(run.folder, skipped);
+    const auto newest = newest_verified(run.folder, skipped, run.run_id);
     if (newest) return newest->path;
     if (skipped.empty()) return none(run, name, {});
     return Failure{"no checkpoint in " + run.folder + " is whole: " + skipped.front(), "", core::kExitFailed};

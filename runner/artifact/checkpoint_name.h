@@ -14,14 +14,16 @@ namespace runner::artifact {
 /// Where the checkpoints of a run lie, and what `best` means there: `checkpoint.monitor` and `mode` of its recipe.
 struct RunCheckpoints {
   std::string folder;
+  std::string run_id;   ///< others that lie there are not its; "": whoever wrote them
   std::string monitor;  ///< "": no metric decides
   bool smaller_is_better = true;
 };
 
 /// Of the run in `run_dir`, from its resolved recipe.
-RunCheckpoints checkpoints_of(const std::string& run_dir, const core::Node& resolved);
+RunCheckpoints checkpoints_of(const std::string& run_dir, const std::string& run_id, const core::Node& resolved);
 
-/// The best of those that recorded the metric when they were saved; the later one when two are equal.
+/// The best of those that recorded the metric when they were saved; the earlier one when two are equal, as when they
+/// were saved.
 std::optional<CheckpointInfo> best_checkpoint(const RunCheckpoints& run);
 
 /// The folder that a user means by `name` among the checkpoints of a run: `last` (the newest that verifies), `best`,

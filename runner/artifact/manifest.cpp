@@ -179,4 +179,12 @@ core::Result<Manifest> read_manifest(const std::string& checkpoint) {
   return parse_manifest(text.value(), path);
 }
 
+core::Result<void> refuse_later_trainer(const core::Node& state, const std::string& path) {
+  const core::Node* version = state.find("format_version");
+  if (version == nullptr || !version->is_integer() || version->as_integer() <= kTrainerVersion) return {};
+  return core::Failure{path + " has format version " + std::to_string(version->as_integer()) +
+                           ", this program reads up to " + std::to_string(kTrainerVersion),
+                       "read it with the version of roux that wrote it, or a newer one"};
+}
+
 }  // namespace runner::artifact

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -11,6 +12,9 @@ namespace runner::artifact {
 inline constexpr const char* kManifestFile = "manifest.json";
 inline constexpr const char* kPinnedFile = "pinned";  ///< a file of this name in the folder: rotation leaves it alone
 inline constexpr int kManifestVersion = 1;
+inline constexpr const char* kTrainerFile = "trainer.json";  ///< values of the training's state
+inline constexpr int kTrainerVersion = 1;
+inline constexpr std::int64_t kTrainerBytesMax = 256 << 20;
 
 /// JSON text, with its own checksum: that of the text in which the checksum's digits are zeros.
 std::string manifest_text(const Manifest& manifest);
@@ -21,5 +25,8 @@ core::Result<Manifest> parse_manifest(std::string_view text, const std::string& 
 
 /// Of the folder `checkpoint`; the checksum of the manifest is checked, the files are not looked at.
 core::Result<Manifest> read_manifest(const std::string& checkpoint);
+
+/// Failure when the content of a trainer.json, `state`, is of a later version than this program reads.
+core::Result<void> refuse_later_trainer(const core::Node& state, const std::string& path);
 
 }  // namespace runner::artifact

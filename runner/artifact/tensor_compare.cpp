@@ -28,7 +28,6 @@ using core::Node;
 using core::RunError;
 using Kind = TensorDifference::Kind;
 
-constexpr const char* kTrainerFile = "trainer.json";
 constexpr std::int64_t kOtherBytesMax = 1 << 30;
 constexpr std::int64_t kElementsAtOnce = 4096;
 

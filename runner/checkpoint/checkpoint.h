@@ -32,7 +32,6 @@ struct SaveOptions {
   /// A model larger than this goes into several files, none of them larger unless one tensor is.
   std::int64_t shard_bytes_max = std::numeric_limits<std::int64_t>::max();
   bool direct_io = false;  ///< past the page cache, where the file system can
-  bool read_back = true;   ///< before the commit; else the caller verifies what was committed before it deletes others
 };
 
 /// Writes step-NNNNNN with model.safetensors (or shards), optimizer.safetensors, trainer.json and

@@ -57,7 +57,7 @@ core::Result<std::string> find_source(const std::string& text, const std::string
   const auto find_run = [&](const std::string& name) -> core::Result<artifact::RunCheckpoints> {
     const auto run = store::find_run(output_dir, name, core::system_clock());
     if (!run) return run.failure();
-    return artifact::checkpoints_of(run.value().run_dir, run.value().resolved);
+    return artifact::checkpoints_of(run.value().run_dir, run.value().id, run.value().resolved);
   };
   Names skipped;
   const auto path = artifact::find_checkpoint(text, find_run, skipped);

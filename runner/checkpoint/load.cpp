@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "components/tensors.h"
+#include "runner/artifact/manifest.h"
 #include "runner/artifact/tensor_set.h"
 #include "runner/checkpoint/checkpoint.h"
 #include "runner/checkpoint/files.h"
@@ -28,8 +29,6 @@ using artifact::TensorBytes;
 using components::NamedTensor;
 using core::Node;
 using core::RunError;
-
-constexpr std::int64_t kTrainerBytesMax = 256 << 20;
 
 enum class Types { kSame, kConverted };
 
@@ -115,16 +114,12 @@ const Node& section(const Node& trainer, const char* key, const std::string& pat
 }
 
 Node read_trainer(const std::string& path) {
-  const std::string text = core::read_file(path, kTrainerBytesMax).value();
+  const std::string text = core::read_file(path, artifact::kTrainerBytesMax).value();
   core::Result<Node> parsed = core::parse_json(text);
   if (!parsed) throw RunError(path + " cannot be read: " + parsed.failure().message);
   const Node* version = parsed.value().find("format_version");
   if (version == nullptr || !version->is_integer()) throw RunError(path + " has no format version");
-  if (version->as_integer() > kTrainerVersion) {
-    throw RunError(path + " has format version " + std::to_string(version->as_integer()) +
-                       ", this program reads up to " + std::to_string(kTrainerVersion),
-                   "read it with the version of roux that wrote it, or a newer one");
-  }
+  artifact::refuse_later_trainer(parsed.value(), path).value();
   return with_plain_numbers(parsed.value());
 }
 
@@ -161,7 +156,7 @@ void load_generator(const std::string& folder) {
 }  // namespace
 
 Node load(const std::string& path, TrainState& state) {
-  const std::string trainer_path = (fs::path(path) / kTrainerFile).string();
+  const std::string trainer_path = (fs::path(path) / artifact::kTrainerFile).string();
   const Node trainer = read_trainer(trainer_path);
   const Node& sections = section(trainer, "state", trainer_path);
   load_model(TensorSource(model_path(path)), *state.model, Types::kSame);

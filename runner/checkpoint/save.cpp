@@ -14,7 +14,8 @@ constexpr std::int64_t kGeneratorBytes = 5056;         // mt19937's state as Lib
 }  // namespace
 
 std::string save(const TrainState& state, const SaveOptions& options) {
-  return Snapshot(state, options.shard_bytes_max).write(options);
+  const Snapshot snapshot(state, options.shard_bytes_max);
+  return snapshot.commit(*snapshot.write(options), options);
 }
 
 std::int64_t estimate_bytes(const components::model::Model& model, int optimizer_tensors_per_parameter) {

@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "components/tensors.h"
+#include "runner/artifact/manifest.h"
 #include "runner/checkpoint/files.h"
 #include "runner/checkpoint/shards.h"
 #include "runner/checkpoint/state_section.h"
@@ -69,11 +70,11 @@ Snapshot::Snapshot(const TrainState& state, std::int64_t shard_bytes_max)
   files_.push_back(std::move(random).take_tensors());
 
   Node trainer = Node::mapping();
-  trainer.set("format_version", Node::integer(kTrainerVersion));
+  trainer.set("format_version", Node::integer(artifact::kTrainerVersion));
   trainer.set("counters", state.counters);
   trainer.set("ties", ties_of(*state.model));
   trainer.set("state", std::move(values));
-  texts_.emplace_back(kTrainerFile, core::to_json(with_marked_numbers(trainer)) + "\n");
+  texts_.emplace_back(artifact::kTrainerFile, core::to_json(with_marked_numbers(trainer)) + "\n");
 }
 
 std::int64_t Snapshot::bytes() const {
@@ -98,22 +99,24 @@ bool Snapshot::copy_to(artifact::AlignedBytes& memory) {
   return true;
 }
 
-std::string Snapshot::write(const SaveOptions& options) const {
-  const artifact::DraftOptions how{options.direct_io, options.read_back};
-  const auto draft = artifact::CheckpointDraft::begin(options.checkpoints_dir, options.fields.step, bytes(),
-                                                      artifact::system_io(), how)
-                         .value();
+std::unique_ptr<artifact::CheckpointDraft> Snapshot::write(const SaveOptions& options) const {
+  auto draft = artifact::CheckpointDraft::begin(options.checkpoints_dir, options.fields.step, bytes(),
+                                                artifact::system_io(), {options.direct_io})
+                   .value();
   std::vector<const TensorFile*> largest_first;
   for (const TensorFile& file : files_) largest_first.push_back(&file);
   std::stable_sort(largest_first.begin(), largest_first.end(),
                    [](const TensorFile* a, const TensorFile* b) { return a->bytes() > b->bytes(); });
   core::in_parallel(largest_first.size(), kWritersMax, [&](std::size_t i) { largest_first[i]->write(*draft).value(); });
   for (const auto& [file, content] : texts_) draft->add_text(file, content).value();
+  return draft;
+}
 
+std::string Snapshot::commit(artifact::CheckpointDraft& draft, const SaveOptions& options) const {
   artifact::ManifestFields fields = options.fields;
   fields.threads = threads_;
   fields.cpu_capability = cpu_capability_;
-  return draft->commit(std::move(fields), options.metrics_committed, options.now_ms).value();
+  return draft.commit(std::move(fields), options.metrics_committed, options.now_ms).value();
 }
 
 }  // namespace runner::checkpoint

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,8 +25,14 @@ class Snapshot {
   bool copy_to(artifact::AlignedBytes& memory);
 
   std::int64_t bytes() const;  ///< that write() puts on the disk, about
-  /// As save() in checkpoint.h; may be called on another thread, and again after it threw.
-  std::string write(const SaveOptions& options) const;
+  /// Writes and fsyncs every file but the manifest. RunError as save() in checkpoint.h; may be called on another
+  /// thread, and again after it threw.
+  std::unique_ptr<artifact::CheckpointDraft> write(const SaveOptions& options) const;
+  /// Verifies and commits what write() wrote; the tensors are no longer needed. Returns the folder. RunError as save();
+  /// may be called again after it threw.
+  std::string commit(artifact::CheckpointDraft& draft, const SaveOptions& options) const;
+  /// Lets go of the tensors, once they are written.
+  void release() { files_.clear(); }
 
  private:
   int threads_;  ///< of the thread that trains; another one would say something else

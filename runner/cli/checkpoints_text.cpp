@@ -55,7 +55,7 @@ std::function<core::Result<artifact::RunCheckpoints>(const std::string&)> run_fi
   return [output_dir = std::move(output_dir)](const std::string& run) -> core::Result<artifact::RunCheckpoints> {
     const auto found = store::find_run(output_dir, run, core::system_clock());
     if (!found) return found.failure();
-    return artifact::checkpoints_of(found.value().run_dir, found.value().resolved);
+    return artifact::checkpoints_of(found.value().run_dir, found.value().id, found.value().resolved);
   };
 }
 

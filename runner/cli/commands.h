@@ -12,6 +12,7 @@ void add_explain(CLI::App& app, Session& session);
 void add_list(CLI::App& app, Session& session);
 void add_schema(CLI::App& app, Session& session);
 void add_checkpoints(CLI::App& app, Session& session);
+void add_merge_weights(CLI::App& app, Session& session);
 void add_completion(CLI::App& app, Session& session);
 void add_run(CLI::App& app, Session& session);
 void add_resume(CLI::App& app, Session& session);

@@ -154,6 +154,7 @@ void add_commands(CLI::App& app, Session& session) {
   add_schema(app, session);
   add_runs(app, session);
   add_checkpoints(app, session);
+  add_merge_weights(app, session);
   add_env(app, session);
   add_completion(app, session);
   take_global_flags_everywhere(app);

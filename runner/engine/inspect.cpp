@@ -45,7 +45,7 @@ std::string find_checkpoint(const registry::Recipe& recipe, const EvalRequest& r
   std::error_code ignored;
   if (std::filesystem::exists(request.checkpoint, ignored)) return request.checkpoint;
   for (const auto& run : candidate_runs(recipe, request)) {
-    const artifact::RunCheckpoints checkpoints = artifact::checkpoints_of(run.run_dir, recipe.root);
+    const artifact::RunCheckpoints checkpoints = artifact::checkpoints_of(run.run_dir, run.id, recipe.root);
     if (artifact::list_checkpoints(checkpoints.folder).empty()) continue;
     // The newest run that has checkpoints is meant; an older one would be a surprise.
     std::vector<std::string> skipped;

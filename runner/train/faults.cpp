@@ -272,7 +272,6 @@ std::string Faults::checkpoint_to_go_back_to(const Saver& saver) const {
 
 void Faults::roll_back(const Trouble& trouble, Saver& saver) {
   const std::int64_t bad_step = failed_step();
-  saver.finish();  // the newest one may be on its way to the disk yet
   saver.finish();  // a save that is still being written is one to go back to
   const std::string checkpoint = checkpoint_to_go_back_to(saver);
   Node data = report(trouble);

@@ -89,7 +89,7 @@ class Chooser {
       }
     }
     const auto path =
-        artifact::find_checkpoint(artifact::checkpoints_of(run->run_dir, run->resolved), name, start_.notes);
+        artifact::find_checkpoint(artifact::checkpoints_of(run->run_dir, run->id, run->resolved), name, start_.notes);
     if (!path) return refuse({}, path.failure());
     use_path(path.value(), {});
   }
@@ -181,10 +181,6 @@ class Chooser {
       }
     }
     if (!judge(differences, request_.allow_changes, present, diagnostics_)) return false;
-    for (const Difference& difference : differences) {
-      const bool harmless = difference.effect == Effect::kHarmless;
-      start_.notes.push_back(to_text(difference) + (harmless ? " (harmless)" : " (changes the maths, allowed)"));
-    }
     start_.differences = std::move(differences);
     return true;
   }

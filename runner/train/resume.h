@@ -19,7 +19,7 @@ struct Experiment;
 struct Start {
   std::optional<store::ResumePoint> resume;  ///< nothing: a new run
   std::string checkpoint;                    ///< folder to load; "" starts at step 0
-  std::vector<std::string> notes;            ///< what was skipped and why, what changed; for the log
+  std::vector<std::string> notes;            ///< what was skipped and why, for the log
   std::vector<Difference> differences;       ///< harmless or allowed, for the run's events
 };
 

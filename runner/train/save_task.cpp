@@ -25,22 +25,39 @@ constexpr std::int64_t kSayNs = 60'000'000'000;
 
 SaveTask::SaveTask(checkpoint::Snapshot snapshot, checkpoint::SaveOptions options, artifact::RetentionPolicy retention,
                    FullDiskPolicy full_disk, store::RunWriter& run, const core::Clock& clock)
-    : snapshot_(std::make_unique<checkpoint::Snapshot>(std::move(snapshot))),
+    : snapshot_(std::move(snapshot)),
       options_(std::move(options)),
       retention_(std::move(retention)),
       full_disk_(std::move(full_disk)),
       run_(run),
       clock_(clock),
-      bytes_(snapshot_->bytes()) {}
+      bytes_(snapshot_.bytes()) {}
 
-std::string SaveTask::write() {
+void SaveTask::write() {
+  persist([this] { draft_ = snapshot_.write(options_); });
+  snapshot_.release();
+}
+
+std::string SaveTask::commit() {
+  std::string path;
+  persist([&] { path = snapshot_.commit(*draft_, options_); });
+  retention_.verified = path;
+  for (const std::string& gone : artifact::rotate(options_.checkpoints_dir, retention_)) {
+    core::log_debug("rotated " + gone);
+  }
+  return path;
+}
+
+/// Calls `attempt` until it no longer says that there is no room, as long as the policy allows.
+template <typename Attempt>
+void SaveTask::persist(Attempt attempt) {
   const std::int64_t since_ns = clock_.monotonic_ns();
   std::int64_t said_ns = 0;
   while (true) {
     try {
-      std::string path = snapshot_->write(options_);
-      if (said_ns != 0) core::log_info("there is room again: saved step " + std::to_string(step()));
-      return path;
+      attempt();
+      if (said_ns != 0) core::log_info("there is room again for the save of step " + std::to_string(step()));
+      return;
     } catch (const RunError& error) {
       if (error.exit_code() != core::kExitResumable || !full_disk_.wait) throw;
       const std::int64_t now_ns = clock_.monotonic_ns();
@@ -75,18 +92,6 @@ bool SaveTask::wait_for_room(std::int64_t since_ns) {
     std::this_thread::sleep_for(std::chrono::milliseconds(kLookMs));
   }
   return false;
-}
-
-void SaveTask::verify_and_rotate(const std::string& checkpoint) {
-  const core::Result<artifact::Manifest> manifest = artifact::verify_checkpoint(checkpoint, options_.direct_io);
-  if (!manifest) {
-    throw RunError("the disk does not give back what was written: " + manifest.failure().message,
-                   "older checkpoints were left as they are; check the disk, then run the same command again");
-  }
-  retention_.verified = checkpoint;
-  for (const std::string& path : artifact::rotate(options_.checkpoints_dir, retention_)) {
-    core::log_debug("rotated " + path);
-  }
 }
 
 }  // namespace runner::train

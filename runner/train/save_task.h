@@ -26,22 +26,23 @@ class SaveTask {
   SaveTask(checkpoint::Snapshot snapshot, checkpoint::SaveOptions options, artifact::RetentionPolicy retention,
            FullDiskPolicy full_disk, store::RunWriter& run, const core::Clock& clock);
 
-  /// Writes and commits; on a full disk tries again as the policy says. Returns the folder. RunError as
-  /// checkpoint::save(): exit code 75 when there was no room, and nothing is left behind.
-  std::string write();
-  /// What has to happen before older checkpoints go: reads the committed one back from the disk, then rotates.
-  /// RunError when the disk gives back something else than was written.
-  void verify_and_rotate(const std::string& checkpoint);
-  /// Lets go of the state, once it is written.
-  void release() { snapshot_.reset(); }
+  /// Writes and fsyncs; on a full disk tries again as the policy says. Afterwards the state is no longer needed.
+  /// RunError as checkpoint::save(): exit code 75 when there was no room, and nothing is left behind.
+  void write();
+  /// Reads back from the disk what write() wrote, commits, then rotates. Returns the folder. RunError as write(), and
+  /// when the disk gives back something else than was written: nothing older has been touched then.
+  std::string commit();
 
   std::int64_t step() const { return options_.fields.step; }
   std::int64_t bytes() const { return bytes_; }
 
  private:
+  template <typename Attempt>
+  void persist(Attempt attempt);
   bool wait_for_room(std::int64_t since_ns);
 
-  std::unique_ptr<checkpoint::Snapshot> snapshot_;
+  checkpoint::Snapshot snapshot_;
+  std::unique_ptr<artifact::CheckpointDraft> draft_;
   checkpoint::SaveOptions options_;
   artifact::RetentionPolicy retention_;
   FullDiskPolicy full_disk_;

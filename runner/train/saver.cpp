@@ -179,11 +179,7 @@ void Saver::save(const std::map<std::string, double>& eval_metrics, When when) {
   const bool copy = async_ && when == When::kBetweenSteps;
   auto task = take_down(eval_metrics, copy);
   saved_step_ = task->step();
-  if (copy && async_) {
-    start(std::move(task), begin_ns);
-  } else {
-    save_now(std::move(task), begin_ns);
-  }
+  start(std::move(task), begin_ns, copy && async_);
 }
 
 std::unique_ptr<SaveTask> Saver::take_down(const std::map<std::string, double>& eval_metrics, bool copy) {
@@ -211,7 +207,6 @@ std::unique_ptr<SaveTask> Saver::take_down(const std::map<std::string, double>& 
   options.now_ms = clock_.wall_ms();
   options.shard_bytes_max = config_.max_shard_size;
   options.direct_io = config_.direct_io;
-  options.read_back = false;  // verify_and_rotate() does, beside the training and before anything older goes
 
   artifact::RetentionPolicy retention;
   retention.run_id = run_.run_id();
@@ -237,28 +232,17 @@ std::unique_ptr<SaveTask> Saver::take_down(const std::map<std::string, double>& 
                                     run_, clock_);
 }
 
-/// The loop goes on as soon as the thread is started.
-void Saver::start(std::unique_ptr<SaveTask> task, std::int64_t begin_ns) {
+/// The loop goes on as soon as nothing needs the state any more: when it is copied, or when it is written. The look at
+/// what the disk holds, the commit and the rotation are a thread's either way.
+void Saver::start(std::unique_ptr<SaveTask> task, std::int64_t begin_ns, bool copied) {
+  if (!copied) task->write();
   const double stall_seconds = seconds_since(begin_ns);
-  under_way_ = beside([this, begin_ns, stall_seconds, task = std::move(task)] {
-    Saved saved{task->write(), 0, stall_seconds};
+  under_way_ = beside([this, begin_ns, stall_seconds, copied, task = std::move(task)] {
+    if (copied) task->write();
+    Saved saved{task->commit(), 0, stall_seconds};
     saved.seconds = seconds_since(begin_ns);
     record(*task, saved);
-    task->verify_and_rotate(saved.path);
     return saved;
-  });
-}
-
-/// The loop goes on when the checkpoint is committed; the look at the disk and the rotation need nothing of it.
-void Saver::save_now(std::unique_ptr<SaveTask> task, std::int64_t begin_ns) {
-  Saved saved{task->write(), 0, 0};
-  saved.seconds = saved.stall_seconds = seconds_since(begin_ns);
-  record(*task, saved);
-  note(saved);
-  task->release();
-  under_way_ = beside([task = std::move(task), path = saved.path] {
-    task->verify_and_rotate(path);
-    return Saved{};
   });
 }
 

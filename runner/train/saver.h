@@ -31,9 +31,9 @@ class SaveTask;
 
 /// The checkpoints of one training: knows what belongs into them, which was the best, and which may go.
 ///
-/// With `checkpoint.async_save` a save copies the state and returns; a thread writes, commits, verifies and rotates. At
-/// most one save is under way: the next one waits for it. What went wrong on the thread is thrown by the next call
-/// here.
+/// A save copies the state (`checkpoint.async_save`) or writes it, and returns; a thread does what is left of writing,
+/// verifying, committing and rotating. At most one save is under way: the next one waits for it. What went wrong on the
+/// thread is thrown by the next call here.
 class Saver {
  public:
   enum class When {
@@ -88,8 +88,7 @@ class Saver {
   checkpoint::TrainState train_state() const;
   core::Node counters() const;
   std::unique_ptr<SaveTask> take_down(const std::map<std::string, double>& eval_metrics, bool copy);
-  void start(std::unique_ptr<SaveTask> task, std::int64_t begin_ns);
-  void save_now(std::unique_ptr<SaveTask> task, std::int64_t begin_ns);
+  void start(std::unique_ptr<SaveTask> task, std::int64_t begin_ns, bool copied);
   void note(const Saved& saved);
   void record(const SaveTask& task, const Saved& saved);
   bool copies_fit(std::int64_t bytes) const;

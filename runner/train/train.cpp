@@ -13,6 +13,7 @@
 #include "generated/section/launch.h"
 #include "generated/section/training.h"
 #include "runner/artifact/capsule.h"
+#include "runner/artifact/tensor_set.h"
 #include "runner/checkpoint/init_from.h"
 #include "runner/core/build_info.h"
 #include "runner/core/clock.h"
@@ -90,8 +91,9 @@ void record_changes(store::RunWriter& run, const Start& start) {
   run.event("changes", start.resume ? start.resume->step : 0, std::move(data));
 }
 
-artifact::Capsule capsule_of(const registry::Recipe& recipe, const Experiment& experiment,
-                             const TrainRequest& request) {
+/// `init`: the weights that the run begins with, when it took any.
+artifact::Capsule capsule_of(const registry::Recipe& recipe, const Experiment& experiment, const TrainRequest& request,
+                             const checkpoint::InitWeights* init) {
   const Surroundings surroundings = present_surroundings();
   artifact::Capsule capsule;
   capsule.version = core::program_version();
@@ -110,6 +112,10 @@ artifact::Capsule capsule_of(const registry::Recipe& recipe, const Experiment& e
   };
   add("train", *experiment.train_data);
   for (const NamedDataset& set : experiment.eval_data) add(set.name, *set.data);
+  if (init != nullptr) {
+    const std::vector<std::string> files = artifact::files_of_set(init->source).value();
+    for (const std::string& path : files) capsule.data.push_back({artifact::kInitFromSet, path, 0, 0, ""});
+  }
   return capsule;
 }
 
@@ -239,9 +245,17 @@ int train(const registry::Recipe& recipe, const TrainRequest& request, double pe
   lock.reset();
   core::set_log_file(run->run_dir() + "/logs/rank-0.log");
   for (const std::string& note : start.notes) core::log_warning(note);
+  for (const Difference& difference : start.differences) {
+    if (difference.effect == Effect::kHarmless) {
+      core::log_info(to_text(difference) + " (harmless)");
+    } else {
+      core::log_warning(to_text(difference) + " (changes the maths, allowed)");
+    }
+  }
   record_changes(*run, start);
-  CapsuleRecorder recorder(capsule_of(recipe, *experiment, request),
-                           store::branch_folder(run->run_dir(), run->branch()) + "/" + artifact::kCapsuleFile);
+  CapsuleRecorder recorder(
+      capsule_of(recipe, *experiment, request, init && start.checkpoint.empty() ? &*init : nullptr),
+      store::branch_folder(run->run_dir(), run->branch()) + "/" + artifact::kCapsuleFile);
   if (start.resume) {
     core::log_info("resuming " + run->run_dir() + " from " +
                    (start.checkpoint.empty() ? "step 0: it has no checkpoint yet" : start.checkpoint));

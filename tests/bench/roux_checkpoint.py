@@ -2,7 +2,9 @@
 
 save    stall_ms  how long the loop stands still for an asynchronous save
         save_s    from the step's end until that save is committed
-        synced_s  a synchronous save, fsync and commit included
+        synced_s  how long the loop stands still for a synchronous save: until every file is written and fsynced, as
+                  with Accelerate's save_state and a sync
+        committed_s  until that one is also read back from the disk and committed, beside the loop
         load_s    verification and load of a checkpoint that lies in the page cache
 beside  beside_ratio  a step's duration while a save is written, verified and rotated, divided by that of a step alone
 """
@@ -58,7 +60,8 @@ def save():
         load = events(folder, "restore")[-1]
     median = lambda rows, key: statistics.median(row[key] for row in rows)
     return {"stall_ms": median(saves, "stall_seconds") * 1e3, "stall_max_ms": max(s["stall_seconds"] for s in saves) * 1e3,
-            "save_s": median(saves, "seconds"), "synced_s": median(synced, "seconds"), "load_s": load["seconds"],
+            "save_s": median(saves, "seconds"), "synced_s": median(synced, "stall_seconds"),
+            "committed_s": median(synced, "seconds"), "load_s": load["seconds"],
             "mb": saves[-1]["bytes"] / 1e6}
 
 
@@ -73,8 +76,7 @@ def beside():
         # The step that follows a save has the stall in front of it; it is not the step's own.
         own = [s for s in saves if s["step"] == step - 1]
         seconds = (ends[step] - ends[step - 1]) / 1e3 - sum(s["stall_seconds"] for s in own)
-        # Reading back and rotating follow the commit, and take about as long as the writing.
-        during = [s for s in saves if ends[step - 1] < s["time_ms"] + s["seconds"] * 1e3 and step > s["step"]
+        during = [s for s in saves if ends[step - 1] < s["time_ms"] and step > s["step"]
                   and ends[step] > s["time_ms"] - s["seconds"] * 1e3]
         (others if during else alone).append(seconds)
     return {"beside_ratio": statistics.median(others) / statistics.median(alone), "steps_beside": len(others),

@@ -139,6 +139,24 @@ def check_shards(bench, torch, safetensors):
             assert torch.equal(found[name], value), (path, name)
 
 
+def check_merged(bench, torch, safetensors):
+    """`merge-weights` gives the same tensors in one file, from shards of other programs and from those of roux."""
+    state = {}
+    for shard in sorted((bench.folder / "sharded").glob("*.safetensors")):
+        state.update(safetensors.load_file(shard))
+    bench.call("merge-weights", "sharded", "merged")
+    _, checkpoint = bench.train(0.1, 1, "checkpoint: {max_shard_size: 128B}")
+    shards = list(checkpoint.glob("model-*-of-*.safetensors"))
+    assert len(shards) > 1, shards
+    ours = {name: value for shard in shards for name, value in safetensors.load_file(shard).items()}
+    bench.call("merge-weights", f"{checkpoint.parent.parent.name}:last", "ours.safetensors")
+    for expected, file in ((state, "merged/model.safetensors"), (ours, "ours.safetensors")):
+        found = safetensors.load_file(bench.folder / file)
+        assert found.keys() == expected.keys(), (file, found.keys())
+        for name, value in expected.items():
+            assert found[name].dtype == value.dtype and torch.equal(found[name], value), (file, name)
+
+
 def main():
     with_libraries(torch=True)
     import safetensors.torch
@@ -152,6 +170,7 @@ def main():
         count = check_out_of_roux(bench, torch, safetensors.torch, x)
         before, after = check_into_roux(bench, torch, safetensors.torch, x, y)
         check_shards(bench, torch, safetensors.torch)
+        check_merged(bench, torch, safetensors.torch)
     print(f"torch {torch.__version__} read {count} tensors; its own weights went on in roux from loss {before:.4f} to "
           f"{after:.4f}")
 

@@ -10,6 +10,7 @@
 #include "runner/artifact/checksum.h"
 #include "runner/artifact/io.h"
 #include "runner/artifact/manifest.h"
+#include "runner/core/error.h"
 #include "tests/support/temp_dir.h"
 
 namespace runner::artifact {
@@ -261,6 +262,77 @@ TEST_CASE("disk errors name the path", "[artifact]") {
   const auto draft = CheckpointDraft::begin(dir / "file", 1, 0);
   REQUIRE_FALSE(draft.ok());
   CHECK(draft.failure().message == "cannot create folder " + (dir / "file") + ": file exists");
+}
+
+TEST_CASE("what the disk does not give back is never committed, not even over the same step", "[artifact]") {
+  const TempDir dir;
+  const std::string before = save(dir.path(), 10);
+  const std::string text = read(before + "/trainer.json");
+  class LyingDisk final : public Io {
+   public:
+    void sync_file(int handle, const std::string& path) override {
+      Io::sync_file(handle, path);
+      if (path.ends_with("trainer.json")) overwrite(path, "{\"step\": 11}");
+    }
+  } io;
+  const auto draft = CheckpointDraft::begin(dir.path(), 10, 1000, io).value();
+  draft->add_text("trainer.json", "{\"step\": 10}").value();
+  ManifestFields fields;
+  fields.run_id = "r1";
+  const auto committed = draft->commit(fields, nullptr, 1);
+  REQUIRE_FALSE(committed.ok());
+  CHECK(committed.failure().message.find("trainer.json") != std::string::npos);
+  CHECK(read(before + "/trainer.json") == text);
+  CHECK(verify_checkpoint(before).ok());
+}
+
+TEST_CASE("a commit that met a full disk may be tried again", "[artifact]") {
+  for (int refused = 1; refused <= 9; ++refused) {
+    const TempDir dir;
+    save(dir.path(), 10);
+    class FullDisk final : public Io {
+     public:
+      explicit FullDisk(int at) : at_(at) {}
+      int create(const std::string& path) override { return count(), Io::create(path); }
+      void write(int handle, const std::string& path, const void* data, std::int64_t bytes) override {
+        count();
+        Io::write(handle, path, data, bytes);
+      }
+      void sync_file(int handle, const std::string& path) override { count(), Io::sync_file(handle, path); }
+      void sync_dir(const std::string& path) override { count(), Io::sync_dir(path); }
+      bool armed = false;
+
+     private:
+      void count() {
+        if (armed && --at_ == 0) throw core::RunError("no space left", "", core::kExitResumable);
+      }
+      int at_;
+    } io(refused);
+    const auto draft = CheckpointDraft::begin(dir.path(), 10, 1000, io).value();
+    draft->add_text("trainer.json", "{}").value();
+    io.armed = true;
+    ManifestFields fields;
+    fields.run_id = "r1";
+    core::Result<std::string> committed = draft->commit(fields, nullptr, 1);
+    if (!committed) committed = draft->commit(fields, nullptr, 1);
+    INFO("call " << refused);
+    REQUIRE(committed.ok());
+    CHECK(read(verify_checkpoint(committed.value()).ok() ? committed.value() + "/trainer.json" : "") == "{}");
+  }
+}
+
+TEST_CASE("state of a later version is passed over for an older checkpoint", "[artifact]") {
+  const TempDir dir;
+  save(dir.path(), 10);
+  const auto draft = CheckpointDraft::begin(dir.path(), 20, 1000).value();
+  draft->add_text("trainer.json", "{\"format_version\": 2}").value();
+  ManifestFields fields;
+  fields.run_id = "r1";
+  const std::string later = draft->commit(fields, nullptr, 1).value();
+  std::vector<std::string> skipped;
+  CHECK(newest_verified(dir.path(), skipped)->step == 10);
+  REQUIRE(skipped.size() == 1);
+  CHECK(skipped[0] == later + "/trainer.json has format version 2, this program reads up to 1");
 }
 
 }  // namespace

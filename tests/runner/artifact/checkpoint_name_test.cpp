@@ -35,7 +35,7 @@ struct Run {
   }
   core::Result<std::string> find(const std::string& text, const std::string& monitor = "val/loss") {
     const auto find_run = [&](const std::string& name) -> core::Result<RunCheckpoints> {
-      if (name == "tiny" || name == dir / "tiny-1a2b") return RunCheckpoints{folder, monitor, true};
+      if (name == "tiny" || name == dir / "tiny-1a2b") return RunCheckpoints{folder, "", monitor, true};
       return core::Failure{"no run in runs is called \"" + name + "\"", "did you mean \"tiny\"?"};
     };
     return find_checkpoint(text, find_run, skipped);
@@ -85,6 +85,15 @@ TEST_CASE("a name that is none is refused with those there are", "[artifact][che
     CHECK(found.failure().hint == c.hint);
     CHECK(found.failure().exit_code == core::kExitUsage);
   }
+}
+
+TEST_CASE("of equal ones the first is the best, and the last one is the run's own", "[artifact][checkpoint_name]") {
+  Run run;
+  save(run.folder, 400, 1.0);
+  CHECK(run.find("tiny:best").value() == run.folder + "/step-000200");
+  const RunCheckpoints other{run.folder, "another-run", "val/loss", true};
+  CHECK_FALSE(find_checkpoint(other, "last", run.skipped).ok());
+  CHECK(run.skipped.size() == 4);
 }
 
 }  // namespace

@@ -80,12 +80,17 @@ TEST_CASE("a copied state is written as it was, whatever training does meanwhile
       REQUIRE(snapshot.copy_to(memory));
       for (const NamedTensor& named : model->parameters()) named.tensor.add_(1);
       for (const NamedTensor& named : moments.tensors) named.tensor.zero_();
+      const SaveOptions options = options_for(copied.path());
+      const auto write = [&] {
+        const auto draft = snapshot.write(options);
+        return snapshot.commit(*draft, options);
+      };
       std::string path;
-      std::thread([&] { path = snapshot.write(options_for(copied.path())); }).join();
+      std::thread([&] { path = write(); }).join();
       CHECK(artifact::verify_checkpoint(path, true).ok());
       CHECK(contents(path) == contents(expected));
       // A full disk may ask for it a second time.
-      CHECK(contents(snapshot.write(options_for(copied.path()))) == contents(expected));
+      CHECK(contents(write()) == contents(expected));
     }
   }
 }
@@ -123,7 +128,7 @@ TEST_CASE("a write that fails says why and leaves nothing", "[checkpoint][snapsh
     throw core::RunError("run.db is full", "", core::kExitResumable);
   };
   try {
-    snapshot.write(options);
+    snapshot.commit(*snapshot.write(options), options);
     FAIL("it was written");
   } catch (const core::RunError& error) {
     CHECK(std::string(error.what()) == "run.db is full");
