@@ -69,13 +69,18 @@ bool is_set(const Node& recipe, const char* path) {
   return node != nullptr && !node->is_null();
 }
 
-/// Whether the schedule's length is left to the training.
-bool schedule_follows_training(const Node& recipe) {
+/// Whether a rate depends on the schedule's length: not where it stays constant.
+bool schedule_has_a_length(const Node& recipe) {
   const Node* type = recipe.at_path("lr_scheduler.type");
-  if (type == nullptr || !type->is_string() || is_set(recipe, kTotalKey)) return false;
+  if (type == nullptr || !type->is_string()) return false;
   const registry::Fragment* fragment = registry::Registry::builtin().find("lr_scheduler", type->as_string());
   const registry::Property* property = fragment != nullptr ? fragment->find("total_steps") : nullptr;
   return property != nullptr && (!property->default_from.empty() || is_set(recipe, "lr_scheduler.warmup_ratio"));
+}
+
+/// Whether that length is left to the training.
+bool schedule_follows_training(const Node& recipe) {
+  return !is_set(recipe, kTotalKey) && schedule_has_a_length(recipe);
 }
 
 Difference difference_of(const registry::Change& change) {
@@ -142,6 +147,9 @@ class Judge {
       difference.why = "its saved state is the other one's";
     } else if (path == kTotalKey && is_the_settled_total(difference)) {
       difference.why = "it is what the training gave it";
+    } else if (path == kTotalKey && !schedule_has_a_length(recorded_.recipe) &&
+               !schedule_has_a_length(present_.recipe)) {
+      difference.why = "no rate depends on it";
     } else if (path == kTotalKey) {
       difference.effect = Effect::kChangesTheMaths;
       difference.why = "every rate moves; unless it is written it follows the length of the training";

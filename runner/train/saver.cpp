@@ -31,7 +31,7 @@ namespace {
 
 using core::Node;
 
-constexpr int kNice = 10;                           // of the thread that writes: the steps come first
+constexpr int kNice = 15;                           // of the thread that writes: the steps come first
 constexpr std::int64_t kMetricsPatienceMs = 2'000;  // with a full disk, before the save as a whole tries again
 
 std::string recipe_hash_of(const Experiment& experiment) {

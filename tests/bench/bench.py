@@ -118,8 +118,8 @@ def checkpoint(a):
     table = interleave(a.rounds, ["stall_ms", "synced_s", "load_s"], {
         "roux": [python, roux, a.roux, RECIPES / "gpt2.yaml", "save"],
         "machine": [python, HERE / "machine.py", "1493"],
-        "accelerate": [python, script, "--peer", "accelerate", "--runs", "2"],
-        "dcp-async": [python, script, "--peer", "dcp-async", "--runs", "2"]})
+        "accelerate": [python, script, "--peer", "accelerate", "--runs", "3"],
+        "dcp-async": [python, script, "--peer", "dcp-async", "--runs", "3"]})
     print("\ncheckpoint: 124 M parameters with AdamW, 1.49 GB; machine: a memory copy, dd conv=fsync, a read from memory")
     show("checkpoint: how long an asynchronous save stops the loop (accelerate: its save_state), ms", table["stall_ms"],
          {"machine": 1.5, "accelerate": 1 / 5, "dcp-async": 1 / 2}, at_most=True)

@@ -102,7 +102,7 @@ TEST_CASE("a save that finds no room waits for it, and the run ends as if nothin
       const int status = process.wait();
       INFO(process.output());
       CHECK(status == 0);
-      CHECK(process.output().find("there is room again: saved step") != std::string::npos);
+      CHECK(process.output().find("there is room again for the save of step") != std::string::npos);
       CHECK(disk.whole_checkpoints() == 6);
     }
   }

@@ -172,6 +172,25 @@ TEST_CASE("a length in epochs moves a schedule that follows it, unless what it c
   CHECK(effects({"training.max_epochs=6", "lr_scheduler=constant"}).find("max_epochs harmless") != std::string::npos);
 }
 
+TEST_CASE("a longer training goes on where no rate depends on its length", "[train][contract]") {
+  const tests::Folder folder;
+  for (const auto& [schedule, same] : {std::pair("{type: constant}", true), {"{type: step, step_size: 3}", true},
+                                       {"{type: constant, warmup_ratio: 0.5}", false}, {"{type: linear}", false}}) {
+    std::string text = kRecipe;
+    text.replace(text.find("{type: cosine, warmup_steps: 2}"), 31, schedule);
+    folder.write("recipe.yaml", text);
+    Recorded recorded;
+    recorded.recipe = load({}).root;
+    bool all_harmless = true;
+    const registry::Recipe present = load({"training.max_steps=24"});
+    for (const Difference& difference : list_differences(recorded, {present.root, {}, {}})) {
+      all_harmless = all_harmless && difference.effect == Effect::kHarmless;
+    }
+    INFO(schedule);
+    CHECK(all_harmless == same);
+  }
+}
+
 TEST_CASE("a change that was allowed lets the run go on, by its key or by the section above", "[train][contract]") {
   const tests::Folder folder;
   const Recorded recorded = recorded_run(folder);
