@@ -28,18 +28,16 @@ Model::Model(std::vector<std::unique_ptr<Block>> blocks) : blocks_(std::move(blo
 Model::~Model() = default;
 
 void Model::forward(TensorMap& activations) const {
-  if (hooks_.empty()) {
-    for (const auto& block : blocks_) block->forward(activations);
-    return;
+  for (const auto& block : blocks_) forward_block(*block, activations);
+}
+
+void Model::forward_block(const Block& block, TensorMap& activations) const {
+  for (const BlockHooks& hooks : hooks_) {
+    if (hooks.before_forward) hooks.before_forward(block, activations);
   }
-  for (const auto& block : blocks_) {
-    for (const BlockHooks& hooks : hooks_) {
-      if (hooks.before_forward) hooks.before_forward(*block, activations);
-    }
-    block->forward(activations);
-    for (auto hooks = hooks_.rbegin(); hooks != hooks_.rend(); ++hooks) {
-      if (hooks->after_forward) hooks->after_forward(*block, activations);
-    }
+  block.forward(activations);
+  for (auto hooks = hooks_.rbegin(); hooks != hooks_.rend(); ++hooks) {
+    if (hooks->after_forward) hooks->after_forward(block, activations);
   }
 }
 

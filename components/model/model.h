@@ -59,6 +59,8 @@ class Model {
 
   const std::vector<std::unique_ptr<Block>>& blocks() const { return blocks_; }
   void forward(TensorMap& activations) const;
+  /// One of the blocks, with the hooks around it.
+  void forward_block(const Block& block, TensorMap& activations) const;
   void add_hooks(BlockHooks hooks) { hooks_.push_back(std::move(hooks)); }
 
   std::vector<NamedTensor> parameters() const;

@@ -7,24 +7,35 @@
 #include "runner/artifact/tensor_compare.h"
 #include "runner/artifact/tensor_set.h"
 #include "runner/checkpoint/files.h"
+#include "runner/checkpoint/tensor_file.h"
 
 namespace runner::checkpoint {
 
 std::string first_misfit(const std::string& checkpoint, const components::model::Model& model) {
   const auto saved = artifact::open_tensors(artifact::tensor_set_path(checkpoint, kModelFile));
   if (!saved) return saved.failure().message;
-  std::map<std::string, std::vector<std::int64_t>> wanted;
-  for (const auto& named : model.parameters()) wanted[named.name] = named.tensor.sizes().vec();
-  for (const auto& named : model.buffers()) wanted[named.name] = named.tensor.sizes().vec();
+  struct Wanted {
+    std::vector<std::int64_t> shape;
+    std::string dtype;
+  };
+  std::map<std::string, Wanted> wanted;
+  const auto want = [&wanted](const components::NamedTensor& named) {
+    wanted[named.name] = {named.tensor.sizes().vec(), dtype_word(named.tensor)};
+  };
+  for (const auto& named : model.parameters()) want(named);
+  for (const auto& named : model.buffers()) want(named);
   for (const artifact::TensorBytes& tensor : saved.value()->tensors()) {
     const auto target = wanted.find(tensor.name);
     if (target == wanted.end()) return "the model has no " + tensor.name;
-    if (target->second != tensor.shape) {
+    if (target->second.shape != tensor.shape) {
       return tensor.name + " is " + artifact::shape_text(tensor.shape) + " there and " +
-             artifact::shape_text(target->second) + " in the model";
+             artifact::shape_text(target->second.shape) + " in the model";
+    }
+    if (target->second.dtype != tensor.dtype) {
+      return tensor.name + " is " + tensor.dtype + " there and " + target->second.dtype + " in the model";
     }
   }
-  for (const auto& [name, shape] : wanted) {
+  for (const auto& [name, target] : wanted) {
     if (saved.value()->find(name) == nullptr) return "the checkpoint has no " + name;
   }
   return "";

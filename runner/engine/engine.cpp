@@ -67,8 +67,13 @@ class LibTorchEngine final : public Engine {
     const auto limits = read_limits(at::get_num_threads());
     if (!limits) return 0.0;
     const auto precision = sections::precision::parse_config(recipe.at("precision"));
-    return precision.mode == sections::precision::Mode::kBf16Mixed ? limits->matmul_bf16_flops
-                                                                   : limits->matmul_fp32_flops;
+    switch (precision.mode) {
+      case sections::precision::Mode::k32True: return limits->matmul_fp32_flops;
+      case sections::precision::Mode::kBf16Mixed:
+      case sections::precision::Mode::kBf16True: return limits->matmul_bf16_flops;
+      case sections::precision::Mode::k16Mixed: return 0.0;  // not measured
+    }
+    return 0.0;
   }
 };
 

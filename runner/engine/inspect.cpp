@@ -93,7 +93,7 @@ std::optional<Loaded> load(const registry::Recipe& recipe, const EvalRequest& re
   const auto eval = sections::eval::parse_config(recipe.at("eval"));
   loaded.options.micro_batch_size = eval.micro_batch_size.value_or(stepper.loader.micro_batch_size);
   loaded.options.max_batches = eval.max_batches;
-  loaded.options.bf16 = stepper.bf16;
+  loaded.options.autocast = stepper.autocast;
   return loaded;
 }
 

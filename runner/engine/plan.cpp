@@ -47,7 +47,7 @@ void plan_model(const train::Experiment& experiment, Plan& plan) {
     plan.weights_bytes += parameter.tensor.numel() * static_cast<std::int64_t>(parameter.tensor.element_size());
   }
   plan.gradients_bytes = plan.weights_bytes;
-  plan.optimizer_bytes = plan.weights_bytes * experiment.optimizer->moments();
+  plan.optimizer_bytes = plan.parameters * std::int64_t{sizeof(float)} * experiment.optimizer->moments();
   plan.flops_per_step = 3.0 * experiment.model->forward_flops(std::max<std::int64_t>(1, time)) *
                         static_cast<double>(plan.global_batch_size);
 }

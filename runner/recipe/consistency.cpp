@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "runner/core/name_map.h"
 #include "runner/core/suggest.h"
@@ -118,7 +119,11 @@ void total_steps(SettledTree& tree) {
     return;
   if (tree.given("training.max_epochs") || tree.given("training.max_tokens")) return;
   if (const std::optional<std::int64_t> steps = tree.integer("training.max_steps")) {
-    tree.fill("lr_scheduler.total_steps", Node::integer(*steps), "settled by training.max_steps");
+    const bool adjusts = tree.is_true("accumulation.adjust_scheduler");
+    const std::int64_t unit = adjusts ? 1 : tree.integer("training.gradient_accumulation_steps").value_or(1);
+    std::int64_t total = 0;
+    if (__builtin_mul_overflow(*steps, unit, &total)) total = *steps;
+    tree.fill("lr_scheduler.total_steps", Node::integer(total), "settled by training.max_steps");
     return;
   }
   if (tree.given("training.max_steps") || !tree.given("training.max_time")) return;
@@ -261,6 +266,58 @@ void init_from_rename(SettledTree& tree) {
   }
 }
 
+/// Keys of `precision` that another mode is for.
+void precision_keys(SettledTree& tree) {
+  const std::optional<std::string> mode = tree.text("precision.mode");
+  if (!mode || tree.was_refused("precision")) return;
+  const Node* overrides = tree.value("precision.overrides");
+  const auto is_used = [&](std::string_view wanted) {
+    if (std::string_view(*mode).ends_with(wanted)) return true;
+    if (overrides == nullptr) return false;
+    const auto& entries = overrides->entries();
+    return std::any_of(entries.begin(), entries.end(), [&](const Node::Entry& entry) {
+      return entry.value.is_string() && std::string_view(entry.value.as_string()).ends_with(wanted);
+    });
+  };
+  // A resolved recipe writes the schema's defaults down, and has to be taken again (tests/cli/resolve.cli does).
+  const auto differs = [&](const std::string& path, double value) {
+    const Node* node = tree.value(path);
+    if (!tree.written(path) || node == nullptr) return false;
+    return (node->is_bool() ? (node->as_bool() ? 1.0 : 0.0) : node->as_double()) != value;
+  };
+  const auto unused = [&](const std::string& path, const std::string& what, const std::string& hint) {
+    tree.warning(path, path + " does nothing: " + what + ", and the mode is " + *mode, hint);
+  };
+  if (*mode != "16-mixed") {
+    static constexpr std::pair<const char*, double> kDefaults[] = {
+        {"enabled", 1}, {"init_scale", 65536}, {"growth_factor", 2}, {"backoff_factor", 0.5}, {"growth_interval", 2000}};
+    for (const auto& [key, value] : kDefaults) {
+      const std::string path = std::string("precision.scaler.") + key;
+      if (!differs(path, value)) continue;
+      unused(path, "only 16-mixed scales the loss",
+             *mode == "32-true" ? "write precision.mode: 16-mixed, or leave it out"
+                                : "bfloat16 has the range of float32 and needs no scale: leave it out");
+    }
+  }
+  if (!is_used("-mixed")) {
+    for (const char* key : {"enabled", "cache_enabled"}) {
+      const std::string path = std::string("precision.autocast.") + key;
+      if (differs(path, 1.0)) unused(path, "only the mixed modes use autocast", "leave it out");
+    }
+  }
+  if (differs("precision.stochastic_rounding", 1.0) && !is_used("bf16-true")) {
+    unused("precision.stochastic_rounding", "only bf16-true rounds its weights", "leave it out");
+  }
+}
+
+/// So far there is one process; a recipe for more says what it will need.
+void sync_each_batch(SettledTree& tree) {
+  if (!tree.is_true("accumulation.sync_each_batch") || tree.integer("launch.num_processes").value_or(1) > 1) return;
+  tree.warning("accumulation.sync_each_batch",
+               "accumulation.sync_each_batch does nothing: there is one process, which exchanges no gradients",
+               "leave it out");
+}
+
 struct Rule {
   const char* name;
   void (*apply)(SettledTree&);
@@ -283,6 +340,8 @@ constexpr Rule kRules[] = {
     {"somewhere_to_roll_back_to", somewhere_to_roll_back_to},
     {"init_from_source", init_from_source},
     {"init_from_rename", init_from_rename},
+    {"precision_keys", precision_keys},
+    {"sync_each_batch", sync_each_batch},
 };
 
 }  // namespace

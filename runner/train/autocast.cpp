@@ -3,19 +3,41 @@
 #include <ATen/autocast_mode.h>
 
 namespace runner::train {
+namespace {
 
-Autocast::Autocast(bool bf16) : bf16_(bf16) {
-  if (!bf16_) return;
-  at::autocast::set_autocast_enabled(at::kCPU, true);
-  at::autocast::set_autocast_dtype(at::kCPU, at::kBFloat16);
+using Type = AutocastOptions::Type;
+
+at::ScalarType dtype_of(Type type) { return type == Type::kFp16 ? at::kHalf : at::kBFloat16; }
+
+Type type_of(at::ScalarType dtype) { return dtype == at::kHalf ? Type::kFp16 : Type::kBf16; }
+
+}  // namespace
+
+Autocast::Autocast(const AutocastOptions& options) : active_(options.type != Type::kNone || options.by_block) {
+  if (!active_) return;
+  enabled_before_ = at::autocast::is_autocast_enabled(at::kCPU);
+  type_before_ = type_of(at::autocast::get_autocast_dtype(at::kCPU));
+  cache_before_ = at::autocast::is_autocast_cache_enabled();
+  at::autocast::set_autocast_cache_enabled(options.cache);
   at::autocast::increment_nesting();
+  set_type(options.type);
 }
 
 Autocast::~Autocast() {
-  if (!bf16_) return;
-  // The cache holds bf16 copies of the weights, which the next optimizer step makes stale.
+  if (!active_) return;
+  // The cache holds lower copies of the weights, which the next optimizer step makes stale.
   if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
-  at::autocast::set_autocast_enabled(at::kCPU, false);
+  at::autocast::set_autocast_cache_enabled(cache_before_);
+  at::autocast::set_autocast_dtype(at::kCPU, dtype_of(type_before_));
+  at::autocast::set_autocast_enabled(at::kCPU, enabled_before_);
+}
+
+void Autocast::set_type(Type type) {
+  at::autocast::set_autocast_enabled(at::kCPU, type != Type::kNone);
+  if (type == Type::kNone) return;
+  // The cache finds a weight whatever type its copy has, and a tied weight may be used in both.
+  if (at::autocast::get_autocast_dtype(at::kCPU) != dtype_of(type)) at::autocast::clear_cache();
+  at::autocast::set_autocast_dtype(at::kCPU, dtype_of(type));
 }
 
 }  // namespace runner::train

@@ -8,7 +8,6 @@
 
 #include "components/tensors.h"
 #include "runner/core/clock.h"
-#include "runner/train/autocast.h"
 
 namespace runner::train {
 
@@ -42,7 +41,7 @@ void predict(const Experiment& experiment, const components::data::Dataset& data
     batch.clear();
     data.fetch(indices, batch);
     {
-      const Autocast autocast(options.bf16);
+      const Autocast autocast(options.autocast);
       experiment.model->forward(batch);
     }
     consume(first, batch);

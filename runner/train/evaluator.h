@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "runner/train/autocast.h"
 #include "runner/train/experiment.h"
 
 namespace components {
@@ -18,7 +19,7 @@ namespace runner::train {
 struct EvalOptions {
   std::int64_t micro_batch_size = 1;
   std::optional<std::int64_t> max_batches;
-  bool bf16 = false;
+  AutocastOptions autocast;
 };
 
 struct EvalResult {

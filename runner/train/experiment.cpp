@@ -8,12 +8,15 @@
 #include "generated/section/accumulation.h"
 #include "generated/section/eval.h"
 #include "generated/section/loader.h"
+#include "generated/section/precision.h"
 #include "generated/section/training.h"
 #include "runner/core/error.h"
 #include "runner/core/machine.h"
 #include "runner/core/suggest.h"
 #include "runner/core/units.h"
 #include "runner/registry/validate.h"
+#include "runner/train/precision.h"
+#include "runner/train/rounded_weights.h"
 
 namespace runner::train {
 namespace {
@@ -27,6 +30,10 @@ const Node& section(const Node& recipe, const char* name) {
   return *node;
 }
 
+std::uint64_t seed_of(const Node& recipe) {
+  return static_cast<std::uint64_t>(section(recipe, "seed").as_integer());
+}
+
 void refuse_cuda(const Node& recipe, Diagnostics& diagnostics) {
   const Node& device = section(recipe, "device");
   if (device.as_string() != "cuda") return;
@@ -36,7 +43,7 @@ void refuse_cuda(const Node& recipe, Diagnostics& diagnostics) {
 
 void build_data(Experiment& experiment, const BuildOptions& options, Diagnostics& diagnostics) {
   const Node& data = section(experiment.recipe, "data");
-  const auto seed = static_cast<std::uint64_t>(section(experiment.recipe, "seed").as_integer());
+  const std::uint64_t seed = seed_of(experiment.recipe);
   const auto wanted = [&options](const std::string& name) {
     return options.data_sets.empty() ||
            std::find(options.data_sets.begin(), options.data_sets.end(), name) != options.data_sets.end();
@@ -92,10 +99,11 @@ void build_model(Experiment& experiment, const BuildOptions& options, Diagnostic
   if (on_meta == nullptr || !fits_memory(*on_meta, options, experiment.recipe, diagnostics)) return;
   if (options.meta) {
     experiment.model = std::move(on_meta);
-    return;
+  } else {
+    at::manual_seed(seed_of(experiment.recipe));
+    experiment.model = components::model::build(block, {signature, false, block, diagnostics});
   }
-  at::manual_seed(static_cast<std::uint64_t>(section(experiment.recipe, "seed").as_integer()));
-  experiment.model = components::model::build(block, {signature, false, block, diagnostics});
+  apply_precision(section(experiment.recipe, "precision"), *experiment.model, diagnostics);
 }
 
 void build_judges(Experiment& experiment, Diagnostics& diagnostics) {
@@ -145,6 +153,12 @@ void settle_lengths(Experiment& experiment, Diagnostics& diagnostics) {
   experiment.total_steps = total_steps(experiment.limits, experiment.shape).value_or(0);
 }
 
+/// Steps of a schedule in one optimizer step: `accumulation.adjust_scheduler`.
+std::int64_t schedule_unit(const Node& recipe) {
+  if (sections::accumulation::parse_config(section(recipe, "accumulation")).adjust_scheduler) return 1;
+  return sections::training::parse_config(section(recipe, "training")).gradient_accumulation_steps.value_or(1);
+}
+
 void build_schedule(Experiment& experiment, Diagnostics& diagnostics) {
   Node& block = *experiment.recipe.find("lr_scheduler");
   const std::string type = block.find("type")->as_string();
@@ -163,7 +177,8 @@ void build_schedule(Experiment& experiment, Diagnostics& diagnostics) {
       return;
     }
     if (experiment.total_steps > 0) {
-      Node total = Node::integer(experiment.total_steps, block.place());
+      const std::int64_t unit = schedule_unit(experiment.recipe);
+      Node total = Node::integer(experiment.total_steps * unit, block.place());
       total.add_history("settled from training and the size of data.train");
       block.set("total_steps", std::move(total));
     }
@@ -174,11 +189,22 @@ void build_schedule(Experiment& experiment, Diagnostics& diagnostics) {
     experiment.scheduler = components::lr_scheduler::build(block, {&diagnostics});
 }
 
+/// The parameters as the optimizer sees them: in float32.
+components::NamedTensors weights_to_move(Experiment& experiment) {
+  components::NamedTensors parameters = experiment.model->parameters();
+  const auto is_bf16 = [](const auto& parameter) { return parameter.tensor.scalar_type() == at::kBFloat16; };
+  if (std::none_of(parameters.begin(), parameters.end(), is_bf16)) return parameters;
+  const auto precision = sections::precision::parse_config(section(experiment.recipe, "precision"));
+  experiment.rounded_weights = std::make_shared<RoundedWeights>(
+      parameters, RoundedWeights::Options{precision.stochastic_rounding, seed_of(experiment.recipe)});
+  return experiment.rounded_weights->for_optimizer();
+}
+
 void build_training(Experiment& experiment, Diagnostics& diagnostics) {
   settle_lengths(experiment, diagnostics);
   build_schedule(experiment, diagnostics);
   const Node& optimizer = section(experiment.recipe, "optimizer");
-  auto groups = components::optimizer::cut_groups(optimizer, experiment.model->parameters(), diagnostics);
+  auto groups = components::optimizer::cut_groups(optimizer, weights_to_move(experiment), diagnostics);
   if (!diagnostics.has_errors()) experiment.optimizer = components::optimizer::build(optimizer, {std::move(groups)});
   for (const Node& block : section(experiment.recipe, "callbacks").items()) {
     auto callback = components::callback::build(

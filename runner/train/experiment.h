@@ -20,6 +20,8 @@
 
 namespace runner::train {
 
+class RoundedWeights;
+
 struct BuildOptions {
   bool meta = false;         ///< `plan`: nothing allocated, data by their headers
   bool for_training = true;  ///< optimizer, schedule and callbacks too
@@ -40,6 +42,7 @@ struct Experiment {
   std::shared_ptr<components::model::Model> model;
   std::shared_ptr<components::loss::Loss> loss;
   std::shared_ptr<components::optimizer::Optimizer> optimizer;
+  std::shared_ptr<RoundedWeights> rounded_weights;  ///< between model and optimizer; null when all weights are float32
   std::shared_ptr<components::lr_scheduler::Scheduler> scheduler;
   std::vector<std::shared_ptr<components::metric::Metric>> metrics;
   std::vector<std::shared_ptr<components::callback::Callback>> callbacks;

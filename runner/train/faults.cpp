@@ -22,6 +22,8 @@ constexpr std::size_t kSamplesShown = 6;     // in a line for people
 constexpr std::size_t kSamplesKept = 4096;   // in an event
 constexpr std::size_t kWindowsMax = 10'000;  // that a rollback can reach back over
 constexpr std::int64_t kDoublingsMax = 20;
+// float16's smallest number: gradients that overflow at this loss scale are not finite at any.
+constexpr double kLossScaleMin = 0x1p-24;
 
 std::string short_number(double value) {
   if (std::isnan(value)) return "nan";  // printf shows its sign, which means nothing
@@ -73,6 +75,8 @@ Faults::Outcome Faults::step(bool want_grad_norm, Saver& saver, StepResult& resu
     remember(result);
     return Outcome::kMoved;
   }
+  if (result.overflowed) trouble_ = overflow(result);
+  if (!trouble_ || trouble_->action == Action::kIgnore) return Outcome::kSkipped;
   const Trouble trouble = *trouble_;
   if (trouble.action == Action::kStop) {
     stop(trouble, trouble.kind == "nan"
@@ -116,8 +120,10 @@ StepResult Faults::step_that_fits(bool want_grad_norm) {
 
 void Faults::shrink_or_refuse(const std::exception& error, std::int64_t& size, const std::string& what) {
   std::int64_t fixed = 0;
-  for (const auto& parameter : stepper_.parameters()) fixed += static_cast<std::int64_t>(parameter.tensor.nbytes());
-  fixed *= 2 + experiment_.optimizer->moments();
+  for (const auto& parameter : stepper_.parameters()) {
+    fixed += 2 * static_cast<std::int64_t>(parameter.tensor.nbytes());
+    fixed += experiment_.optimizer->moments() * parameter.tensor.numel() * std::int64_t{sizeof(float)};
+  }
   const std::string with = what + " does not fit into memory with micro-batches of " +
                            counted(size, "sample", "samples") + ": " + plain_text(error);
   if (!micro_batches_.shrinks()) {
@@ -160,16 +166,35 @@ EvalResult Faults::evaluate(const NamedDataset& set, EvalOptions options) {
   }
 }
 
+Faults::Action Faults::on_nan() const {
+  switch (config_.on_nan) {
+    case OnNan::kStop: return Action::kStop;
+    case OnNan::kSkip: return Action::kSkip;
+    case OnNan::kRollback: return Action::kRollback;
+    case OnNan::kIgnore: return Action::kIgnore;
+  }
+  return Action::kStop;
+}
+
+std::optional<Faults::Trouble> Faults::overflow(const StepResult& result) {
+  const double before = *result.loss_scale, now = stepper_.scaler().scale();
+  Node data = Node::mapping();
+  data.set("loss_scale", Node::floating(before));
+  data.set("next_loss_scale", Node::floating(now));
+  run_.event("overflow", failed_step(), std::move(data));
+  ++overflows_;
+  const std::string what = "gradients overflow float16 at the loss scale " + short_number(before);
+  console_.line("step " + std::to_string(failed_step()) + " left out: " + what + ", going on with " +
+                short_number(now));
+  if (before >= kLossScaleMin) return std::nullopt;
+  return Trouble{"nan", what, on_nan()};
+}
+
 std::optional<Faults::Trouble> Faults::judge(const StepResult& result) const {
   if (!std::isfinite(result.loss) || !std::isfinite(result.grad_norm.value_or(0.0))) {
     const std::string what = !std::isfinite(result.loss) ? "the loss is " + short_number(result.loss)
                                                          : "the gradient norm is " + short_number(*result.grad_norm);
-    switch (config_.on_nan) {
-      case OnNan::kStop: return Trouble{"nan", what, Action::kStop};
-      case OnNan::kSkip: return Trouble{"nan", what, Action::kSkip};
-      case OnNan::kRollback: return Trouble{"nan", what, Action::kRollback};
-      case OnNan::kIgnore: return Trouble{"nan", what, Action::kIgnore};
-    }
+    return Trouble{"nan", what, on_nan()};
   }
   if (config_.on_spike == OnSpike::kIgnore) return std::nullopt;
   const auto above = [](const SpikeDetector& detector, double value, double limit) -> std::optional<double> {
@@ -281,7 +306,7 @@ void Faults::roll_back(const Trouble& trouble, Saver& saver) {
   // What the load brings back is older: what happened since has to outlive it.
   std::vector<std::int64_t> bad_steps = bad_steps_;
   const std::deque<Window> windows = windows_;
-  const std::int64_t skips = skips_, rollbacks = rollbacks_, micro = stepper_.micro_batch_size();
+  const std::int64_t skips = skips_, rollbacks = rollbacks_, overflows = overflows_, micro = stepper_.micro_batch_size();
   const std::int64_t eval_batch = eval_batch_, shrinks = shrinks_, rollbacks_there = rollbacks_there_ + 1;
   saver.restore(checkpoint);
   const std::int64_t back = stepper_.progress().step;
@@ -303,6 +328,7 @@ void Faults::roll_back(const Trouble& trouble, Saver& saver) {
   bad_steps_ = std::move(bad_steps);
   bad_steps_.push_back(bad_step);
   skips_ = skips;
+  overflows_ = overflows;
   rollbacks_ = rollbacks + 1;
 
   data.set("checkpoint", Node::string(checkpoint));
@@ -317,6 +343,7 @@ void Faults::roll_back(const Trouble& trouble, Saver& saver) {
 
 void Faults::add_to_summary(Node& summary) const {
   if (skips_ > 0) summary.set("skipped_steps", Node::integer(skips_));
+  if (overflows_ > 0) summary.set("overflows", Node::integer(overflows_));
   if (rollbacks_ > 0) summary.set("rollbacks", Node::integer(rollbacks_));
   if (shrinks_ > 0) summary.set("micro_batch_size", Node::integer(stepper_.micro_batch_size()));
 }
@@ -327,6 +354,7 @@ void Faults::save_state(core::StateWriter& writer) const {
   writer.value("bad_steps", std::move(steps));
   writer.value("skips", Node::integer(skips_));
   writer.value("rollbacks", Node::integer(rollbacks_));
+  writer.value("overflows", Node::integer(overflows_));
   writer.value("shrinks", Node::integer(shrinks_));
   writer.value("eval_batch", Node::integer(eval_batch_));
   writer.value("checkpoint_step", Node::integer(checkpoint_step_));
@@ -349,6 +377,7 @@ void Faults::load_state(const core::StateReader& reader) {
   for (const Node& step : reader.value("bad_steps").items()) bad_steps_.push_back(step.as_integer());
   skips_ = reader.value("skips").as_integer();
   rollbacks_ = reader.value("rollbacks").as_integer();
+  overflows_ = reader.has("overflows") ? reader.value("overflows").as_integer() : 0;  // younger than the others
   shrinks_ = reader.value("shrinks").as_integer();
   eval_batch_ = reader.value("eval_batch").as_integer();
   losses_.restore(reader.value("losses"));

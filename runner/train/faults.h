@@ -28,8 +28,8 @@ class Faults final : public core::Stateful {
 
   Faults(const Experiment& experiment, Stepper& stepper, store::RunWriter& run, Console& console);
 
-  /// One optimizer step into `result`. Skips and rollbacks leave no trace in the series: the step that comes next has
-  /// the number of the one that was dropped, or that of the checkpoint plus one. RunError when the policy says stop,
+  /// One optimizer step into `result`. Skips, overflows of float16 and rollbacks leave no trace in the series: the step
+  /// that comes next has the number of the one that was dropped, or that of the checkpoint plus one. RunError when the policy says stop,
   /// the budget is spent, or a step does not fit into memory.
   Outcome step(bool want_grad_norm, Saver& saver, StepResult& result);
 
@@ -65,6 +65,9 @@ class Faults final : public core::Stateful {
   [[noreturn]] void stop(const Trouble& trouble, const std::string& hint);
   void check_budget(const Trouble& trouble);
   void skip(const Trouble& trouble);
+  /// A step that the scaler left out: told, and a fault only where no smaller scale can be the way out.
+  std::optional<Trouble> overflow(const StepResult& result);
+  Action on_nan() const;
   void roll_back(const Trouble& trouble, Saver& saver);
   std::string checkpoint_to_go_back_to(const Saver& saver) const;
   core::Node report(const Trouble& trouble);
@@ -80,7 +83,7 @@ class Faults final : public core::Stateful {
   SpikeDetector losses_, norms_;
   std::optional<Trouble> trouble_;       // of the step being made
   std::vector<std::int64_t> bad_steps_;  // every skip and rollback, in order
-  std::int64_t skips_ = 0, rollbacks_ = 0, shrinks_ = 0;
+  std::int64_t skips_ = 0, rollbacks_ = 0, shrinks_ = 0, overflows_ = 0;
   std::int64_t eval_batch_ = 0;  // 0: as asked for
   std::deque<Window> windows_;   // begun since the checkpoint to go back to, newest last
   std::int64_t checkpoint_step_ = 0, rollbacks_there_ = 0;

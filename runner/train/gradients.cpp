@@ -9,10 +9,25 @@
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/stack.h>
 
+#include <algorithm>
+
 #include "components/tensors.h"
 
 namespace runner::train {
 namespace {
+
+at::Tensor norm_of(const std::vector<at::Tensor>& gradients, double norm_type) {
+  const bool all_float32 = std::all_of(gradients.begin(), gradients.end(), [](const at::Tensor& gradient) {
+    return gradient.scalar_type() == at::kFloat;
+  });
+  // The norm of a bfloat16 gradient would be one of bfloat16.
+  const auto dtype = all_float32 ? std::nullopt : std::optional<at::ScalarType>(at::kFloat);
+  return at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients, norm_type, dtype)), norm_type);
+}
+
+bool is_bad(const at::Tensor& tensor) { return tensor.defined() && !at::isfinite(tensor).all().item<bool>(); }
+
+}  // namespace
 
 std::vector<at::Tensor> gradients_of(const components::NamedTensors& parameters) {
   std::vector<at::Tensor> gradients;
@@ -22,14 +37,6 @@ std::vector<at::Tensor> gradients_of(const components::NamedTensors& parameters)
   }
   return gradients;
 }
-
-at::Tensor norm_of(const std::vector<at::Tensor>& gradients, double norm_type) {
-  return at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients, norm_type)), norm_type);
-}
-
-bool is_bad(const at::Tensor& tensor) { return tensor.defined() && !at::isfinite(tensor).all().item<bool>(); }
-
-}  // namespace
 
 double total_gradient_norm(const components::NamedTensors& parameters, double norm_type) {
   const at::NoGradGuard no_grad;
@@ -48,7 +55,8 @@ std::optional<double> clip_gradients(const components::NamedTensors& parameters,
   if (!options.norm) return std::nullopt;
   const double norm = norm_of(gradients, options.norm_type).item<double>();
   const double coefficient = *options.norm / (norm + 1e-6);
-  if (coefficient < 1.0) at::_foreach_mul_(gradients, coefficient);
+  // Not a number is multiplied, too, as torch does it: no gradient stays that looks as if it could be used.
+  if (!(coefficient >= 1.0)) at::_foreach_mul_(gradients, coefficient);
   return norm;
 }
 

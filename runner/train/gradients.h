@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "runner/core/tensor_fwd.h"
+
 namespace components {
 struct NamedTensor;
 }
@@ -15,6 +17,9 @@ struct ClipOptions {
   std::optional<double> value;  ///< limit of each entry; applied first
   double norm_type = 2.0;       ///< infinity takes the largest entry
 };
+
+/// The gradients of those parameters that have one, in their order.
+std::vector<at::Tensor> gradients_of(const std::vector<components::NamedTensor>& parameters);
 
 /// Total norm of all gradients. Parameters without one do not count.
 ///

@@ -16,6 +16,7 @@
 #include "runner/train/console.h"
 #include "runner/train/evaluator.h"
 #include "runner/train/faults.h"
+#include "runner/train/rounded_weights.h"
 #include "runner/train/saver.h"
 #include "runner/train/signals.h"
 #include "runner/train/step_metrics.h"
@@ -53,6 +54,8 @@ class Loop final : public Context, public core::Stateful {
         saver_(experiment, stepper_, faults_, run, console_, signals_, clock),
         time_limit_(experiment.recipe, request.process_age_s, clock) {
     saver_.add_state("loop", *this);
+    if (options_.scaler.enabled) saver_.add_state("scaler", stepper_.scaler());
+    if (experiment_.rounded_weights) saver_.add_state("rounded_weights", *experiment_.rounded_weights);
     if (request_.smoke) {
       experiment_.limits.max_steps = std::min(experiment_.limits.max_steps.value_or(kSmokeSteps), kSmokeSteps);
     }
@@ -247,7 +250,7 @@ class Loop final : public Context, public core::Stateful {
     EvalOptions options;
     options.micro_batch_size = eval_.micro_batch_size.value_or(options_.loader.micro_batch_size);
     options.max_batches = request_.smoke ? std::optional<std::int64_t>(1) : eval_.max_batches;
-    options.bf16 = options_.bf16;
+    options.autocast = options_.autocast;
     std::string shown;
     const std::int64_t begin_ns = clock_.monotonic_ns();
     for (const auto& set : experiment_.eval_data) {

@@ -40,6 +40,8 @@ constexpr auto kHarmless = std::to_array<std::string_view>({"run_name",
                                                             "launch",
                                                             "faults",
                                                             "init_from",
+                                                            "accumulation.sync_each_batch",
+                                                            "precision.scaler.init_scale",
                                                             "device",
                                                             "training.max_steps",
                                                             "training.max_epochs",
@@ -164,7 +166,8 @@ class Judge {
         difference.hint = std::string("--set ") + kTotalKey + "=" + std::to_string(recorded_.capsule->total_steps) +
                           " keeps the schedule as it was";
       }
-    } else if (is_under(path, "model") || is_under(path, "data.train")) {
+    } else if (is_under(path, "model") || is_under(path, "data.train") ||
+               is_under(path, "precision.mode") || is_under(path, "precision.overrides")) {
       const std::string& misfit = first_misfit();
       difference.effect = misfit.empty() ? Effect::kChangesTheMaths : Effect::kImpossible;
       difference.why = misfit;

@@ -44,6 +44,10 @@ void StepMetrics::log(std::int64_t step, const StepResult& result, double second
   add(5, std::min(1.0, data_seconds_ / elapsed));
   add(6, static_cast<double>(peak_memory_bytes()));
   if (peak_flops_ > 0 && flops > 0) add(7, flops / peak_flops_);
+  if (result.loss_scale) {
+    if (!loss_scale_id_) loss_scale_id_ = run_.metric("loss_scale");
+    values_.push_back({*loss_scale_id_, *result.loss_scale});
+  }
   run_.log(step, values_);
   samples_ = tokens_ = 0;
   data_seconds_ = 0;

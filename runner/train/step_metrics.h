@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,7 @@ class StepMetrics {
   double flops_per_sample_ = 0, rate_ = 0, logged_seconds_ = 0, data_seconds_ = 0;
   std::int64_t samples_ = 0, tokens_ = 0;
   std::vector<store::MetricId> ids_;
+  std::optional<store::MetricId> loss_scale_id_;  ///< a series only where the loss is scaled
   std::vector<store::MetricValue> values_;
 };
 

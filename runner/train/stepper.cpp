@@ -14,11 +14,11 @@
 #include "generated/section/launch.h"
 #include "generated/section/loader.h"
 #include "generated/section/lr_scheduler_common.h"
-#include "generated/section/precision.h"
 #include "generated/section/training.h"
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
-#include "runner/train/autocast.h"
+#include "runner/train/precision.h"
+#include "runner/train/rounded_weights.h"
 
 namespace runner::train {
 namespace {
@@ -44,7 +44,7 @@ StepperOptions stepper_options(const core::Node& recipe) {
   const auto loader = sections::loader::parse_config(*recipe.find("loader"));
   const auto accumulation = sections::accumulation::parse_config(*recipe.find("accumulation"));
   const auto schedule = sections::lr_scheduler_common::parse_config(*recipe.find("lr_scheduler"));
-  const auto precision = sections::precision::parse_config(*recipe.find("precision"));
+  const Precision precision = read_precision(*recipe.find("precision"));
   const auto faults = sections::faults::parse_config(*recipe.find("faults"));
   const auto launch = sections::launch::parse_config(*recipe.find("launch"));
   StepperOptions options;
@@ -57,7 +57,8 @@ StepperOptions stepper_options(const core::Node& recipe) {
   options.clip = {training.clip_grad_norm, training.clip_grad_value, training.norm_type};
   options.rewinds = training.auto_micro_batch.has_value() || faults.on_nan == sections::faults::OnNan::kSkip ||
                     faults.on_spike == sections::faults::OnSpike::kSkip;
-  options.bf16 = precision.mode == sections::precision::Mode::kBf16Mixed;
+  options.autocast = precision.autocast;
+  options.scaler = precision.scaler;
   return options;
 }
 
@@ -66,6 +67,7 @@ Stepper::Stepper(Experiment& experiment, const StepperOptions& options)
       options_(options),
       loader_(*experiment.train_data, options.loader),
       schedule_(options.schedule),
+      scaler_(options.scaler),
       parameters_(experiment.model->parameters()),
       micro_batch_size_(options.loader.micro_batch_size),
       weight_value_(std::numeric_limits<double>::quiet_NaN()) {
@@ -145,13 +147,14 @@ double Stepper::weight_of(const MicroBatch& micro) const {
 double Stepper::forward_backward(MicroBatch& micro, double weight) {
   at::Tensor sum;
   {
-    const Autocast autocast(options_.bf16);
+    const Autocast autocast(options_.autocast);
     experiment_.model->forward(micro.tensors);
     sum = experiment_.loss->sum(micro.tensors.at(components::kOutput), micro.tensors.at(components::kTarget));
   }
-  if (weight != weight_value_) {
-    weight_ = at::scalar_tensor(weight, sum.options().requires_grad(false));
-    weight_value_ = weight;
+  const double scaled = weight * scaler_.scale();
+  if (scaled != weight_value_) {
+    weight_ = at::scalar_tensor(scaled, sum.options().requires_grad(false));
+    weight_value_ = scaled;
   }
   torch::autograd::backward({sum}, {weight_});
   return sum.item<double>();
@@ -180,6 +183,21 @@ StepResult Stepper::step(bool want_grad_norm, const Judge& may_move) {
   }
   result.micro_batches = recipe_batches_;
   result.tokens = result.samples * experiment_.train_data->tokens_per_sample();
+  if (scaler_.enabled()) {
+    result.loss_scale = scaler_.scale();
+    result.overflowed = !scaler_.unscale(parameters_);
+  }
+  if (result.overflowed) {
+    result.moved = false;
+    if (may_move && !std::isfinite(result.loss) && !may_move(result)) {
+      result.overflowed = false;
+      return result;
+    }
+    scaler_.update(true);
+    close_window(false);
+    count_epochs();
+    return result;
+  }
   if (want_grad_norm && !options_.clip.norm) {
     result.grad_norm = total_gradient_norm(parameters_, options_.clip.norm_type);
   }
@@ -190,14 +208,21 @@ StepResult Stepper::step(bool want_grad_norm, const Judge& may_move) {
     result.moved = false;
     return result;
   }
+  if (experiment_.rounded_weights) experiment_.rounded_weights->widen();
   optimizer_began_ = true;
   experiment_.optimizer->step();
-  for (std::int64_t i = 1; i <= recipe_batches_; ++i) {
-    schedule_.after_micro_batch(i == recipe_batches_, i == recipe_batches_);
-  }
-  experiment_.optimizer->set_lr_factor(experiment_.scheduler->factor(schedule_.step()));
+  if (experiment_.rounded_weights) experiment_.rounded_weights->narrow();
+  if (scaler_.enabled()) scaler_.update(false);
+  close_window(true);
   count_progress(result);
   return result;
+}
+
+void Stepper::close_window(bool moved) {
+  for (std::int64_t i = 1; i <= recipe_batches_; ++i) {
+    schedule_.after_micro_batch(i == recipe_batches_, i == recipe_batches_ && moved);
+  }
+  experiment_.optimizer->set_lr_factor(experiment_.scheduler->factor(schedule_.step()));
 }
 
 void Stepper::rewind() {
@@ -232,6 +257,7 @@ void Stepper::count_epochs() {
 
 std::string Stepper::first_bad_tensor() {
   if (window_.empty()) return "";
+  const Autocast autocast(options_.autocast);
   components::TensorMap activations;
   MicroBatch& micro = window_.back();
   for (const char* name : {components::kInput, components::kTarget}) {
@@ -242,7 +268,7 @@ std::string Stepper::first_bad_tensor() {
     // A gradient is the consequence when the forward pass is bad already.
     const at::NoGradGuard no_grad;
     for (const auto& block : experiment_.model->blocks()) {
-      block->forward(activations);
+      experiment_.model->forward_block(*block, activations);
       for (const auto& output : block->outputs()) {
         if (!all_finite(activations.at(output.name)) && first_bad_parameter(block->parameters()).empty()) {
           return "output \"" + output.name + "\" of block " + block->name();
@@ -254,7 +280,7 @@ std::string Stepper::first_bad_tensor() {
   if (auto bad = first_bad_parameter(parameters_); !bad.empty()) return bad;
   const at::NoGradGuard no_grad;
   for (const auto& block : experiment_.model->blocks()) {
-    block->forward(activations);
+    experiment_.model->forward_block(*block, activations);
     for (const auto& output : block->outputs()) {
       if (!all_finite(activations.at(output.name))) return "output \"" + output.name + "\" of block " + block->name();
     }

@@ -9,7 +9,9 @@
 
 #include "components/tensors.h"
 #include "runner/train/accumulation.h"
+#include "runner/train/autocast.h"
 #include "runner/train/experiment.h"
+#include "runner/train/grad_scaler.h"
 #include "runner/train/gradients.h"
 #include "runner/train/loader.h"
 #include "runner/train/progress.h"
@@ -31,7 +33,8 @@ struct StepperOptions {
   ScheduleClock::Options schedule;
   Loader::Options loader;
   ClipOptions clip;
-  bool bf16 = false;
+  AutocastOptions autocast;
+  GradScaler::Options scaler;
   bool rewinds = false;  ///< a step may be taken back: where the random numbers stood is kept
 };
 
@@ -45,7 +48,9 @@ struct StepResult {
   std::int64_t samples = 0, tokens = 0, micro_batches = 0;
   double data_seconds = 0;           ///< spent waiting for samples
   std::vector<double> micro_losses;  ///< mean of each forward pass
-  bool moved = true;                 ///< false: the judge said no, and the parameters are those of the step before
+  bool moved = true;  ///< false: the judge said no, or `overflowed`; the parameters are those of the step before
+  bool overflowed = false;           ///< gradients of float16 were not finite: the loss scale is smaller now
+  std::optional<double> loss_scale;  ///< that this step used; nothing where the loss is not scaled
 };
 
 /// Looks at a step before the optimizer moves; false keeps the parameters as they are.
@@ -56,14 +61,16 @@ struct DataJump {
   Loader::Position from, to;
 };
 
-/// The arithmetic of training: fetch, forward, backward, (accumulate), clip, step, schedule. Knows no files and no
-/// metrics.
+/// The arithmetic of training: fetch, forward, backward, (accumulate), unscale, clip, step, schedule. Knows no files
+/// and no metrics.
 class Stepper {
  public:
   Stepper(Experiment& experiment, const StepperOptions& options);
 
   /// One optimizer step. `want_grad_norm` costs a pass over the gradients when nothing is clipped. After an exception,
-  /// or a judge's no, either rewind() or leave_window() has to follow.
+  /// or a judge's no, either rewind() or leave_window() has to follow. A step that overflowed is over: its samples are
+  /// left behind, and neither the optimizer nor (unless it moves with each micro-batch) the schedule moved. The judge
+  /// is asked about it only when the loss itself is not finite, which no scale can help.
   StepResult step(bool want_grad_norm, const Judge& may_move = {});
 
   /// Back to before the step that failed: data, random numbers; gradients are dropped.
@@ -94,6 +101,7 @@ class Stepper {
   const Loader& loader() const { return loader_; }
   const std::vector<components::NamedTensor>& parameters() const { return parameters_; }
   const ScheduleClock& schedule() const { return schedule_; }
+  GradScaler& scaler() { return scaler_; }
 
   /// Counters, data position and schedule, for a checkpoint.
   core::Node state() const;
@@ -111,6 +119,8 @@ class Stepper {
   void fetch_window();
   double weight_of(const MicroBatch& micro) const;
   double forward_backward(MicroBatch& micro, double weight);
+  /// The end of a window for the schedule and the counters; `moved`: the optimizer did.
+  void close_window(bool moved);
   void count_progress(const StepResult& result);
   void count_epochs();
 
@@ -118,6 +128,7 @@ class Stepper {
   StepperOptions options_;
   Loader loader_;
   ScheduleClock schedule_;
+  GradScaler scaler_;
   Progress progress_;
   std::vector<components::NamedTensor> parameters_;
   std::int64_t micro_batch_size_;

@@ -27,6 +27,7 @@
 #include "runner/train/capsule_recorder.h"
 #include "runner/train/experiment.h"
 #include "runner/train/loop.h"
+#include "runner/train/precision.h"
 #include "runner/train/resume.h"
 #include "runner/train/save_plan.h"
 #include "runner/train/shortage.h"
@@ -211,6 +212,7 @@ std::unique_ptr<Experiment> build(const registry::Recipe& recipe, core::Diagnost
 void configure_torch(const registry::Recipe& recipe) {
   const auto launch = sections::launch::parse_config(recipe.at("launch"));
   if (launch.num_cpu_threads_per_process) at::set_num_threads(static_cast<int>(*launch.num_cpu_threads_per_process));
+  set_matmul_precision(recipe.at("precision"));
   at::globalContext().setDeterministicAlgorithms(recipe.at("deterministic").as_bool(), false);
 }
 

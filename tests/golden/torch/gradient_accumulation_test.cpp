@@ -1,98 +1,20 @@
 // Accelerate's accumulation, case by case: which micro-batches end a window, the documented toy, and whole
 // trajectories.
 
-#include <ATen/core/grad_mode.h>
-#include <ATen/ops/tensor.h>
-
 #include <catch2/catch.hpp>
-#include <cstring>
+#include <cmath>
 
-#include "components/tensors.h"
 #include "runner/train/stepper.h"
-#include "tests/support/blocks.h"
 #include "tests/support/golden.h"
+#include "tests/support/small_experiment_torch.h"
 
 namespace runner::train {
 namespace {
 
 using nlohmann::json;
-using tests::block;
-
-/// Rows of floats as the vectors hold them.
-class Rows final : public components::data::Dataset {
- public:
-  Rows(std::vector<std::vector<float>> x, std::vector<std::vector<float>> y) : x_(std::move(x)), y_(std::move(y)) {
-    signature_.input = {components::kInput, components::Dtype::kFloat32, {components::kBatch, width(x_)}, false};
-    signature_.target = {components::kTarget, components::Dtype::kFloat32, {components::kBatch, width(y_)}, false};
-  }
-  const components::DataSignature& signature() const override { return signature_; }
-  std::int64_t size() const override { return static_cast<std::int64_t>(x_.size()); }
-  void fetch(std::span<const std::int64_t> indices, components::TensorMap& batch) const override {
-    batch.set(components::kInput, gather(x_, indices));
-    batch.set(components::kTarget, gather(y_, indices));
-  }
-  std::string describe() const override { return "rows"; }
-
- private:
-  static std::int64_t width(const std::vector<std::vector<float>>& rows) {
-    return static_cast<std::int64_t>(rows.front().size());
-  }
-  static at::Tensor gather(const std::vector<std::vector<float>>& rows, std::span<const std::int64_t> indices) {
-    at::Tensor out = at::empty({static_cast<std::int64_t>(indices.size()), width(rows)});
-    auto* to = out.mutable_data_ptr<float>();
-    for (const std::int64_t i : indices) {
-      const auto& row = rows[static_cast<std::size_t>(i)];
-      std::memcpy(to, row.data(), row.size() * sizeof(float));
-      to += row.size();
-    }
-    return out;
-  }
-
-  std::vector<std::vector<float>> x_, y_;
-  components::DataSignature signature_;
-};
-
-struct Setup {
-  std::vector<std::vector<float>> x, y;
-  std::string model, optimizer;
-  std::vector<float> weights;  ///< flattened in parameter order
-};
-
-std::unique_ptr<Experiment> make_experiment(const Setup& setup) {
-  auto experiment = std::make_unique<Experiment>();
-  experiment->train_data = std::make_shared<Rows>(setup.x, setup.y);
-  const auto& signature = experiment->train_data->signature();
-  core::Diagnostics diagnostics;
-  const core::Node model = block("model", setup.model);
-  experiment->model = components::model::build(model, {signature, false, model, diagnostics});
-  REQUIRE(experiment->model != nullptr);
-  const core::Node loss = block("loss", "mse");
-  experiment->loss = components::loss::build(
-      loss, {experiment->model->blocks().back()->outputs().front(), signature, loss, diagnostics});
-  const core::Node optimizer = block("optimizer", setup.optimizer);
-  experiment->optimizer = components::optimizer::build(
-      optimizer, {components::optimizer::cut_groups(optimizer, experiment->model->parameters(), diagnostics)});
-  experiment->scheduler = components::lr_scheduler::build(block("lr_scheduler", "constant"), {});
-  REQUIRE_FALSE(diagnostics.has_errors());
-
-  const at::NoGradGuard no_grad;
-  const float* from = setup.weights.data();
-  for (auto& parameter : experiment->model->parameters()) {
-    std::memcpy(parameter.tensor.mutable_data_ptr<float>(), from, parameter.tensor.nbytes());
-    from += parameter.tensor.numel();
-  }
-  REQUIRE(from == setup.weights.data() + setup.weights.size());
-  return experiment;
-}
-
-std::vector<double> flat_weights(const Experiment& experiment) {
-  std::vector<double> flat;
-  for (const auto& parameter : experiment.model->parameters()) {
-    const auto* data = parameter.tensor.const_data_ptr<float>();
-    flat.insert(flat.end(), data, data + parameter.tensor.numel());
-  }
-  return flat;
-}
+using tests::flat_weights;
+using tests::make_experiment;
+using tests::Setup;
 
 /// compat: accelerate, as runner/recipe/consistency.cpp spells it out.
 StepperOptions accelerate_options(std::int64_t batch_size, std::int64_t steps) {

@@ -146,6 +146,35 @@ TEST_CASE("each rule between sections speaks of what it found", "[recipe][consis
        "  hint: write [0-9] for \\d, [A-Za-z0-9_] for \\w\n"
        "r.yaml:6:43: error: init_from.rename: \"(b\" is no regular expression: unmatched ( or \\(\n"
        "  hint: a dot that means a dot is written \\.\n"},
+      {"precision_keys", "a scale that nothing needs",
+       kParts + kData + kBatch + "precision: {mode: bf16-mixed, scaler: {init_scale: 8}}\n",
+       "r.yaml:6:52: warning: precision.scaler.init_scale does nothing: only 16-mixed scales the loss, and the mode is "
+       "bf16-mixed\n"
+       "  hint: bfloat16 has the range of float32 and needs no scale: leave it out\n"},
+      {"precision_keys", "no scale in float32", kParts + kData + kBatch + "precision: {scaler: {enabled: false}}\n",
+       "r.yaml:6:31: warning: precision.scaler.enabled does nothing: only 16-mixed scales the loss, and the mode is "
+       "32-true\n"
+       "  hint: write precision.mode: 16-mixed, or leave it out\n"},
+      {"precision_keys", "autocast without a mixed mode",
+       kParts + kData + kBatch + "precision: {mode: bf16-true, autocast: {cache_enabled: false}}\n",
+       "r.yaml:6:56: warning: precision.autocast.cache_enabled does nothing: only the mixed modes use autocast, and the "
+       "mode is bf16-true\n"
+       "  hint: leave it out\n"},
+      {"precision_keys", "a block in a mixed mode uses autocast",
+       kParts + kData + kBatch + "precision: {autocast: {cache_enabled: false}, overrides: {'*.0': bf16-mixed}}\n", ""},
+      {"precision_keys", "rounding without bfloat16", kParts + kData + kBatch + "precision: {stochastic_rounding: false}\n",
+       "r.yaml:6:34: warning: precision.stochastic_rounding does nothing: only bf16-true rounds its weights, and the "
+       "mode is 32-true\n"
+       "  hint: leave it out\n"},
+      {"precision_keys", "the defaults written down",
+       kParts + kData + kBatch +
+           "precision: {mode: 32-true, scaler: {enabled: true, init_scale: 65536, growth_factor: 2, backoff_factor: 0.5, "
+           "growth_interval: 2000}, autocast: {enabled: true, cache_enabled: true}, stochastic_rounding: true}\n",
+       ""},
+      {"sync_each_batch", "one process", kParts + kData + kBatch + "accumulation: {sync_each_batch: true}\n",
+       "r.yaml:6:33: warning: accumulation.sync_each_batch does nothing: there is one process, which exchanges no "
+       "gradients\n"
+       "  hint: leave it out\n"},
       {"compat", "settles without a word", kParts + kData + kBatch + "compat: accelerate\n", ""},
   };
   std::vector<std::string> told;
@@ -214,6 +243,10 @@ TEST_CASE("what is settled keeps what was written", "[recipe][consistency]") {
        "10"},
       {"a written end stays", base + kBatch + "lr_scheduler: {type: cosine, total_steps: 7}\n",
        "lr_scheduler.total_steps", "7"},
+      {"a schedule that counts micro-batches",
+       base + "training: {max_steps: 10, micro_batch_size: 4, gradient_accumulation_steps: 3}\n" +
+           "lr_scheduler: cosine\naccumulation: {adjust_scheduler: false}\n",
+       "lr_scheduler.total_steps", "30"},
       {"epochs wait for the data", base + "training: {max_epochs: 2, micro_batch_size: 4}\nlr_scheduler: cosine\n",
        "lr_scheduler.total_steps", "null"},
       {"with epochs beside steps the earlier one counts, which needs the data",
