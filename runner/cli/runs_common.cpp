@@ -30,6 +30,7 @@ Better better_end(const std::string& metric, const Node& resolved) {
     return mode->scalar_text() == "max" ? Better::kHigher : Better::kLower;
   }
   const std::string_view name = std::string_view(metric).substr(metric.rfind('/') + 1);
+  if (name == "loss_scale") return Better::kUnknown;  // of the gradient scaler: a setting, not a loss
   if (contains_any(name, {"accuracy", "f1", "auc"})) return Better::kHigher;
   if (contains_any(name, {"loss", "perplexity", "mse", "mae", "error"})) return Better::kLower;
   return Better::kUnknown;

@@ -289,8 +289,11 @@ void precision_keys(SettledTree& tree) {
     tree.warning(path, path + " does nothing: " + what + ", and the mode is " + *mode, hint);
   };
   if (*mode != "16-mixed") {
-    static constexpr std::pair<const char*, double> kDefaults[] = {
-        {"enabled", 1}, {"init_scale", 65536}, {"growth_factor", 2}, {"backoff_factor", 0.5}, {"growth_interval", 2000}};
+    static constexpr std::pair<const char*, double> kDefaults[] = {{"enabled", 1},
+                                                                   {"init_scale", 65536},
+                                                                   {"growth_factor", 2},
+                                                                   {"backoff_factor", 0.5},
+                                                                   {"growth_interval", 2000}};
     for (const auto& [key, value] : kDefaults) {
       const std::string path = std::string("precision.scaler.") + key;
       if (!differs(path, value)) continue;

@@ -59,26 +59,12 @@ bool takes_infinity(const Property& property) { return property.description.find
 
 /// What other programs call one of our words; spelling alone would take `gpu` for `cpu`.
 std::string meant_word(const std::string& text, const std::vector<std::string>& names) {
-  static constexpr std::pair<const char*, const char*> kMeant[] = {{"gpu", "cuda"},
-                                                                   {"bf16", "bf16-mixed"},
-                                                                   {"bfloat16", "bf16-mixed"},
-                                                                   {"fp16", "16-mixed"},
-                                                                   {"float16", "16-mixed"},
-                                                                   {"half", "16-mixed"},
-                                                                   {"fp32", "32-true"},
-                                                                   {"float32", "32-true"},
-                                                                   {"minimize", "min"},
-                                                                   {"maximize", "max"},
-                                                                   {"lower", "min"},
-                                                                   {"higher", "max"},
-                                                                   {"rope", "rotary"},
-                                                                   {"absolute", "learned"},
-                                                                   {"swish", "silu"},
-                                                                   {"float", "number"},
-                                                                   {"numeric", "number"},
-                                                                   {"categorical", "category"},
-                                                                   {"string", "category"},
-                                                                   {"batches", "micro_batches"}};
+  static constexpr std::pair<const char*, const char*> kMeant[] = {
+      {"gpu", "cuda"},         {"bf16", "bf16-mixed"},      {"bfloat16", "bf16-mixed"}, {"fp16", "16-mixed"},
+      {"float16", "16-mixed"}, {"half", "16-mixed"},        {"fp32", "32-true"},        {"float32", "32-true"},
+      {"minimize", "min"},     {"maximize", "max"},         {"lower", "min"},           {"higher", "max"},
+      {"rope", "rotary"},      {"absolute", "learned"},     {"swish", "silu"},          {"float", "number"},
+      {"numeric", "number"},   {"categorical", "category"}, {"string", "category"},     {"batches", "micro_batches"}};
   for (const auto& [word, ours] : kMeant) {
     if (lower(text) == word && std::find(names.begin(), names.end(), ours) != names.end()) return ours;
   }

@@ -1,13 +1,11 @@
 #pragma once
 
-
-
 namespace runner::train {
 
 struct AutocastOptions {
   enum class Type { kNone, kBf16, kFp16 };
   Type type = Type::kNone;
-  bool cache = true;     ///< lower copies of the weights live as long as the Autocast
+  bool cache = true;      ///< lower copies of the weights live as long as the Autocast
   bool by_block = false;  ///< block hooks turn it on and off meanwhile (precision.h)
 };
 

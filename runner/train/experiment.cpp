@@ -30,9 +30,7 @@ const Node& section(const Node& recipe, const char* name) {
   return *node;
 }
 
-std::uint64_t seed_of(const Node& recipe) {
-  return static_cast<std::uint64_t>(section(recipe, "seed").as_integer());
-}
+std::uint64_t seed_of(const Node& recipe) { return static_cast<std::uint64_t>(section(recipe, "seed").as_integer()); }
 
 void refuse_cuda(const Node& recipe, Diagnostics& diagnostics) {
   const Node& device = section(recipe, "device");

@@ -306,7 +306,8 @@ void Faults::roll_back(const Trouble& trouble, Saver& saver) {
   // What the load brings back is older: what happened since has to outlive it.
   std::vector<std::int64_t> bad_steps = bad_steps_;
   const std::deque<Window> windows = windows_;
-  const std::int64_t skips = skips_, rollbacks = rollbacks_, overflows = overflows_, micro = stepper_.micro_batch_size();
+  const std::int64_t skips = skips_, rollbacks = rollbacks_, overflows = overflows_,
+                     micro = stepper_.micro_batch_size();
   const std::int64_t eval_batch = eval_batch_, shrinks = shrinks_, rollbacks_there = rollbacks_there_ + 1;
   saver.restore(checkpoint);
   const std::int64_t back = stepper_.progress().step;

@@ -29,8 +29,8 @@ class Faults final : public core::Stateful {
   Faults(const Experiment& experiment, Stepper& stepper, store::RunWriter& run, Console& console);
 
   /// One optimizer step into `result`. Skips, overflows of float16 and rollbacks leave no trace in the series: the step
-  /// that comes next has the number of the one that was dropped, or that of the checkpoint plus one. RunError when the policy says stop,
-  /// the budget is spent, or a step does not fit into memory.
+  /// that comes next has the number of the one that was dropped, or that of the checkpoint plus one. RunError when the
+  /// policy says stop, the budget is spent, or a step does not fit into memory.
   Outcome step(bool want_grad_norm, Saver& saver, StepResult& result);
 
   /// Evaluates, with smaller micro-batches where `auto_micro_batch` allows it and the memory asks for it.

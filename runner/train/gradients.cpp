@@ -17,9 +17,8 @@ namespace runner::train {
 namespace {
 
 at::Tensor norm_of(const std::vector<at::Tensor>& gradients, double norm_type) {
-  const bool all_float32 = std::all_of(gradients.begin(), gradients.end(), [](const at::Tensor& gradient) {
-    return gradient.scalar_type() == at::kFloat;
-  });
+  const bool all_float32 = std::all_of(gradients.begin(), gradients.end(),
+                                       [](const at::Tensor& gradient) { return gradient.scalar_type() == at::kFloat; });
   // The norm of a bfloat16 gradient would be one of bfloat16.
   const auto dtype = all_float32 ? std::nullopt : std::optional<at::ScalarType>(at::kFloat);
   return at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients, norm_type, dtype)), norm_type);

@@ -74,11 +74,10 @@ Formats choose_formats(const Node& section, const Config& config, const Model& m
     const std::string near = core::closest(pattern, names);
     std::string some;
     for (std::size_t i = 0; i < names.size() && i < 3; ++i) some += (i > 0 ? ", " : "") + names[i];
-    diagnostics.error(section.find("overrides")->find_entry(pattern)->key_place,
-                      "the model has no block called \"" + pattern + "\"",
-                      near.empty() ? "its blocks are called " + some + (names.size() > 3 ? ", ..." : "") +
-                                         "; `*` stands for any text"
-                                   : "did you mean \"" + near + "\"? `*` stands for any text");
+    diagnostics.error(
+        section.find("overrides")->find_entry(pattern)->key_place, "the model has no block called \"" + pattern + "\"",
+        near.empty() ? "its blocks are called " + some + (names.size() > 3 ? ", ..." : "") + "; `*` stands for any text"
+                     : "did you mean \"" + near + "\"? `*` stands for any text");
   }
   return formats;
 }
@@ -92,8 +91,7 @@ const Block* owner_of(const Model& model, const std::string& parameter) {
   return nullptr;
 }
 
-void refuse_torn_ties(const Node& section, const Formats& formats, const Model& model,
-                      core::Diagnostics& diagnostics) {
+void refuse_torn_ties(const Node& section, const Formats& formats, const Model& model, core::Diagnostics& diagnostics) {
   for (const auto& block : model.blocks()) {
     for (const auto& tie : block->ties()) {
       const Block* owner = owner_of(model, tie.owner);

@@ -166,8 +166,8 @@ class Judge {
         difference.hint = std::string("--set ") + kTotalKey + "=" + std::to_string(recorded_.capsule->total_steps) +
                           " keeps the schedule as it was";
       }
-    } else if (is_under(path, "model") || is_under(path, "data.train") ||
-               is_under(path, "precision.mode") || is_under(path, "precision.overrides")) {
+    } else if (is_under(path, "model") || is_under(path, "data.train") || is_under(path, "precision.mode") ||
+               is_under(path, "precision.overrides")) {
       const std::string& misfit = first_misfit();
       difference.effect = misfit.empty() ? Effect::kChangesTheMaths : Effect::kImpossible;
       difference.why = misfit;

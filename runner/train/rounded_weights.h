@@ -55,7 +55,8 @@ class RoundedWeights final : public core::Stateful {
 /// Source  Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (Philox4x32-10)
 std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key);
 
-/// `source` float32 to `target` bfloat16, both contiguous and of one size. `stream` tells draws apart that share a seed.
+/// `source` float32 to `target` bfloat16, both contiguous and of one size. `stream` tells draws apart that share a
+/// seed.
 void round_stochastically(const at::Tensor& source, const at::Tensor& target, std::uint64_t seed, std::uint64_t stream,
                           std::uint32_t part);
 

@@ -48,8 +48,8 @@ struct StepResult {
   std::int64_t samples = 0, tokens = 0, micro_batches = 0;
   double data_seconds = 0;           ///< spent waiting for samples
   std::vector<double> micro_losses;  ///< mean of each forward pass
-  bool moved = true;  ///< false: the judge said no, or `overflowed`; the parameters are those of the step before
-  bool overflowed = false;           ///< gradients of float16 were not finite: the loss scale is smaller now
+  bool moved = true;        ///< false: the judge said no, or `overflowed`; the parameters are those of the step before
+  bool overflowed = false;  ///< gradients of float16 were not finite: the loss scale is smaller now
   std::optional<double> loss_scale;  ///< that this step used; nothing where the loss is not scaled
 };
 

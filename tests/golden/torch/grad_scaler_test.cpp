@@ -39,7 +39,9 @@ void check_exact(const std::vector<double>& got, const json& expected) {
 }
 
 /// Here numbers are texts, too.
-float read_float(const json& value) { return value.is_string() ? std::stof(value.get<std::string>()) : value.get<float>(); }
+float read_float(const json& value) {
+  return value.is_string() ? std::stof(value.get<std::string>()) : value.get<float>();
+}
 
 /// One parameter with this gradient.
 components::NamedTensors with_gradient(const at::Tensor& gradient) {

@@ -157,18 +157,21 @@ TEST_CASE("each rule between sections speaks of what it found", "[recipe][consis
        "  hint: write precision.mode: 16-mixed, or leave it out\n"},
       {"precision_keys", "autocast without a mixed mode",
        kParts + kData + kBatch + "precision: {mode: bf16-true, autocast: {cache_enabled: false}}\n",
-       "r.yaml:6:56: warning: precision.autocast.cache_enabled does nothing: only the mixed modes use autocast, and the "
+       "r.yaml:6:56: warning: precision.autocast.cache_enabled does nothing: only the mixed modes use autocast, and "
+       "the "
        "mode is bf16-true\n"
        "  hint: leave it out\n"},
       {"precision_keys", "a block in a mixed mode uses autocast",
        kParts + kData + kBatch + "precision: {autocast: {cache_enabled: false}, overrides: {'*.0': bf16-mixed}}\n", ""},
-      {"precision_keys", "rounding without bfloat16", kParts + kData + kBatch + "precision: {stochastic_rounding: false}\n",
+      {"precision_keys", "rounding without bfloat16",
+       kParts + kData + kBatch + "precision: {stochastic_rounding: false}\n",
        "r.yaml:6:34: warning: precision.stochastic_rounding does nothing: only bf16-true rounds its weights, and the "
        "mode is 32-true\n"
        "  hint: leave it out\n"},
       {"precision_keys", "the defaults written down",
        kParts + kData + kBatch +
-           "precision: {mode: 32-true, scaler: {enabled: true, init_scale: 65536, growth_factor: 2, backoff_factor: 0.5, "
+           "precision: {mode: 32-true, scaler: {enabled: true, init_scale: 65536, growth_factor: 2, backoff_factor: "
+           "0.5, "
            "growth_interval: 2000}, autocast: {enabled: true, cache_enabled: true}, stochastic_rounding: true}\n",
        ""},
       {"sync_each_batch", "one process", kParts + kData + kBatch + "accumulation: {sync_each_batch: true}\n",

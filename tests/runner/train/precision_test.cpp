@@ -121,6 +121,20 @@ double summary_figure(const LoopResult& result, const char* name) {
   return value != nullptr ? value->as_double() : 0.0;
 }
 
+/// A finite loss whose gradient is not a number, as the square root of zero has.
+class Rootless final : public components::loss::Loss {
+ public:
+  explicit Rootless(std::shared_ptr<Loss> inner) : inner_(std::move(inner)) {}
+  at::Tensor sum(const at::Tensor& output, const at::Tensor& target) const override {
+    return inner_->sum(output, target) + (output.sum() * 0.0).sqrt();
+  }
+  std::int64_t count(const at::Tensor& target) const override { return inner_->count(target); }
+  bool count_is_static() const override { return inner_->count_is_static(); }
+
+ private:
+  std::shared_ptr<Loss> inner_;
+};
+
 /// What each block of the experiment's model got and gave in one forward pass.
 std::map<std::string, std::string> formats_seen(Experiment& experiment) {
   std::map<std::string, std::string> seen;
@@ -129,7 +143,8 @@ std::map<std::string, std::string> formats_seen(Experiment& experiment) {
     seen[block.name()] = c10::toString(activations.at(block.inputs().front().name).scalar_type());
   };
   hooks.after_forward = [&](const components::model::Block& block, components::TensorMap& activations) {
-    seen[block.name()] += std::string(" to ") + c10::toString(activations.at(block.outputs().front().name).scalar_type());
+    seen[block.name()] +=
+        std::string(" to ") + c10::toString(activations.at(block.outputs().front().name).scalar_type());
   };
   experiment.model->add_hooks(hooks);
   components::TensorMap batch;
@@ -233,9 +248,38 @@ TEST_CASE("an overflow leaves a step out, and a resume remembers it to the last 
   CHECK(summary_figure(run_whole(*plain, *other), "overflows") < summary_figure(result, "overflows"));
 }
 
+TEST_CASE("gradients that no scale makes finite are a fault in the end", "[train][precision]") {
+  const tests::Folder folder;
+  struct Case {
+    const char* name;
+    std::vector<std::string> sets;
+    const char* message;
+  };
+  const Case cases[] = {
+      {"stop",
+       {"precision.mode=16-mixed"},
+       "gradients overflow float16 at the loss scale 2.98e-08 at step 1; the first tensor"},
+      {"skip",
+       {"precision.mode=16-mixed", "faults.on_nan=skip", "faults.budget=3"},
+       "faults.budget, 3 skips and rollbacks, is spent"},
+      {"without a scale",
+       {"precision.mode=16-mixed", "precision.scaler.enabled=false"},
+       "the gradient norm is nan at step 1"},
+  };
+  for (const Case& c : cases) {
+    DYNAMIC_SECTION(c.name) {
+      const auto experiment = experiment_of(c.sets);
+      experiment->loss = std::make_shared<Rootless>(experiment->loss);
+      const auto run = new_run("runs");
+      CHECK_THROWS_WITH(run_loop(*experiment, *run, from(""), core::system_clock()), Catch::Contains(c.message));
+    }
+  }
+}
+
 TEST_CASE("a loss that is not finite is a fault even where the loss is scaled", "[train][precision]") {
   const tests::Folder folder;
-  const auto experiment = experiment_of({"precision.mode=16-mixed", "optimizer.lr=1e30", "training.clip_grad_norm=null"});
+  const auto experiment =
+      experiment_of({"precision.mode=16-mixed", "optimizer.lr=1e30", "training.clip_grad_norm=null"});
   const auto run = new_run("runs");
   CHECK_THROWS_WITH(run_loop(*experiment, *run, from(""), core::system_clock()),
                     Catch::Contains("the loss is ") && Catch::Contains("at step "));
@@ -262,6 +306,18 @@ TEST_CASE("weights in bfloat16 go on after a resume as if nothing had been", "[t
     CHECK(reseeded->model->parameters().front().tensor.scalar_type() == at::kFloat);
     CHECK(reseeded->model->parameters().back().tensor.scalar_type() == at::kBFloat16);
   }
+}
+
+TEST_CASE("a schedule that takes its length from epochs counts what it is told to", "[train][accumulation]") {
+  const std::vector<std::string> sets = {
+      "training={max_epochs: 3, micro_batch_size: 8, gradient_accumulation_steps: 2}", "lr_scheduler=cosine"};
+  const auto total = [&](const std::string& more) {
+    const auto experiment = experiment_of({sets[0], sets[1], more});
+    return experiment->recipe.at_path("lr_scheduler.total_steps")->as_integer();
+  };
+  // 60 samples: 8 micro-batches and 4 steps an epoch.
+  CHECK(total("accumulation.adjust_scheduler=true") == 12);
+  CHECK(total("accumulation.adjust_scheduler=false") == 24);
 }
 
 TEST_CASE("philox gives the published numbers", "[train][precision]") {
