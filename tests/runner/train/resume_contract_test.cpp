@@ -177,8 +177,10 @@ TEST_CASE("a length in epochs moves a schedule that follows it, unless what it c
 
 TEST_CASE("a longer training goes on where no rate depends on its length", "[train][contract]") {
   const tests::Folder folder;
-  for (const auto& [schedule, same] : {std::pair("{type: constant}", true), {"{type: step, step_size: 3}", true},
-                                       {"{type: constant, warmup_ratio: 0.5}", false}, {"{type: linear}", false}}) {
+  for (const auto& [schedule, same] : {std::pair("{type: constant}", true),
+                                       {"{type: step, step_size: 3}", true},
+                                       {"{type: constant, warmup_ratio: 0.5}", false},
+                                       {"{type: linear}", false}}) {
     std::string text = kRecipe;
     text.replace(text.find("{type: cosine, warmup_steps: 2}"), 31, schedule);
     folder.write("recipe.yaml", text);
