@@ -29,6 +29,8 @@ std::string to_text(const Port& port);
 inline constexpr const char* kInput = "input";    ///< ids [B, T] int64, or features [B, F] float32
 inline constexpr const char* kTarget = "target";  ///< ids [B, T] int64, classes [B] int64, or values [B, O] float32
 inline constexpr const char* kOutput = "output";  ///< logits [B, T, V] or [B, C], or values [B, O]
+inline constexpr const char* kHidden = "hidden";  ///< [..., C]: what the output is a projection of
+inline constexpr const char* kProjection = "projection";  ///< [V, C]: output = hidden W^T
 
 /// What a data set hands out, before it is read whole.
 struct DataSignature {

@@ -8,7 +8,9 @@
 #include <optional>
 #include <string>
 
+#include "components/kernels/enabled.h"
 #include "components/loss/loss.h"
+#include "components/loss/projected_cross_entropy.h"
 #include "components/tensors.h"
 #include "generated/loss/cross_entropy.h"  // Config; declares make()
 
@@ -25,6 +27,14 @@ class CrossEntropy final : public Loss {
     // The log-softmax of bfloat16 logits would lose what the loss is about.
     return at::cross_entropy_loss(logits_NC.to(at::kFloat), target_N, {}, at::Reduction::Sum, config_.ignore_index,
                                   config_.label_smoothing);
+  }
+
+  at::Tensor sum_projected(const at::Tensor& hidden, const at::Tensor& weight_VC, const at::Tensor& target,
+                           double gradient) const override {
+    if (!kernels::enabled() || config_.label_smoothing != 0.0 || !projected_cross_entropy_fits(hidden, weight_VC)) {
+      return Loss::sum_projected(hidden, weight_VC, target, gradient);
+    }
+    return projected_cross_entropy(hidden, weight_VC, target, config_.ignore_index, gradient);
   }
 
   std::int64_t count(const at::Tensor& target) const override {

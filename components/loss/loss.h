@@ -17,6 +17,10 @@ class Loss : public runner::core::Stateful {
  public:
   /// Scalar, differentiable: the sum over the elements that `count` counts. float32 whatever the output's type.
   virtual at::Tensor sum(const at::Tensor& output, const at::Tensor& target) const = 0;
+  /// The same of `hidden W^T` [..., V], for a loss that can do without all of these at once. `gradient`: what the
+  /// result's gradient will be.
+  virtual at::Tensor sum_projected(const at::Tensor& hidden, const at::Tensor& weight_VC, const at::Tensor& target,
+                                   double gradient) const;
   /// Elements that the mean is taken over: targets that are not ignored; all elements for `mse`.
   virtual std::int64_t count(const at::Tensor& target) const = 0;
   /// True when `count` needs no look at the values (no ignored targets possible).

@@ -21,7 +21,9 @@
 #include <utility>
 #include <vector>
 
+#include "components/kernels/enabled.h"
 #include "components/model/basic_block.h"
+#include "components/model/fused_transformer.h"
 #include "components/model/model.h"
 #include "components/tensors.h"
 #include "generated/model/gpt.h"  // Config; declares make()
@@ -70,6 +72,12 @@ class GptBlock : public BasicBlock {
     return {add_parameter(full_name + ".weight", constant_parameter(shape, 1.0, meta_)), add_bias(full_name, width)};
   }
 
+  const at::Tensor& weight(const Affine& layer) const { return parameter(layer.weight); }
+  const at::Tensor& bias(const Affine& layer) const {
+    static const at::Tensor none;
+    return layer.bias ? parameter(*layer.bias) : none;
+  }
+
   at::Tensor linear(const Affine& layer, const at::Tensor& x) const {
     return layer.bias ? at::linear(x, parameter(layer.weight), parameter(*layer.bias))
                       : at::linear(x, parameter(layer.weight));
@@ -81,8 +89,9 @@ class GptBlock : public BasicBlock {
                      : at::layer_norm(x_BTC, weight.sizes(), weight, {}, kLayerNormEps);
   }
 
-  at::Tensor drop(at::Tensor x) const { return training() && dropout_ > 0.0 ? at::dropout(x, dropout_, true) : x; }
+  at::Tensor drop(at::Tensor x) const { return drops() ? at::dropout(x, dropout_, true) : x; }
 
+  bool drops() const { return training() && dropout_ > 0.0; }
   double dropout_in_attention() const { return training() ? dropout_ : 0.0; }
   bool meta() const { return meta_; }
 
@@ -103,6 +112,7 @@ class Embed final : public GptBlock {
   Embed(const Port& ids, const Port& stream, const Config& config, const Shape& shape, bool meta)
       : GptBlock("embed", ids, stream, config, meta),
         learned_positions_(config.positions == Positions::kLearned),
+        tied_(config.tie_embeddings),
         n_positions_(shape.n_positions) {
     const std::int64_t wte[] = {shape.vocab_size, shape.n_embd};
     add_parameter("wte.weight", normal_parameter(wte, kInitialDeviation, meta));
@@ -116,7 +126,9 @@ class Embed final : public GptBlock {
     const at::Tensor& ids_BT = read(activations);
     const std::int64_t positions = ids_BT.size(1);
     RUNNER_ASSERT(positions <= n_positions_, "sequences are cut to max_seq_len, which was compared with n_positions");
-    at::Tensor x_BTC = at::embedding(parameter(0), ids_BT);
+    // Where the head has the same weight, a sparse gradient is added to its dense one without filling a second one.
+    at::Tensor x_BTC = at::embedding(parameter(0), ids_BT, /*padding_idx=*/-1, /*scale_grad_by_freq=*/false,
+                                     /*sparse=*/tied_ && training());
     if (learned_positions_) {
       const at::Tensor& wpe_TC = parameter(1);
       x_BTC = x_BTC + (positions == n_positions_ ? wpe_TC : wpe_TC.narrow(0, 0, positions));
@@ -127,7 +139,7 @@ class Embed final : public GptBlock {
   const at::Tensor& token_weight() const { return parameter(0); }
 
  private:
-  bool learned_positions_;
+  bool learned_positions_, tied_;
   std::int64_t n_positions_;
 };
 
@@ -161,6 +173,9 @@ class Transformer final : public GptBlock {
 
   void forward(TensorMap& activations) const override {
     const at::Tensor& x_BTC = read(activations);
+    if (kernels::enabled() && !drops() && fused_transformer_fits(x_BTC, n_head_)) {
+      return write(activations, fused(x_BTC));
+    }
     at::Tensor y_BTC = x_BTC + drop(linear(attn_proj_, attention(layer_norm(ln_1_, x_BTC))));
     const at::Tensor hidden = at::gelu(linear(mlp_fc_, layer_norm(ln_2_, y_BTC)), "tanh");
     write(activations, y_BTC + drop(linear(mlp_proj_, hidden)));
@@ -174,6 +189,15 @@ class Transformer final : public GptBlock {
   }
 
  private:
+  at::Tensor fused(const at::Tensor& x_BTC) const {
+    const TransformerWeights weights{weight(ln_1_),      bias(ln_1_), weight(attn_qkv_), bias(attn_qkv_),
+                                     weight(attn_proj_), bias(attn_proj_), weight(ln_2_), bias(ln_2_),
+                                     weight(mlp_fc_),    bias(mlp_fc_), weight(mlp_proj_), bias(mlp_proj_)};
+    static const at::Tensor none;
+    return fused_transformer(x_BTC, weights, {n_head_, kLayerNormEps}, rotation_ ? rotation_->cos_T1D : none,
+                             rotation_ ? rotation_->sin_T1D : none);
+  }
+
   at::Tensor attention(const at::Tensor& x_BTC) const {
     const std::int64_t batch = x_BTC.size(0), positions = x_BTC.size(1), head = n_embd_ / n_head_;
     const at::Tensor qkv = linear(attn_qkv_, x_BTC).view({batch, positions, 3, n_head_, head});
@@ -215,6 +239,11 @@ class Head final : public GptBlock {
 
   void forward(TensorMap& activations) const override {
     write(activations, at::linear(layer_norm(ln_f_, read(activations)), weight_VC_));
+  }
+
+  void forward_hidden(TensorMap& activations) const override {
+    activations.set(kHidden, layer_norm(ln_f_, read(activations)));
+    activations.set(kProjection, weight_VC_);
   }
 
   std::vector<Tie> ties() const override {

@@ -27,18 +27,31 @@ Model::Model(std::vector<std::unique_ptr<Block>> blocks) : blocks_(std::move(blo
 
 Model::~Model() = default;
 
+template <typename Step>
+void Model::with_hooks(const Block& block, TensorMap& activations, const Step& step) const {
+  for (const BlockHooks& hooks : hooks_) {
+    if (hooks.before_forward) hooks.before_forward(block, activations);
+  }
+  step();
+  for (auto hooks = hooks_.rbegin(); hooks != hooks_.rend(); ++hooks) {
+    if (hooks->after_forward) hooks->after_forward(block, activations);
+  }
+}
+
 void Model::forward(TensorMap& activations) const {
   for (const auto& block : blocks_) forward_block(*block, activations);
 }
 
 void Model::forward_block(const Block& block, TensorMap& activations) const {
-  for (const BlockHooks& hooks : hooks_) {
-    if (hooks.before_forward) hooks.before_forward(block, activations);
+  with_hooks(block, activations, [&] { block.forward(activations); });
+}
+
+void Model::forward_for_loss(TensorMap& activations) const {
+  const Block& last = *blocks_.back();
+  for (const auto& block : blocks_) {
+    if (block.get() != &last) forward_block(*block, activations);
   }
-  block.forward(activations);
-  for (auto hooks = hooks_.rbegin(); hooks != hooks_.rend(); ++hooks) {
-    if (hooks->after_forward) hooks->after_forward(block, activations);
-  }
+  with_hooks(last, activations, [&] { last.forward_hidden(activations); });
 }
 
 std::vector<NamedTensor> Model::parameters() const {

@@ -34,6 +34,9 @@ class Block : public runner::core::Stateful {
   virtual const std::vector<Port>& inputs() const = 0;
   virtual const std::vector<Port>& outputs() const = 0;
   virtual void forward(TensorMap& activations) const = 0;
+  /// A last block whose output is `hidden W^T` may leave `kHidden` and `kProjection` instead of `kOutput`, for a loss
+  /// that can do without all of the output at once.
+  virtual void forward_hidden(TensorMap& activations) const { forward(activations); }
   /// Full names (`h.0.ln_1.weight`), in a fixed order; a tied parameter appears at its owner only.
   virtual std::vector<NamedTensor> parameters() const = 0;
   virtual std::vector<NamedTensor> buffers() const = 0;
@@ -61,6 +64,8 @@ class Model {
   void forward(TensorMap& activations) const;
   /// One of the blocks, with the hooks around it.
   void forward_block(const Block& block, TensorMap& activations) const;
+  /// The same for the loss alone: leaves `kOutput`, or `kHidden` [..., C] and `kProjection` [V, C] in its place.
+  void forward_for_loss(TensorMap& activations) const;
   void add_hooks(BlockHooks hooks) { hooks_.push_back(std::move(hooks)); }
 
   std::vector<NamedTensor> parameters() const;
@@ -71,6 +76,9 @@ class Model {
   std::int64_t parameter_count() const;  ///< tied ones once
 
  private:
+  template <typename Step>
+  void with_hooks(const Block& block, TensorMap& activations, const Step& step) const;
+
   std::vector<std::unique_ptr<Block>> blocks_;
   std::vector<BlockHooks> hooks_;
 };

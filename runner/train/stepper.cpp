@@ -145,13 +145,22 @@ double Stepper::weight_of(const MicroBatch& micro) const {
 }
 
 double Stepper::forward_backward(MicroBatch& micro, double weight) {
+  const double scaled = weight * scaler_.scale();
   at::Tensor sum;
   {
     const Autocast autocast(options_.autocast);
-    experiment_.model->forward(micro.tensors);
-    sum = experiment_.loss->sum(micro.tensors.at(components::kOutput), micro.tensors.at(components::kTarget));
+    // A block with a number format of its own has to be left before the next operation.
+    if (options_.autocast.by_block) {
+      experiment_.model->forward(micro.tensors);
+    } else {
+      experiment_.model->forward_for_loss(micro.tensors);
+    }
+    const at::Tensor* hidden = micro.tensors.find(components::kHidden);
+    sum = hidden != nullptr ? experiment_.loss->sum_projected(*hidden, micro.tensors.at(components::kProjection),
+                                                              micro.tensors.at(components::kTarget), scaled)
+                            : experiment_.loss->sum(micro.tensors.at(components::kOutput),
+                                                    micro.tensors.at(components::kTarget));
   }
-  const double scaled = weight * scaler_.scale();
   if (scaled != weight_value_) {
     weight_ = at::scalar_tensor(scaled, sum.options().requires_grad(false));
     weight_value_ = scaled;

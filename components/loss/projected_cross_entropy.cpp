@@ -1,0 +1,147 @@
+// N: rows   C: features   V: classes
+
+#include "components/loss/projected_cross_entropy.h"
+
+#include <ATen/autocast_mode.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/functions/utils.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "components/kernel_rows.h"
+#include "runner/core/error.h"
+
+namespace components::loss {
+namespace {
+
+using kernels::Bf16;
+using kernels::data;
+using kernels::in_pieces;
+using kernels::lowered;
+using kernels::new_tensor;
+using kernels::raised;
+using torch::autograd::variable_list;
+
+constexpr std::int64_t kChunkBytes = 64 << 20;  // each chunk adds to the weight's gradient, which takes time by itself
+
+struct Found {
+  double loss = 0;
+  at::Tensor dhidden, dweight;  // undefined without gradients
+};
+
+template <typename T>
+void add_product(const at::Tensor& dlogits, const at::Tensor& hidden, at::Tensor& dweight) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (dweight.defined()) {
+      dweight.addmm_(dlogits.t(), hidden);
+    } else {
+      dweight = at::mm(dlogits.t(), hidden);
+    }
+  } else {
+    const at::Tensor part = raised<T>(at::mm(dlogits.t(), hidden));
+    dweight = dweight.defined() ? dweight.add_(part) : part;
+  }
+}
+
+template <typename T>
+Found compute(const at::Tensor& hidden_NC, const at::Tensor& weight_VC, const std::int64_t* target,
+              std::int64_t ignored, double gradient, bool with_gradients) {
+  Found found;
+  const at::Tensor low_NC = lowered<T>(hidden_NC), low_VC = lowered<T>(weight_VC);
+  const std::int64_t rows = low_NC.size(0), classes = low_VC.size(0);
+  const std::int64_t of_row = classes * static_cast<std::int64_t>(sizeof(T));
+  // Chunks of one size: the last one should not be a handful of rows.
+  const std::int64_t chunks = std::max<std::int64_t>(1, (rows * of_row + kChunkBytes - 1) / kChunkBytes);
+  if (with_gradients) found.dhidden = new_tensor<float>(hidden_NC.sizes());
+  for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
+    const std::int64_t first = rows * chunk / chunks, size = rows * (chunk + 1) / chunks - first;
+    if (size == 0) continue;
+    const at::Tensor part_NC = low_NC.narrow(0, first, size);
+    const at::Tensor logits_NV = at::mm(part_NC, low_VC.t());
+    std::vector<double> losses(static_cast<std::size_t>(at::get_num_threads()));
+    in_pieces(size, [&](std::int64_t piece, std::int64_t begin, std::int64_t end) {
+      losses[static_cast<std::size_t>(piece)] =
+          kernels::cross_entropy(data<T>(logits_NV) + begin * classes, target + first + begin, ignored,
+                                 static_cast<float>(gradient), end - begin, classes);
+    });
+    for (const double loss : losses) found.loss += loss;
+    if (!with_gradients) continue;
+    found.dhidden.narrow(0, first, size).copy_(at::mm(logits_NV, low_VC));
+    add_product<T>(logits_NV, part_NC, found.dweight);
+  }
+  return found;
+}
+
+class ProjectedCrossEntropyBackward final : public torch::autograd::Node {
+ public:
+  ProjectedCrossEntropyBackward(Found found, double gradient, at::IntArrayRef shape)
+      : found_(std::move(found)), gradient_(gradient), shape_(shape.vec()) {}
+
+  variable_list apply(variable_list&& gradients) override {
+    RUNNER_ASSERT(!at::GradMode::is_enabled(), "nothing here asks for gradients of gradients");
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    variable_list of_inputs(2);
+    if (!gradients[0].defined()) return of_inputs;
+    RUNNER_ASSERT(found_.dhidden.defined(), "a loss's backward pass runs once");
+    const auto actual = gradients[0].item<float>();
+    at::Tensor dhidden = std::move(found_.dhidden), dweight = std::move(found_.dweight);
+    if (const auto expected = static_cast<float>(gradient_); actual != expected) {
+      dhidden.mul_(actual / expected);
+      dweight.mul_(actual / expected);
+    }
+    if (task_should_compute_output(0)) of_inputs[0] = dhidden.view(shape_);
+    if (task_should_compute_output(1)) of_inputs[1] = std::move(dweight);
+    return of_inputs;
+  }
+
+  std::string name() const override { return "ProjectedCrossEntropyBackward"; }
+  void release_variables() override { found_ = Found(); }
+
+ private:
+  Found found_;
+  double gradient_;
+  std::vector<std::int64_t> shape_;
+};
+
+}  // namespace
+
+bool projected_cross_entropy_fits(const at::Tensor& hidden, const at::Tensor& weight_VC) {
+  const bool cast = at::autocast::is_autocast_enabled(at::kCPU);
+  return hidden.scalar_type() == at::kFloat && hidden.is_cpu() && hidden.numel() > 0 &&
+         weight_VC.scalar_type() == at::kFloat && weight_VC.is_contiguous() &&
+         (!cast || at::autocast::get_autocast_dtype(at::kCPU) == at::kBFloat16);
+}
+
+at::Tensor projected_cross_entropy(const at::Tensor& hidden, const at::Tensor& weight_VC, const at::Tensor& target,
+                                   std::int64_t ignored, double gradient) {
+  const bool bf16 = at::autocast::is_autocast_enabled(at::kCPU);
+  const bool wanted = torch::autograd::compute_requires_grad(hidden, weight_VC);
+  Found found;
+  {
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::DispatchKey::AutocastCPU);
+    const at::Tensor rows = hidden.reshape({-1, hidden.size(-1)}).contiguous(), dense = target.contiguous();
+    const std::int64_t* of_rows = dense.const_data_ptr<std::int64_t>();
+    const double scale = gradient != 0.0 ? gradient : 1.0;
+    found = bf16 ? compute<Bf16>(rows, weight_VC, of_rows, ignored, scale, wanted)
+                 : compute<float>(rows, weight_VC, of_rows, ignored, scale, wanted);
+    gradient = scale;
+  }
+  at::Tensor sum = at::scalar_tensor(found.loss, at::TensorOptions().dtype(at::kFloat));
+  if (!wanted) return sum;
+  const std::shared_ptr<ProjectedCrossEntropyBackward> node(
+      new ProjectedCrossEntropyBackward(std::move(found), gradient, hidden.sizes()), torch::autograd::deleteNode);
+  node->set_next_edges(torch::autograd::collect_next_edges(hidden, weight_VC));
+  torch::autograd::set_history(sum, node);
+  return sum;
+}
+
+}  // namespace components::loss

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+
+#include "runner/core/tensor_fwd.h"
+
+namespace components::loss {
+
+/// Whether projected_cross_entropy() covers this under the present autocast: float32 on the CPU, products in float32 or
+/// bfloat16.
+bool projected_cross_entropy_fits(const at::Tensor& hidden, const at::Tensor& weight_VC);
+
+/// The sum of the cross entropies of logits `hidden W^T`, of which no more than a chunk is held at a time: its gradient
+/// replaces it while it is still at hand, so that the backward pass only hands on what the forward pass has found.
+///
+/// hidden     [..., C] float32
+/// weight_VC  [V, C] float32
+/// target     as many as hidden has rows, int64; those equal to `ignored` count nothing
+/// gradient   what the gradient of the result will be, where that is known: saves scaling afterwards
+/// Returns    scalar, float32
+///
+/// Source  Liger Kernel's fused linear cross entropy (Hsu et al. 2024)
+at::Tensor projected_cross_entropy(const at::Tensor& hidden, const at::Tensor& weight_VC, const at::Tensor& target,
+                                   std::int64_t ignored, double gradient);
+
+}  // namespace components::loss

@@ -1,0 +1,331 @@
+// B: samples   T: positions   C: features   H: heads   D: features of a head   N: B * T
+
+#include "components/model/fused_transformer.h"
+
+#include <ATen/autocast_mode.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/bmm.h>
+#include <ATen/ops/mm.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/functions/utils.h>
+#include <torch/csrc/autograd/saved_variable.h>
+
+#include <array>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "components/kernel_rows.h"
+#include "components/tensors.h"
+#include "runner/core/error.h"
+
+namespace components::model {
+namespace {
+
+using kernels::Bf16;
+using kernels::data;
+using kernels::in_pieces;
+using kernels::lowered;
+using kernels::new_tensor;
+using kernels::PieceSums;
+using kernels::raised;
+using torch::autograd::SavedVariable;
+using torch::autograd::variable_list;
+
+constexpr std::int64_t kPositionsMax = 1024;  // beyond, attention weights would take more memory than all else
+
+/// Places of the inputs in the graph.
+enum Input { kX, kLn1W, kLn1B, kQkvW, kQkvB, kProjW, kProjB, kLn2W, kLn2B, kFcW, kFcB, kOutW, kOutB, kInputs };
+using Inputs = std::array<at::Tensor, kInputs>;
+
+struct Sizes {
+  std::int64_t batch, positions, features, heads;
+  double eps;
+  std::int64_t rows() const { return batch * positions; }
+  std::int64_t head() const { return features / heads; }
+  float scale() const { return static_cast<float>(1.0 / std::sqrt(static_cast<double>(head()))); }
+};
+
+/// What the backward pass needs of the forward pass.
+struct Kept {
+  at::Tensor normed_1, mean_1, rstd_1;  // [N, C], [N], [N]
+  at::Tensor q, k, v, probs;            // [BH, T, D] three times, [BH, T, T]
+  at::Tensor mixed;                     // [N, C], what attention gives
+  at::Tensor y;                         // [N, C] float32, the stream between attention and MLP
+  at::Tensor normed_2, mean_2, rstd_2;
+  at::Tensor hidden, active;  // [N, 4C], before its bias and GELU, and after
+  at::Tensor qkv_w, proj_w, fc_w, out_w;  // in the type of the products
+};
+
+/// [BH, T, D] to [N, C] and back.
+at::Tensor merge_heads(const at::Tensor& x, const Sizes& s) {
+  return x.view({s.batch, s.heads, s.positions, s.head()}).transpose(1, 2).reshape({s.rows(), s.features});
+}
+at::Tensor part_heads(const at::Tensor& x, const Sizes& s) {
+  return x.view({s.batch, s.positions, s.heads, s.head()})
+      .transpose(1, 2)
+      .reshape({s.batch * s.heads, s.positions, s.head()});
+}
+
+template <typename T>
+void norm(const float* x, const at::Tensor& branch, const at::Tensor& branch_bias, const at::Tensor& sum,
+          const at::Tensor& weight, const at::Tensor& bias, const Sizes& s, at::Tensor& normed, at::Tensor& mean,
+          at::Tensor& rstd) {
+  normed = new_tensor<T>({s.rows(), s.features});
+  mean = new_tensor<float>({s.rows()});
+  rstd = new_tensor<float>({s.rows()});
+  in_pieces(s.rows(), [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+    const std::int64_t at = begin * s.features;
+    layer_norm(kernels::LayerNorm<T>{x + at, branch.defined() ? data<T>(branch) + at : nullptr,
+                                     data<float>(branch_bias), sum.defined() ? data<float>(sum) + at : nullptr,
+                                     data<float>(weight), data<float>(bias), s.eps, data<T>(normed) + at,
+                                     data<float>(mean) + begin, data<float>(rstd) + begin, end - begin, s.features});
+  });
+}
+
+template <typename T>
+at::Tensor attend(const at::Tensor& qkv, const at::Tensor& bias, const at::Tensor& cos, const at::Tensor& sin,
+                  const Sizes& s, Kept& kept) {
+  const std::int64_t samples = s.batch * s.heads;
+  kept.q = new_tensor<T>({samples, s.positions, s.head()});
+  kept.k = new_tensor<T>({samples, s.positions, s.head()});
+  kept.v = new_tensor<T>({samples, s.positions, s.head()});
+  const std::int64_t of_sample = s.positions * s.features;
+  in_pieces(s.batch, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+    for (std::int64_t b = begin; b < end; ++b) {
+      split_heads(kernels::SplitHeads<T>{data<T>(qkv) + b * 3 * of_sample, data<float>(bias), data<float>(cos),
+                                         data<float>(sin), data<T>(kept.q) + b * of_sample,
+                                         data<T>(kept.k) + b * of_sample, data<T>(kept.v) + b * of_sample, s.positions,
+                                         s.heads, s.head()});
+    }
+  });
+  kept.probs = at::bmm(kept.q, kept.k.transpose(1, 2));
+  in_pieces(samples, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      kernels::causal_softmax(data<T>(kept.probs) + i * s.positions * s.positions, s.scale(), s.positions);
+    }
+  });
+  return merge_heads(at::bmm(kept.probs, kept.v), s);
+}
+
+template <typename T>
+at::Tensor forward(const Inputs& in, const at::Tensor& cos, const at::Tensor& sin, const Sizes& s, Kept& kept) {
+  kept.qkv_w = lowered<T>(in[kQkvW]);
+  kept.proj_w = lowered<T>(in[kProjW]);
+  kept.fc_w = lowered<T>(in[kFcW]);
+  kept.out_w = lowered<T>(in[kOutW]);
+  const float* x = data<float>(in[kX]);
+  norm<T>(x, {}, {}, {}, in[kLn1W], in[kLn1B], s, kept.normed_1, kept.mean_1, kept.rstd_1);
+  const at::Tensor qkv = at::mm(kept.normed_1, kept.qkv_w.t());
+  kept.mixed = attend<T>(qkv, in[kQkvB], cos, sin, s, kept);
+  const at::Tensor attended = at::mm(kept.mixed, kept.proj_w.t());
+  kept.y = new_tensor<float>({s.rows(), s.features});
+  norm<T>(x, attended, in[kProjB], kept.y, in[kLn2W], in[kLn2B], s, kept.normed_2, kept.mean_2, kept.rstd_2);
+  kept.hidden = at::mm(kept.normed_2, kept.fc_w.t());
+  kept.active = new_tensor<T>(kept.hidden.sizes());
+  const std::int64_t wide = kept.hidden.size(1);
+  in_pieces(s.rows(), [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+    kernels::bias_gelu(data<T>(kept.hidden) + begin * wide, data<float>(in[kFcB]), data<T>(kept.active) + begin * wide,
+                       end - begin, wide);
+  });
+  const at::Tensor branch = at::mm(kept.active, kept.out_w.t());
+  const at::Tensor out = new_tensor<float>({s.batch, s.positions, s.features});
+  in_pieces(s.rows(), [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+    const std::int64_t at = begin * s.features;
+    kernels::add_branch(data<float>(kept.y) + at, data<T>(branch) + at, data<float>(in[kOutB]), data<float>(out) + at,
+                        end - begin, s.features);
+  });
+  return out;
+}
+
+class FusedTransformerBackward final : public torch::autograd::Node {
+ public:
+  FusedTransformerBackward(const Inputs& inputs, const at::Tensor& cos, const at::Tensor& sin, const Sizes& sizes,
+                           bool bf16, Kept kept)
+      : cos_(cos), sin_(sin), sizes_(sizes), bf16_(bf16), kept_(std::move(kept)) {
+    // Weights of the products were copied when they were rounded; else they are read again.
+    for (const Input i : {kX, kLn1W, kLn2W, kFcB}) saved_[i] = SavedVariable(inputs[i], false);
+    for (const Input i : {kLn1B, kQkvB, kProjB, kLn2B, kFcB, kOutB}) has_[i] = inputs[i].defined();
+    if (!bf16) {
+      for (const Input i : {kQkvW, kProjW, kFcW, kOutW}) saved_[i] = SavedVariable(inputs[i], false);
+      kept_.qkv_w = kept_.proj_w = kept_.fc_w = kept_.out_w = at::Tensor();
+    }
+  }
+
+  variable_list apply(variable_list&& gradients) override {
+    RUNNER_ASSERT(!at::GradMode::is_enabled(), "nothing here asks for gradients of gradients");
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    if (!gradients[0].defined()) return variable_list(kInputs);
+    RUNNER_ASSERT(kept_.y.defined(), "a block's backward pass runs once");
+    const at::Tensor dz = std::move(gradients[0]).contiguous().view({sizes_.rows(), sizes_.features});
+    return bf16_ ? backward<Bf16>(dz) : backward<float>(dz);
+  }
+
+  std::string name() const override { return "FusedTransformerBackward"; }
+
+  void release_variables() override {
+    for (SavedVariable& saved : saved_) saved.reset_data();
+    kept_ = Kept();
+  }
+
+ private:
+  bool wants(Input i) const { return task_should_compute_output(static_cast<std::size_t>(i)); }
+
+  template <typename T>
+  at::Tensor weight_gradient(Input i, const at::Tensor& dout, const at::Tensor& in) const {
+    return wants(i) ? raised<T>(at::mm(dout.t(), in)) : at::Tensor();
+  }
+
+  /// The gradient of what was normed, with that of the stream that passes by.
+  template <typename T>
+  at::Tensor norm_backward(const at::Tensor& x, const at::Tensor& mean, const at::Tensor& rstd,
+                           const at::Tensor& weight, const at::Tensor& dnormed, const at::Tensor& dstream,
+                           at::Tensor* low, at::Tensor* sum, Input weight_place, Input bias_place,
+                           variable_list& of_inputs) const {
+    const Sizes& s = sizes_;
+    const at::Tensor dx = new_tensor<float>({s.rows(), s.features});
+    if (low != nullptr) *low = new_tensor<T>({s.rows(), s.features});
+    const PieceSums dweight(true, s.features), dbias(has_[bias_place], s.features), dsum(sum != nullptr, s.features);
+    in_pieces(s.rows(), [&](std::int64_t piece, std::int64_t begin, std::int64_t end) {
+      const std::int64_t at = begin * s.features;
+      layer_norm_backward(kernels::LayerNormBackward<T>{
+          data<float>(x) + at, data<float>(mean) + begin, data<float>(rstd) + begin, data<float>(weight),
+          data<T>(dnormed) + at, data<float>(dstream) + at, data<float>(dx) + at,
+          low != nullptr ? data<T>(*low) + at : nullptr, dweight.of(piece), dbias.of(piece), dsum.of(piece),
+          end - begin, s.features});
+    });
+    of_inputs[weight_place] = dweight.total();
+    of_inputs[bias_place] = dbias.total();
+    if (sum != nullptr) *sum = dsum.total();
+    return dx;
+  }
+
+  template <typename T>
+  at::Tensor attention_backward(const at::Tensor& dmixed, variable_list& of_inputs) const {
+    const Sizes& s = sizes_;
+    const at::Tensor dout = part_heads(dmixed, s);
+    const at::Tensor dv = at::bmm(kept_.probs.transpose(1, 2), dout);
+    const at::Tensor dscores = at::bmm(dout, kept_.v.transpose(1, 2));
+    const std::int64_t square = s.positions * s.positions;
+    in_pieces(s.batch * s.heads, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        kernels::causal_softmax_backward(data<T>(kept_.probs) + i * square, data<T>(dscores) + i * square, s.scale(),
+                                         s.positions);
+      }
+    });
+    const at::Tensor dq = at::bmm(dscores, kept_.k);
+    const at::Tensor dk = at::bmm(dscores.transpose(1, 2), kept_.q);
+    const at::Tensor dqkv = new_tensor<T>({s.rows(), 3 * s.features});
+    const PieceSums dbias(has_[kQkvB], 3 * s.features);
+    const std::int64_t of_sample = s.positions * s.features;
+    in_pieces(s.batch, [&](std::int64_t piece, std::int64_t begin, std::int64_t end) {
+      for (std::int64_t b = begin; b < end; ++b) {
+        join_heads(kernels::JoinHeads<T>{data<T>(dq) + b * of_sample, data<T>(dk) + b * of_sample,
+                                         data<T>(dv) + b * of_sample, data<float>(cos_), data<float>(sin_),
+                                         data<T>(dqkv) + b * 3 * of_sample, dbias.of(piece), s.positions, s.heads,
+                                         s.head()});
+      }
+    });
+    of_inputs[kQkvB] = dbias.total();
+    return dqkv;
+  }
+
+  template <typename T>
+  at::Tensor weight_of(Input i, const at::Tensor& low) const {
+    return low.defined() ? low : saved_[i].unpack();
+  }
+
+  template <typename T>
+  variable_list backward(const at::Tensor& dz) {
+    const Sizes& s = sizes_;
+    variable_list of_inputs(kInputs);
+    const at::Tensor dz_low = lowered<T>(dz);
+    const PieceSums dout_bias(has_[kOutB], s.features);
+    if (has_[kOutB]) {
+      in_pieces(s.rows(), [&](std::int64_t piece, std::int64_t begin, std::int64_t end) {
+        kernels::add_column_sums(data<float>(dz) + begin * s.features, dout_bias.of(piece), end - begin, s.features);
+      });
+    }
+    of_inputs[kOutB] = dout_bias.total();
+    const at::Tensor dhidden = at::mm(dz_low, weight_of<T>(kOutW, kept_.out_w));
+    of_inputs[kOutW] = weight_gradient<T>(kOutW, dz_low, kept_.active);
+    kept_.active = at::Tensor();
+    const std::int64_t wide = dhidden.size(1);
+    const PieceSums dfc_bias(has_[kFcB], wide);
+    const at::Tensor fc_bias = has_[kFcB] ? saved_[kFcB].unpack() : at::Tensor();
+    in_pieces(s.rows(), [&](std::int64_t piece, std::int64_t begin, std::int64_t end) {
+      T* const rows = data<T>(dhidden) + begin * wide;
+      kernels::bias_gelu_backward(data<T>(kept_.hidden) + begin * wide, data<float>(fc_bias), rows, rows,
+                                  dfc_bias.of(piece), end - begin, wide);
+    });
+    of_inputs[kFcB] = dfc_bias.total();
+    kept_.hidden = at::Tensor();
+    const at::Tensor dnormed_2 = at::mm(dhidden, weight_of<T>(kFcW, kept_.fc_w));
+    of_inputs[kFcW] = weight_gradient<T>(kFcW, dhidden, kept_.normed_2);
+    at::Tensor dy_low, dproj_bias;
+    const at::Tensor dy =
+        norm_backward<T>(kept_.y, kept_.mean_2, kept_.rstd_2, saved_[kLn2W].unpack(), dnormed_2, dz, &dy_low,
+                         has_[kProjB] ? &dproj_bias : nullptr, kLn2W, kLn2B, of_inputs);
+    of_inputs[kProjB] = dproj_bias;
+    const at::Tensor dmixed = at::mm(dy_low, weight_of<T>(kProjW, kept_.proj_w));
+    of_inputs[kProjW] = weight_gradient<T>(kProjW, dy_low, kept_.mixed);
+    const at::Tensor dqkv = attention_backward<T>(dmixed, of_inputs);
+    const at::Tensor dnormed_1 = at::mm(dqkv, weight_of<T>(kQkvW, kept_.qkv_w));
+    of_inputs[kQkvW] = weight_gradient<T>(kQkvW, dqkv, kept_.normed_1);
+    const at::Tensor dx = norm_backward<T>(saved_[kX].unpack(), kept_.mean_1, kept_.rstd_1, saved_[kLn1W].unpack(),
+                                           dnormed_1, dy, nullptr, nullptr, kLn1W, kLn1B, of_inputs);
+    of_inputs[kX] = dx.view({s.batch, s.positions, s.features});
+    for (int i = 0; i < kInputs; ++i) {
+      if (!wants(static_cast<Input>(i))) of_inputs[static_cast<std::size_t>(i)] = at::Tensor();
+    }
+    return of_inputs;
+  }
+
+  std::array<SavedVariable, kInputs> saved_;
+  std::array<bool, kInputs> has_ = {};
+  at::Tensor cos_, sin_;
+  Sizes sizes_;
+  bool bf16_;
+  Kept kept_;
+};
+
+}  // namespace
+
+bool fused_transformer_fits(const at::Tensor& x_BTC, std::int64_t heads) {
+  const bool cast = at::autocast::is_autocast_enabled(at::kCPU);
+  return x_BTC.dim() == 3 && x_BTC.scalar_type() == at::kFloat && x_BTC.is_cpu() && x_BTC.is_contiguous() &&
+         x_BTC.numel() > 0 && x_BTC.size(1) <= kPositionsMax && x_BTC.size(2) % (2 * heads) == 0 &&
+         (!cast || at::autocast::get_autocast_dtype(at::kCPU) == at::kBFloat16);
+}
+
+at::Tensor fused_transformer(const at::Tensor& x_BTC, const TransformerWeights& w, const TransformerShape& shape,
+                             const at::Tensor& cos, const at::Tensor& sin) {
+  const Inputs inputs = {x_BTC,         w.ln_1_weight, w.ln_1_bias,   w.qkv_weight, w.qkv_bias,
+                         w.proj_weight, w.proj_bias,   w.ln_2_weight, w.ln_2_bias,  w.fc_weight,
+                         w.fc_bias,     w.out_weight,  w.out_bias};
+  const Sizes sizes{x_BTC.size(0), x_BTC.size(1), x_BTC.size(2), shape.heads, shape.eps};
+  const bool bf16 = at::autocast::is_autocast_enabled(at::kCPU);
+  Kept kept;
+  at::Tensor z_BTC;
+  {
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::DispatchKey::AutocastCPU);
+    z_BTC = bf16 ? forward<Bf16>(inputs, cos, sin, sizes, kept) : forward<float>(inputs, cos, sin, sizes, kept);
+  }
+  const bool wanted = at::GradMode::is_enabled() &&
+                      std::any_of(inputs.begin(), inputs.end(), [](const at::Tensor& t) { return t.requires_grad(); });
+  if (!wanted) return z_BTC;
+  const std::shared_ptr<FusedTransformerBackward> node(
+      new FusedTransformerBackward(inputs, cos, sin, sizes, bf16, std::move(kept)), torch::autograd::deleteNode);
+  torch::autograd::edge_list edges;
+  for (const at::Tensor& input : inputs) {
+    edges.push_back(input.defined() ? torch::autograd::impl::gradient_edge(input) : torch::autograd::Edge());
+  }
+  node->set_next_edges(std::move(edges));
+  torch::autograd::set_history(z_BTC, node);
+  return z_BTC;
+}
+
+}  // namespace components::model
