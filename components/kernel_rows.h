@@ -39,8 +39,8 @@ at::Tensor new_tensor(at::IntArrayRef shape) {
   return at::empty(shape, at::TensorOptions().dtype(ScalarTypeOf<T>::value));
 }
 
-/// Cuts rows into as many pieces as there are threads and calls `f(piece, begin, end)`, side by side. The cut depends on
-/// nothing else, so sums by piece give the same bits each time.
+/// Cuts rows into as many pieces as there are threads and calls `f(piece, begin, end)`, side by side. The cut depends
+/// on nothing else, so sums by piece give the same bits each time.
 template <typename F>
 void in_pieces(std::int64_t rows, const F& f) {
   const std::int64_t pieces = std::clamp<std::int64_t>(rows, 1, at::get_num_threads());
@@ -76,7 +76,7 @@ template <>
 inline at::Tensor lowered<Bf16>(const at::Tensor& tensor) {
   const at::Tensor low = new_tensor<Bf16>(tensor.sizes());
   in_pieces(tensor.numel(), [&](std::int64_t, std::int64_t begin, std::int64_t end) {
-    convert(data<float>(tensor) + begin, data<Bf16>(low) + begin, end - begin);
+    transformer<Bf16>().lower(data<float>(tensor) + begin, data<Bf16>(low) + begin, end - begin);
   });
   return low;
 }
@@ -93,7 +93,7 @@ inline at::Tensor raised<Bf16>(const at::Tensor& tensor) {
   const at::Tensor dense = tensor.contiguous();
   const at::Tensor high = new_tensor<float>(dense.sizes());
   in_pieces(dense.numel(), [&](std::int64_t, std::int64_t begin, std::int64_t end) {
-    convert(data<Bf16>(dense) + begin, data<float>(high) + begin, end - begin);
+    transformer<Bf16>().raise(data<Bf16>(dense) + begin, data<float>(high) + begin, end - begin);
   });
   return high;
 }

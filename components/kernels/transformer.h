@@ -10,10 +10,10 @@ namespace components::kernels {
 
 /// bfloat16 as it lies in memory: the upper half of a float32.
 struct Bf16 {
-  std::uint16_t bits = 0;
+  std::uint16_t bits;
 };
 
-/// Matrices are row-major without gaps unless a stride is named.
+/// Matrices are row-major without gaps.
 
 /// Layer norm of `sum = x + (branch + branch_bias)`; without a branch of x itself.
 ///
@@ -37,18 +37,16 @@ struct LayerNorm {
   float* rstd;
   std::int64_t rows, width;
 };
-void layer_norm(const LayerNorm<float>& a);
-void layer_norm(const LayerNorm<Bf16>& a);
 
 /// Its backward pass. The gradient of the residual stream passes by the norm as well:
 /// `dx = dstream + norm's gradient`.
 ///
 /// x         [rows, width], what was normed
 /// dnormed   [rows, width];  dstream [rows, width] or null
-/// dx        [rows, width] float32; may be dstream
+/// dx        [rows, width] float32
 /// dx_low    [rows, width] or null: dx again, in the type of the products
-/// dweight, dbias, dsum  [width] of this call's rows, added to what is there; dbias may be null. dsum: the sum of dx
-///           over the rows, which is the gradient of a bias in front; may be null
+/// dweight, dbias, dsum  [width], to which this call's rows are added; dbias may be null. dsum: the sum of dx over the
+///           rows, which is the gradient of a bias in front; may be null
 template <typename T>
 struct LayerNormBackward {
   const float* x;
@@ -64,29 +62,6 @@ struct LayerNormBackward {
   float* dsum;
   std::int64_t rows, width;
 };
-void layer_norm_backward(const LayerNormBackward<float>& a);
-void layer_norm_backward(const LayerNormBackward<Bf16>& a);
-
-/// `out = x + (branch + bias)`: the residual stream after a block. [rows, width]; bias may be null.
-void add_branch(const float* x, const float* branch, const float* bias, float* out, std::int64_t rows,
-                std::int64_t width);
-void add_branch(const float* x, const Bf16* branch, const float* bias, float* out, std::int64_t rows,
-                std::int64_t width);
-
-/// `out = gelu(x + bias)` in its tanh form (Hendrycks & Gimpel 2016; torch's approximate="tanh"). [rows, width]; bias
-/// may be null.
-void bias_gelu(const float* x, const float* bias, float* out, std::int64_t rows, std::int64_t width);
-void bias_gelu(const Bf16* x, const float* bias, Bf16* out, std::int64_t rows, std::int64_t width);
-
-/// `dx = dout * gelu'(x + bias)`; dx may be dout. dbias [width]: the sum over this call's rows is added; may be null.
-void bias_gelu_backward(const float* x, const float* bias, const float* dout, float* dx, float* dbias,
-                        std::int64_t rows, std::int64_t width);
-void bias_gelu_backward(const Bf16* x, const float* bias, const Bf16* dout, Bf16* dx, float* dbias, std::int64_t rows,
-                        std::int64_t width);
-
-/// dsum [width] += the sum over the rows of x [rows, width].
-void add_column_sums(const float* x, float* dsum, std::int64_t rows, std::int64_t width);
-void add_column_sums(const Bf16* x, float* dsum, std::int64_t rows, std::int64_t width);
 
 /// Cuts what a joint projection gave for one sample into heads, adding its bias and turning query and key by their
 /// positions (rotary embedding, Su et al. 2021, the two halves against each other) where `cos` is given.
@@ -103,8 +78,6 @@ struct SplitHeads {
   T *q, *k, *v;
   std::int64_t positions, heads, width;
 };
-void split_heads(const SplitHeads<float>& a);
-void split_heads(const SplitHeads<Bf16>& a);
 
 /// Its backward pass: puts the gradients of q, k and v together again as [positions, 3, heads, width].
 /// dbias [3, heads, width]: sums over this sample's positions are added; may be null.
@@ -117,31 +90,50 @@ struct JoinHeads {
   float* dbias;
   std::int64_t positions, heads, width;
 };
-void join_heads(const JoinHeads<float>& a);
-void join_heads(const JoinHeads<Bf16>& a);
 
-/// Causal softmax of `scale * scores`, in place: row t of a [positions, positions] matrix looks at columns 0 to t, the
-/// others become 0.
-void causal_softmax(float* scores, float scale, std::int64_t positions);
-void causal_softmax(Bf16* scores, float scale, std::int64_t positions);
+/// The kernels for rows of type T (float or Bf16), compiled for what this processor has.
+template <typename T>
+struct TransformerKernels {
+  void (*layer_norm)(const LayerNorm<T>&);
+  void (*layer_norm_backward)(const LayerNormBackward<T>&);
 
-/// Its backward pass, in place of `dprobs`: `scale * probs * (dprobs - sum(probs * dprobs))`.
-void causal_softmax_backward(const float* probs, float* dprobs, float scale, std::int64_t positions);
-void causal_softmax_backward(const Bf16* probs, Bf16* dprobs, float scale, std::int64_t positions);
+  /// `out = x + (branch + bias)`: the residual stream after a block. [rows, width]; bias may be null.
+  void (*add_branch)(const float* x, const T* branch, const float* bias, float* out, std::int64_t rows,
+                     std::int64_t width);
 
-/// Cross entropy of each row of logits, and in their place `scale` times its gradient, softmax minus the target's
-/// indicator.
-///
-/// logits   [rows, classes]
-/// target   [rows]; a row whose target is `ignored` has loss and gradient 0
-/// Returns  the sum of the rows' losses
-double cross_entropy(float* logits, const std::int64_t* target, std::int64_t ignored, float scale, std::int64_t rows,
-                     std::int64_t classes);
-double cross_entropy(Bf16* logits, const std::int64_t* target, std::int64_t ignored, float scale, std::int64_t rows,
-                     std::int64_t classes);
+  /// `out = gelu(x + bias)` in its tanh form (Hendrycks & Gimpel 2016; torch's approximate="tanh"). [rows, width]; bias
+  /// may be null.
+  void (*bias_gelu)(const T* x, const float* bias, T* out, std::int64_t rows, std::int64_t width);
+  /// `dx = dout * gelu'(x + bias)`; dx may be dout. dbias [width]: this call's rows are added; null without a bias.
+  void (*bias_gelu_backward)(const T* x, const float* bias, const T* dout, T* dx, float* dbias, std::int64_t rows,
+                             std::int64_t width);
 
-/// to[i] = from[i], rounded to nearest even; and back.
-void convert(const float* from, Bf16* to, std::int64_t size);
-void convert(const Bf16* from, float* to, std::int64_t size);
+  void (*split_heads)(const SplitHeads<T>&);
+  void (*join_heads)(const JoinHeads<T>&);
+
+  /// Causal softmax of `scale * scores`, in place: row t of a [positions, positions] matrix looks at columns 0 to t,
+  /// the others become 0.
+  void (*causal_softmax)(T* scores, float scale, std::int64_t positions);
+  /// Its backward pass, in place of `dprobs`: `scale * probs * (dprobs - sum(probs * dprobs))`.
+  void (*causal_softmax_backward)(const T* probs, T* dprobs, float scale, std::int64_t positions);
+
+  /// Cross entropy of each row of logits, and in their place `scale` times its gradient, softmax minus the target's
+  /// indicator.
+  ///
+  /// logits   [rows, classes]
+  /// target   [rows]; a row whose target is `ignored` has loss and gradient 0
+  /// Returns  the sum of the rows' losses
+  double (*cross_entropy)(T* logits, const std::int64_t* target, std::int64_t ignored, float scale, std::int64_t rows,
+                          std::int64_t classes);
+
+  /// sum [width] += the sum over the rows of x [rows, width] float32; `low` [rows, width] or null: x again as T.
+  void (*sum_rows)(const float* x, float* sum, T* low, std::int64_t rows, std::int64_t width);
+  /// to[i] = from[i], rounded to nearest even; and back.
+  void (*lower)(const float* from, T* to, std::int64_t size);
+  void (*raise)(const T* from, float* to, std::int64_t size);
+};
+
+template <typename T>
+const TransformerKernels<T>& transformer();
 
 }  // namespace components::kernels

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -69,8 +70,8 @@ Found compute(const at::Tensor& hidden_NC, const at::Tensor& weight_VC, const st
     std::vector<double> losses(static_cast<std::size_t>(at::get_num_threads()));
     in_pieces(size, [&](std::int64_t piece, std::int64_t begin, std::int64_t end) {
       losses[static_cast<std::size_t>(piece)] =
-          kernels::cross_entropy(data<T>(logits_NV) + begin * classes, target + first + begin, ignored,
-                                 static_cast<float>(gradient), end - begin, classes);
+          kernels::transformer<T>().cross_entropy(data<T>(logits_NV) + begin * classes, target + first + begin, ignored,
+                                                  static_cast<float>(gradient), end - begin, classes);
     });
     for (const double loss : losses) found.loss += loss;
     if (!with_gradients) continue;

@@ -15,6 +15,7 @@
 #include <cmath>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "components/kernel_rows.h"
@@ -55,7 +56,7 @@ struct Kept {
   at::Tensor mixed;                     // [N, C], what attention gives
   at::Tensor y;                         // [N, C] float32, the stream between attention and MLP
   at::Tensor normed_2, mean_2, rstd_2;
-  at::Tensor hidden, active;  // [N, 4C], before its bias and GELU, and after
+  at::Tensor hidden, active;              // [N, 4C], before its bias and GELU, and after
   at::Tensor qkv_w, proj_w, fc_w, out_w;  // in the type of the products
 };
 
@@ -78,10 +79,10 @@ void norm(const float* x, const at::Tensor& branch, const at::Tensor& branch_bia
   rstd = new_tensor<float>({s.rows()});
   in_pieces(s.rows(), [&](std::int64_t, std::int64_t begin, std::int64_t end) {
     const std::int64_t at = begin * s.features;
-    layer_norm(kernels::LayerNorm<T>{x + at, branch.defined() ? data<T>(branch) + at : nullptr,
-                                     data<float>(branch_bias), sum.defined() ? data<float>(sum) + at : nullptr,
-                                     data<float>(weight), data<float>(bias), s.eps, data<T>(normed) + at,
-                                     data<float>(mean) + begin, data<float>(rstd) + begin, end - begin, s.features});
+    kernels::transformer<T>().layer_norm(
+        {x + at, branch.defined() ? data<T>(branch) + at : nullptr, data<float>(branch_bias),
+         sum.defined() ? data<float>(sum) + at : nullptr, data<float>(weight), data<float>(bias), s.eps,
+         data<T>(normed) + at, data<float>(mean) + begin, data<float>(rstd) + begin, end - begin, s.features});
   });
 }
 
@@ -95,16 +96,17 @@ at::Tensor attend(const at::Tensor& qkv, const at::Tensor& bias, const at::Tenso
   const std::int64_t of_sample = s.positions * s.features;
   in_pieces(s.batch, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
     for (std::int64_t b = begin; b < end; ++b) {
-      split_heads(kernels::SplitHeads<T>{data<T>(qkv) + b * 3 * of_sample, data<float>(bias), data<float>(cos),
-                                         data<float>(sin), data<T>(kept.q) + b * of_sample,
-                                         data<T>(kept.k) + b * of_sample, data<T>(kept.v) + b * of_sample, s.positions,
-                                         s.heads, s.head()});
+      kernels::transformer<T>().split_heads({data<T>(qkv) + b * 3 * of_sample, data<float>(bias), data<float>(cos),
+                                             data<float>(sin), data<T>(kept.q) + b * of_sample,
+                                             data<T>(kept.k) + b * of_sample, data<T>(kept.v) + b * of_sample,
+                                             s.positions, s.heads, s.head()});
     }
   });
   kept.probs = at::bmm(kept.q, kept.k.transpose(1, 2));
   in_pieces(samples, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
-      kernels::causal_softmax(data<T>(kept.probs) + i * s.positions * s.positions, s.scale(), s.positions);
+      kernels::transformer<T>().causal_softmax(data<T>(kept.probs) + i * s.positions * s.positions, s.scale(),
+                                               s.positions);
     }
   });
   return merge_heads(at::bmm(kept.probs, kept.v), s);
@@ -127,15 +129,15 @@ at::Tensor forward(const Inputs& in, const at::Tensor& cos, const at::Tensor& si
   kept.active = new_tensor<T>(kept.hidden.sizes());
   const std::int64_t wide = kept.hidden.size(1);
   in_pieces(s.rows(), [&](std::int64_t, std::int64_t begin, std::int64_t end) {
-    kernels::bias_gelu(data<T>(kept.hidden) + begin * wide, data<float>(in[kFcB]), data<T>(kept.active) + begin * wide,
-                       end - begin, wide);
+    kernels::transformer<T>().bias_gelu(data<T>(kept.hidden) + begin * wide, data<float>(in[kFcB]),
+                                        data<T>(kept.active) + begin * wide, end - begin, wide);
   });
   const at::Tensor branch = at::mm(kept.active, kept.out_w.t());
   const at::Tensor out = new_tensor<float>({s.batch, s.positions, s.features});
   in_pieces(s.rows(), [&](std::int64_t, std::int64_t begin, std::int64_t end) {
     const std::int64_t at = begin * s.features;
-    kernels::add_branch(data<float>(kept.y) + at, data<T>(branch) + at, data<float>(in[kOutB]), data<float>(out) + at,
-                        end - begin, s.features);
+    kernels::transformer<T>().add_branch(data<float>(kept.y) + at, data<T>(branch) + at, data<float>(in[kOutB]),
+                                         data<float>(out) + at, end - begin, s.features);
   });
   return out;
 }
@@ -190,11 +192,11 @@ class FusedTransformerBackward final : public torch::autograd::Node {
     const PieceSums dweight(true, s.features), dbias(has_[bias_place], s.features), dsum(sum != nullptr, s.features);
     in_pieces(s.rows(), [&](std::int64_t piece, std::int64_t begin, std::int64_t end) {
       const std::int64_t at = begin * s.features;
-      layer_norm_backward(kernels::LayerNormBackward<T>{
-          data<float>(x) + at, data<float>(mean) + begin, data<float>(rstd) + begin, data<float>(weight),
-          data<T>(dnormed) + at, data<float>(dstream) + at, data<float>(dx) + at,
-          low != nullptr ? data<T>(*low) + at : nullptr, dweight.of(piece), dbias.of(piece), dsum.of(piece),
-          end - begin, s.features});
+      kernels::transformer<T>().layer_norm_backward(
+          {data<float>(x) + at, data<float>(mean) + begin, data<float>(rstd) + begin, data<float>(weight),
+           data<T>(dnormed) + at, data<float>(dstream) + at, data<float>(dx) + at,
+           low != nullptr ? data<T>(*low) + at : nullptr, dweight.of(piece), dbias.of(piece), dsum.of(piece),
+           end - begin, s.features});
     });
     of_inputs[weight_place] = dweight.total();
     of_inputs[bias_place] = dbias.total();
@@ -211,8 +213,8 @@ class FusedTransformerBackward final : public torch::autograd::Node {
     const std::int64_t square = s.positions * s.positions;
     in_pieces(s.batch * s.heads, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
-        kernels::causal_softmax_backward(data<T>(kept_.probs) + i * square, data<T>(dscores) + i * square, s.scale(),
-                                         s.positions);
+        kernels::transformer<T>().causal_softmax_backward(data<T>(kept_.probs) + i * square,
+                                                          data<T>(dscores) + i * square, s.scale(), s.positions);
       }
     });
     const at::Tensor dq = at::bmm(dscores, kept_.k);
@@ -222,10 +224,9 @@ class FusedTransformerBackward final : public torch::autograd::Node {
     const std::int64_t of_sample = s.positions * s.features;
     in_pieces(s.batch, [&](std::int64_t piece, std::int64_t begin, std::int64_t end) {
       for (std::int64_t b = begin; b < end; ++b) {
-        join_heads(kernels::JoinHeads<T>{data<T>(dq) + b * of_sample, data<T>(dk) + b * of_sample,
-                                         data<T>(dv) + b * of_sample, data<float>(cos_), data<float>(sin_),
-                                         data<T>(dqkv) + b * 3 * of_sample, dbias.of(piece), s.positions, s.heads,
-                                         s.head()});
+        kernels::transformer<T>().join_heads(
+            {data<T>(dq) + b * of_sample, data<T>(dk) + b * of_sample, data<T>(dv) + b * of_sample, data<float>(cos_),
+             data<float>(sin_), data<T>(dqkv) + b * 3 * of_sample, dbias.of(piece), s.positions, s.heads, s.head()});
       }
     });
     of_inputs[kQkvB] = dbias.total();
@@ -241,14 +242,15 @@ class FusedTransformerBackward final : public torch::autograd::Node {
   variable_list backward(const at::Tensor& dz) {
     const Sizes& s = sizes_;
     variable_list of_inputs(kInputs);
-    const at::Tensor dz_low = lowered<T>(dz);
-    const PieceSums dout_bias(has_[kOutB], s.features);
-    if (has_[kOutB]) {
-      in_pieces(s.rows(), [&](std::int64_t piece, std::int64_t begin, std::int64_t end) {
-        kernels::add_column_sums(data<float>(dz) + begin * s.features, dout_bias.of(piece), end - begin, s.features);
-      });
-    }
-    of_inputs[kOutB] = dout_bias.total();
+    const at::Tensor dz_low = std::is_same_v<T, float> ? dz : new_tensor<T>(dz.sizes());
+    const PieceSums dout_bias(true, s.features);
+    in_pieces(s.rows(), [&](std::int64_t piece, std::int64_t begin, std::int64_t end) {
+      const std::int64_t at = begin * s.features;
+      kernels::transformer<T>().sum_rows(data<float>(dz) + at, dout_bias.of(piece),
+                                         std::is_same_v<T, float> ? nullptr : data<T>(dz_low) + at, end - begin,
+                                         s.features);
+    });
+    if (has_[kOutB]) of_inputs[kOutB] = dout_bias.total();
     const at::Tensor dhidden = at::mm(dz_low, weight_of<T>(kOutW, kept_.out_w));
     of_inputs[kOutW] = weight_gradient<T>(kOutW, dz_low, kept_.active);
     kept_.active = at::Tensor();
@@ -257,17 +259,16 @@ class FusedTransformerBackward final : public torch::autograd::Node {
     const at::Tensor fc_bias = has_[kFcB] ? saved_[kFcB].unpack() : at::Tensor();
     in_pieces(s.rows(), [&](std::int64_t piece, std::int64_t begin, std::int64_t end) {
       T* const rows = data<T>(dhidden) + begin * wide;
-      kernels::bias_gelu_backward(data<T>(kept_.hidden) + begin * wide, data<float>(fc_bias), rows, rows,
-                                  dfc_bias.of(piece), end - begin, wide);
+      kernels::transformer<T>().bias_gelu_backward(data<T>(kept_.hidden) + begin * wide, data<float>(fc_bias), rows,
+                                                   rows, dfc_bias.of(piece), end - begin, wide);
     });
     of_inputs[kFcB] = dfc_bias.total();
     kept_.hidden = at::Tensor();
     const at::Tensor dnormed_2 = at::mm(dhidden, weight_of<T>(kFcW, kept_.fc_w));
     of_inputs[kFcW] = weight_gradient<T>(kFcW, dhidden, kept_.normed_2);
     at::Tensor dy_low, dproj_bias;
-    const at::Tensor dy =
-        norm_backward<T>(kept_.y, kept_.mean_2, kept_.rstd_2, saved_[kLn2W].unpack(), dnormed_2, dz, &dy_low,
-                         has_[kProjB] ? &dproj_bias : nullptr, kLn2W, kLn2B, of_inputs);
+    const at::Tensor dy = norm_backward<T>(kept_.y, kept_.mean_2, kept_.rstd_2, saved_[kLn2W].unpack(), dnormed_2, dz,
+                                           &dy_low, has_[kProjB] ? &dproj_bias : nullptr, kLn2W, kLn2B, of_inputs);
     of_inputs[kProjB] = dproj_bias;
     const at::Tensor dmixed = at::mm(dy_low, weight_of<T>(kProjW, kept_.proj_w));
     of_inputs[kProjW] = weight_gradient<T>(kProjW, dy_low, kept_.mixed);

@@ -26,8 +26,8 @@ struct TransformerShape {
 bool fused_transformer_fits(const at::Tensor& x_BTC, std::int64_t heads);
 
 /// One block without dropout as a single node of the autograd graph: norms, biases, GELU, rotation and residual sums go
-/// over memory once each (components/kernels), the products are LibTorch's, in bfloat16 under autocast. What it computes
-/// is what the block's plain operations compute, rounded elsewhere.
+/// over memory once each (components/kernels), the products are LibTorch's, in bfloat16 under autocast. What it
+/// computes is what the block's plain operations compute, rounded elsewhere.
 ///
 /// x_BTC    [B, T, C] float32
 /// cos, sin [T', D / 2] float32 with T' >= T, or undefined tensors without rotary positions

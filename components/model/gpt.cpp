@@ -190,9 +190,9 @@ class Transformer final : public GptBlock {
 
  private:
   at::Tensor fused(const at::Tensor& x_BTC) const {
-    const TransformerWeights weights{weight(ln_1_),      bias(ln_1_), weight(attn_qkv_), bias(attn_qkv_),
-                                     weight(attn_proj_), bias(attn_proj_), weight(ln_2_), bias(ln_2_),
-                                     weight(mlp_fc_),    bias(mlp_fc_), weight(mlp_proj_), bias(mlp_proj_)};
+    const TransformerWeights weights{weight(ln_1_),      bias(ln_1_),      weight(attn_qkv_), bias(attn_qkv_),
+                                     weight(attn_proj_), bias(attn_proj_), weight(ln_2_),     bias(ln_2_),
+                                     weight(mlp_fc_),    bias(mlp_fc_),    weight(mlp_proj_), bias(mlp_proj_)};
     static const at::Tensor none;
     return fused_transformer(x_BTC, weights, {n_head_, kLayerNormEps}, rotation_ ? rotation_->cos_T1D : none,
                              rotation_ ? rotation_->sin_T1D : none);

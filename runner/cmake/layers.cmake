@@ -52,6 +52,10 @@ function(add_layer name)
   roux_common(roux_layer_${name})
   if(name STREQUAL "kernels")  # loops for the vectoriser, with the same bits whatever it makes of them
     target_compile_options(roux_layer_kernels PRIVATE -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math)
+    # Products and sums may become one instruction here: bits may differ from one kind of processor to the next. Wide
+    # registers are passed between inlined functions only, so their calling convention does not matter.
+    file(GLOB levels "${CMAKE_SOURCE_DIR}/components/kernels/transformer_*.cpp")
+    set_source_files_properties(${levels} PROPERTIES COMPILE_OPTIONS "-ffp-contract=fast;-Wno-psabi")
   endif()
   foreach(library ${L_LINK})
     target_link_libraries(roux_layer_${name} PRIVATE third_party_${library})

@@ -1,0 +1,412 @@
+// The kernels of transformer.h, included once for each level of the processor. Arithmetic is written in packs of sixteen
+// floats, which the compiler cuts into the registers that the level has.
+
+namespace components::kernels {
+namespace ROUX_LEVEL {
+namespace {
+
+#define ROUX_INLINE [[gnu::always_inline]] inline
+
+constexpr std::int64_t kPack = 16;
+using Floats = float __attribute__((vector_size(64)));
+using Bits = std::uint32_t __attribute__((vector_size(64)));
+using Halves = std::uint16_t __attribute__((vector_size(32)));
+
+ROUX_INLINE Floats all(float value) { return Floats{} + value; }
+
+ROUX_INLINE Bits bits_of(Floats x) { return reinterpret_cast<Bits>(x); }
+ROUX_INLINE Floats floats_of(Bits x) { return reinterpret_cast<Floats>(x); }
+
+ROUX_INLINE Floats load(const float* from) {
+  Floats x;
+  std::memcpy(&x, from, sizeof x);
+  return x;
+}
+
+ROUX_INLINE Floats load(const Bf16* from) {
+  Halves x;
+  std::memcpy(&x, from, sizeof x);
+  return floats_of(__builtin_convertvector(x, Bits) << 16);
+}
+
+ROUX_INLINE void store(float* to, Floats x) { std::memcpy(to, &x, sizeof x); }
+
+ROUX_INLINE void store(Bf16* to, Floats x) {
+  const Bits bits = bits_of(x);
+  const Bits rounded = (bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16;
+  // A NaN would lose its payload's upper bits and could become infinite.
+  const Bits low = x == x ? rounded : (bits >> 16) | 0x40U;
+  const Halves halves = __builtin_convertvector(low, Halves);
+  std::memcpy(to, &halves, sizeof halves);
+}
+
+/// The last `size` < kPack elements; the others of the pack are `fill`.
+template <typename T>
+ROUX_INLINE Floats load_some(const T* from, std::int64_t size, float fill = 0) {
+  T some[kPack];
+  Floats x = all(fill);
+  store(some, x);
+  std::memcpy(static_cast<void*>(some), from, static_cast<std::size_t>(size) * sizeof(T));
+  return load(some);
+}
+
+template <typename T>
+ROUX_INLINE void store_some(T* to, Floats x, std::int64_t size) {
+  T some[kPack];
+  store(some, x);
+  std::memcpy(static_cast<void*>(to), some, static_cast<std::size_t>(size) * sizeof(T));
+}
+
+/// `step(i, load, store)` for each pack of a row, the last one in part. `load(p)` and `store(p, x)` take pointers to the
+/// row's first element.
+template <typename Step>
+ROUX_INLINE void each_pack(std::int64_t size, const Step& step) {
+  std::int64_t i = 0;
+  for (; i + kPack <= size; i += kPack) {
+    step([i](const auto* row) __attribute__((always_inline)) { return load(row + i); },
+         [i](auto* row, Floats x) __attribute__((always_inline)) { store(row + i, x); });
+  }
+  if (i == size) return;
+  const std::int64_t rest = size - i;
+  step([i, rest](const auto* row) __attribute__((always_inline)) { return load_some(row + i, rest); },
+       [i, rest](auto* row, Floats x) __attribute__((always_inline)) { store_some(row + i, x, rest); });
+}
+
+#define ROUX_EACH(size) \
+  each_pack(size, [&]([[maybe_unused]] const auto& get, [[maybe_unused]] const auto& put) __attribute__((always_inline))
+
+/// In a fixed order, whatever the level.
+ROUX_INLINE float add_up(Floats x) {
+  float lanes[kPack], sum = 0;
+  store(lanes, x);
+  for (const float lane : lanes) sum += lane;
+  return sum;
+}
+
+/// e^x to 2 ulp: 2^n times a polynomial on [-ln 2 / 2, ln 2 / 2] (Cephes' coefficients).
+ROUX_INLINE Floats exponential(Floats x) {
+  constexpr float kLog2E = 1.44269504088896341F, kLn2High = 0.693359375F, kLn2Low = -2.12194440e-4F;
+  constexpr float kRound = 12582912.0F;  // 1.5 * 2^23: adding it leaves the nearest integer in the lowest bits
+  x = x < -87.3F ? all(-87.3F) : x;
+  x = x > 88.3F ? all(88.3F) : x;
+  const Floats shifted = x * kLog2E + kRound;
+  const Floats n = shifted - kRound;
+  Floats r = x - n * kLn2High;
+  r = r - n * kLn2Low;
+  Floats p = r * 1.9875691500e-4F + 1.3981999507e-3F;
+  p = p * r + 8.3334519073e-3F;
+  p = p * r + 4.1665795894e-2F;
+  p = p * r + 1.6666665459e-1F;
+  p = p * r + 5.0000001201e-1F;
+  p = p * (r * r) + (r + 1.0F);
+  return floats_of(bits_of(p) + (bits_of(shifted) << 23));
+}
+
+constexpr float kGeluA = 0.7978845608028654F;  // sqrt(2 / pi)
+constexpr float kGeluB = 0.044715F;
+
+/// The logistic function of 2u: the tanh form's 0.5 (1 + tanh u).
+ROUX_INLINE Floats gelu_share(Floats x) {
+  const Floats u = kGeluA * (kGeluB * x * x * x + x);
+  return 1.0F / (1.0F + exponential(-2.0F * u));
+}
+
+ROUX_INLINE Floats gelu_slope(Floats x) {
+  const Floats s = gelu_share(x);
+  const Floats du = kGeluA * (3.0F * kGeluB * x * x + 1.0F);
+  return 2.0F * x * s * (1.0F - s) * du + s;
+}
+
+template <typename T>
+void layer_norm(const LayerNorm<T>& a) {
+  const auto width = static_cast<float>(a.width);
+  const auto eps = static_cast<float>(a.eps);
+  for (std::int64_t row = 0; row < a.rows; ++row) {
+    const float* x = a.x + row * a.width;
+    Floats total = {};
+    if (a.branch != nullptr) {
+      const T* branch = a.branch + row * a.width;
+      float* sum = a.sum + row * a.width;
+      ROUX_EACH(a.width) {
+        Floats added = get(branch);
+        if (a.branch_bias != nullptr) added += get(a.branch_bias);
+        added += get(x);
+        put(sum, added);
+        total += added;
+      });
+      x = sum;
+    } else {
+      ROUX_EACH(a.width) { total += get(x); });
+    }
+    const float mean = add_up(total) / width;
+    // Of the part of a pack that is no element, (0 - mean)^2 has to be taken off again.
+    Floats squares = {};
+    ROUX_EACH(a.width) { squares += (get(x) - mean) * (get(x) - mean); });
+    const auto empty = static_cast<float>((kPack - a.width % kPack) % kPack);
+    const float variance = (add_up(squares) - empty * mean * mean) / width;
+    const float rstd = 1.0F / std::sqrt((variance > 0 ? variance : 0) + eps);
+    a.mean[row] = mean;
+    a.rstd[row] = rstd;
+    T* normed = a.normed + row * a.width;
+    ROUX_EACH(a.width) {
+      Floats y = (get(x) - mean) * rstd * get(a.weight);
+      if (a.bias != nullptr) y += get(a.bias);
+      put(normed, y);
+    });
+  }
+}
+
+template <typename T>
+void layer_norm_backward(const LayerNormBackward<T>& a) {
+  const auto width = static_cast<float>(a.width);
+  for (std::int64_t row = 0; row < a.rows; ++row) {
+    const float* x = a.x + row * a.width;
+    const T* dnormed = a.dnormed + row * a.width;
+    const float* dstream = a.dstream != nullptr ? a.dstream + row * a.width : nullptr;
+    float* dx = a.dx + row * a.width;
+    T* low = a.dx_low != nullptr ? a.dx_low + row * a.width : nullptr;
+    const float mean = a.mean[row], rstd = a.rstd[row];
+    Floats sums = {}, dots = {};
+    ROUX_EACH(a.width) {
+      const Floats d = get(dnormed), normed = (get(x) - mean) * rstd;
+      const Floats scaled = d * get(a.weight);  // 0 beyond the row
+      sums += scaled;
+      dots += scaled * normed;
+      put(a.dweight, get(a.dweight) + d * normed);
+      if (a.dbias != nullptr) put(a.dbias, get(a.dbias) + d);
+    });
+    const float sum = add_up(sums) / width, dot = add_up(dots) / width;
+    ROUX_EACH(a.width) {
+      const Floats normed = (get(x) - mean) * rstd;
+      Floats d = rstd * (get(dnormed) * get(a.weight) - (normed * dot + sum));
+      if (dstream != nullptr) d += get(dstream);
+      put(dx, d);
+      if (low != nullptr) put(low, d);
+      if (a.dsum != nullptr) put(a.dsum, get(a.dsum) + d);
+    });
+  }
+}
+
+template <typename T>
+void add_branch(const float* x, const T* branch, const float* bias, float* out, std::int64_t rows,
+                std::int64_t width) {
+  for (std::int64_t row = 0; row < rows; ++row, x += width, branch += width, out += width) {
+    ROUX_EACH(width) {
+      Floats added = get(branch);
+      if (bias != nullptr) added += get(bias);
+      put(out, added + get(x));
+    });
+  }
+}
+
+template <typename T>
+void bias_gelu(const T* x, const float* bias, T* out, std::int64_t rows, std::int64_t width) {
+  for (std::int64_t row = 0; row < rows; ++row, x += width, out += width) {
+    ROUX_EACH(width) {
+      Floats in = get(x);
+      if (bias != nullptr) in += get(bias);
+      put(out, in * gelu_share(in));
+    });
+  }
+}
+
+template <typename T>
+void bias_gelu_backward(const T* x, const float* bias, const T* dout, T* dx, float* dbias, std::int64_t rows,
+                        std::int64_t width) {
+  for (std::int64_t row = 0; row < rows; ++row, x += width, dout += width, dx += width) {
+    ROUX_EACH(width) {
+      Floats in = get(x);
+      if (bias != nullptr) in += get(bias);
+      const Floats d = get(dout) * gelu_slope(in);
+      put(dx, d);
+      if (bias != nullptr) put(dbias, get(dbias) + d);
+    });
+  }
+}
+
+/// One head at one position: adds the bias, turns the halves against each other; `back` by the angle's opposite.
+template <typename T>
+ROUX_INLINE void turn(const T* from, const float* bias, const float* cos, const float* sin, T* to, std::int64_t half,
+                      float back) {
+  ROUX_EACH(half) {
+    Floats a = get(from), b = get(from + half);
+    if (bias != nullptr) {
+      a += get(bias);
+      b += get(bias + half);
+    }
+    const Floats c = get(cos), s = get(sin) * back;
+    put(to, a * c - b * s);
+    put(to + half, b * c + a * s);
+  });
+}
+
+template <typename T>
+void split_heads(const SplitHeads<T>& a) {
+  const std::int64_t half = a.width / 2, together = a.heads * a.width;
+  for (std::int64_t t = 0; t < a.positions; ++t) {
+    for (std::int64_t part = 0; part < 3; ++part) {
+      T* const target = part == 0 ? a.q : part == 1 ? a.k : a.v;
+      for (std::int64_t h = 0; h < a.heads; ++h) {
+        const T* from = a.qkv + (t * 3 + part) * together + h * a.width;
+        const float* bias = a.bias != nullptr ? a.bias + part * together + h * a.width : nullptr;
+        T* to = target + (h * a.positions + t) * a.width;
+        if (a.cos != nullptr && part < 2) {
+          turn(from, bias, a.cos + t * half, a.sin + t * half, to, half, 1.0F);
+        } else {
+          ROUX_EACH(a.width) {
+            Floats x = get(from);
+            if (bias != nullptr) x += get(bias);
+            put(to, x);
+          });
+        }
+      }
+    }
+  }
+}
+
+template <typename T>
+void join_heads(const JoinHeads<T>& a) {
+  const std::int64_t half = a.width / 2, together = a.heads * a.width;
+  for (std::int64_t t = 0; t < a.positions; ++t) {
+    for (std::int64_t part = 0; part < 3; ++part) {
+      const T* const source = part == 0 ? a.dq : part == 1 ? a.dk : a.dv;
+      for (std::int64_t h = 0; h < a.heads; ++h) {
+        const T* from = source + (h * a.positions + t) * a.width;
+        T* to = a.dqkv + (t * 3 + part) * together + h * a.width;
+        if (a.cos != nullptr && part < 2) {
+          turn<T>(from, nullptr, a.cos + t * half, a.sin + t * half, to, half, -1.0F);
+        } else {
+          std::memcpy(static_cast<void*>(to), from, static_cast<std::size_t>(a.width) * sizeof(T));
+        }
+        if (a.dbias == nullptr) continue;
+        float* dbias = a.dbias + part * together + h * a.width;
+        ROUX_EACH(a.width) { put(dbias, get(dbias) + get(to)); });
+      }
+    }
+  }
+}
+
+template <typename T>
+ROUX_INLINE float greatest(const T* row, std::int64_t size) {
+  const float none = -std::numeric_limits<float>::infinity();
+  Floats most = all(none);
+  std::int64_t i = 0;
+  for (; i + kPack <= size; i += kPack) {
+    const Floats x = load(row + i);
+    most = x > most ? x : most;
+  }
+  if (i < size) {
+    const Floats x = load_some(row + i, size - i, none);
+    most = x > most ? x : most;
+  }
+  float lanes[kPack];
+  store(lanes, most);
+  float result = lanes[0];
+  for (const float lane : lanes) result = lane > result ? lane : result;
+  return result;
+}
+
+/// The sum of e^(scale (x - most)).
+template <typename T>
+ROUX_INLINE float sum_of_exponentials(const T* row, float most, float scale, std::int64_t size) {
+  Floats sum = {};
+  std::int64_t i = 0;
+  for (; i + kPack <= size; i += kPack) sum += exponential((load(row + i) - most) * scale);
+  float total = add_up(sum);
+  if (i < size) {
+    float rest[kPack];
+    store(rest, exponential((load_some(row + i, size - i) - most) * scale));
+    for (std::int64_t l = 0; l < size - i; ++l) total += rest[l];
+  }
+  return total;
+}
+
+template <typename T>
+void causal_softmax(T* scores, float scale, std::int64_t positions) {
+  for (std::int64_t t = 0; t < positions; ++t) {
+    T* row = scores + t * positions;
+    const std::int64_t seen = t + 1;
+    const float most = greatest(row, seen);
+    const float share = 1.0F / sum_of_exponentials(row, most, scale, seen);
+    ROUX_EACH(seen) { put(row, exponential((get(row) - most) * scale) * share); });
+    std::memset(static_cast<void*>(row + seen), 0, static_cast<std::size_t>(positions - seen) * sizeof(T));
+  }
+}
+
+template <typename T>
+void causal_softmax_backward(const T* probs, T* dprobs, float scale, std::int64_t positions) {
+  for (std::int64_t t = 0; t < positions; ++t) {
+    const T* p = probs + t * positions;
+    T* d = dprobs + t * positions;
+    const std::int64_t seen = t + 1;
+    Floats dots = {};
+    ROUX_EACH(seen) { dots += get(p) * get(d); });
+    const float dot = add_up(dots);
+    ROUX_EACH(seen) { put(d, scale * get(p) * (get(d) - dot)); });
+    std::memset(static_cast<void*>(d + seen), 0, static_cast<std::size_t>(positions - seen) * sizeof(T));
+  }
+}
+
+ROUX_INLINE float one(float x) { return x; }
+ROUX_INLINE float one(Bf16 x) {
+  const std::uint32_t bits = static_cast<std::uint32_t>(x.bits) << 16;
+  float value;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+template <typename T>
+double cross_entropy(T* logits, const std::int64_t* target, std::int64_t ignored, float scale, std::int64_t rows,
+                     std::int64_t classes) {
+  double loss = 0;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    T* row = logits + r * classes;
+    if (target[r] == ignored) {
+      std::memset(static_cast<void*>(row), 0, static_cast<std::size_t>(classes) * sizeof(T));
+      continue;
+    }
+    const float most = greatest(row, classes);
+    const float sum = sum_of_exponentials(row, most, 1.0F, classes);
+    const float of_target = one(row[target[r]]) - most;
+    loss += static_cast<double>(std::log(sum) - of_target);
+    const float share = scale / sum;
+    ROUX_EACH(classes) { put(row, exponential(get(row) - most) * share); });
+    store_some(row + target[r], all(std::exp(of_target) * share - scale), 1);
+  }
+  return loss;
+}
+
+template <typename T>
+void sum_rows(const float* x, float* sum, T* low, std::int64_t rows, std::int64_t width) {
+  for (std::int64_t row = 0; row < rows; ++row, x += width) {
+    ROUX_EACH(width) {
+      put(sum, get(sum) + get(x));
+      if (low != nullptr) put(low, get(x));
+    });
+    if (low != nullptr) low += width;
+  }
+}
+
+template <typename T>
+void lower(const float* from, T* to, std::int64_t size) {
+  ROUX_EACH(size) { put(to, get(from)); });
+}
+
+template <typename T>
+void raise(const T* from, float* to, std::int64_t size) {
+  ROUX_EACH(size) { put(to, get(from)); });
+}
+
+template <typename T>
+constexpr TransformerKernels<T> kernels_for() {
+  return {&layer_norm<T>,  &layer_norm_backward<T>, &add_branch<T>,              &bias_gelu<T>,     &bias_gelu_backward<T>,
+          &split_heads<T>, &join_heads<T>,          &causal_softmax<T>,          &causal_softmax_backward<T>,
+          &cross_entropy<T>, &sum_rows<T>,          &lower<T>,                   &raise<T>};
+}
+
+}  // namespace
+}  // namespace ROUX_LEVEL
+
+const TransformerLevel ROUX_LEVEL_TABLE = {ROUX_LEVEL::kernels_for<float>(), ROUX_LEVEL::kernels_for<Bf16>()};
+
+}  // namespace components::kernels

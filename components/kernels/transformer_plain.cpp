@@ -1,0 +1,9 @@
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "components/kernels/transformer_levels.h"
+
+#define ROUX_LEVEL plain
+#define ROUX_LEVEL_TABLE transformer_plain
+#include "components/kernels/transformer.inl"

@@ -1,0 +1,143 @@
+// Each level of the processor's kernels against formulas in double precision, at widths that fill no vector too.
+
+#include "components/kernels/transformer.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "components/kernels/transformer_levels.h"
+
+namespace {
+
+using components::kernels::Bf16;
+using components::kernels::TransformerKernels;
+using components::kernels::TransformerLevel;
+
+std::vector<const TransformerLevel*> levels() {
+  std::vector<const TransformerLevel*> all = {&components::kernels::transformer_plain};
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+    all.push_back(&components::kernels::transformer_avx2);
+  }
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512vl")) {
+    all.push_back(&components::kernels::transformer_avx512);
+  }
+#endif
+  return all;
+}
+
+std::vector<float> draw(std::size_t size, float spread, unsigned seed = 3) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal(0, spread);
+  std::vector<float> values(size);
+  for (float& value : values) value = normal(random);
+  return values;
+}
+
+double gelu(double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); }
+
+float value_of(Bf16 x) {
+  const std::uint32_t bits = static_cast<std::uint32_t>(x.bits) << 16;
+  float value;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+}  // namespace
+
+TEST_CASE("GELU and its slope follow the formula", "[kernels]") {
+  for (const TransformerLevel* level : levels()) {
+    for (const std::int64_t width : {1, 15, 16, 37}) {
+      const std::int64_t rows = 3;
+      auto x = draw(static_cast<std::size_t>(rows * width), 3);
+      const auto bias = draw(static_cast<std::size_t>(width), 1, 4);
+      x[0] = 90;  // far out on both sides
+      x.back() = -90;
+      std::vector<float> y(x.size()), dx(x.size()), dbias(static_cast<std::size_t>(width)), ones(x.size(), 1.0F);
+      level->of_float.bias_gelu(x.data(), bias.data(), y.data(), rows, width);
+      level->of_float.bias_gelu_backward(x.data(), bias.data(), ones.data(), dx.data(), dbias.data(), rows, width);
+      std::vector<double> sums(static_cast<std::size_t>(width));
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        const std::size_t column = i % static_cast<std::size_t>(width);
+        const double in = static_cast<double>(x[i]) + bias[column], step = 1e-5;
+        CHECK(y[i] == Approx(gelu(in)).epsilon(1e-5).margin(1e-6));
+        CHECK(dx[i] == Approx((gelu(in + step) - gelu(in - step)) / (2 * step)).epsilon(1e-4).margin(1e-5));
+        sums[column] += dx[i];
+      }
+      for (std::size_t i = 0; i < sums.size(); ++i) CHECK(dbias[i] == Approx(sums[i]).epsilon(1e-5).margin(1e-6));
+    }
+  }
+}
+
+TEST_CASE("a causal softmax sums to one over what it may see", "[kernels]") {
+  for (const TransformerLevel* level : levels()) {
+    for (const std::int64_t positions : {1, 16, 21}) {
+      const auto scores = draw(static_cast<std::size_t>(positions * positions), 20);
+      auto probs = scores;
+      level->of_float.causal_softmax(probs.data(), 0.5F, positions);
+      for (std::int64_t t = 0; t < positions; ++t) {
+        double sum = 0, of_exponentials = 0;
+        const auto at = [&](std::int64_t i) { return static_cast<std::size_t>(t * positions + i); };
+        for (std::int64_t i = 0; i <= t; ++i) of_exponentials += std::exp(0.5 * scores[at(i)]);
+        for (std::int64_t i = 0; i < positions; ++i) {
+          const double expected = i <= t ? std::exp(0.5 * scores[at(i)]) / of_exponentials : 0.0;
+          CHECK(probs[at(i)] == Approx(expected).epsilon(1e-5).margin(1e-9));
+          sum += probs[at(i)];
+        }
+        CHECK(sum == Approx(1).epsilon(1e-5));
+      }
+    }
+  }
+}
+
+TEST_CASE("cross entropy leaves its gradient where the logits were", "[kernels]") {
+  for (const TransformerLevel* level : levels()) {
+    for (const std::int64_t classes : {1, 2, 16, 43}) {
+      const std::int64_t rows = 4, ignored = -100;
+      const std::vector<std::int64_t> target = {0, classes - 1, ignored, classes / 2};
+      const auto logits = draw(static_cast<std::size_t>(rows * classes), 5);
+      auto gradient = logits;
+      const double loss = level->of_float.cross_entropy(gradient.data(), target.data(), ignored, 0.25F, rows, classes);
+      double expected_loss = 0;
+      for (std::int64_t r = 0; r < rows; ++r) {
+        const auto at = [&](std::int64_t i) { return static_cast<std::size_t>(r * classes + i); };
+        const std::int64_t wanted = target[static_cast<std::size_t>(r)];
+        double sum = 0;
+        for (std::int64_t i = 0; i < classes; ++i) sum += std::exp(static_cast<double>(logits[at(i)]));
+        if (wanted != ignored) expected_loss += std::log(sum) - logits[at(wanted)];
+        for (std::int64_t i = 0; i < classes; ++i) {
+          const double share = std::exp(static_cast<double>(logits[at(i)])) / sum - (i == wanted ? 1 : 0);
+          CHECK(gradient[at(i)] == Approx(wanted == ignored ? 0 : 0.25 * share).epsilon(1e-5).margin(1e-7));
+        }
+      }
+      CHECK(loss == Approx(expected_loss).epsilon(1e-5).margin(1e-6));
+    }
+  }
+}
+
+TEST_CASE("bfloat16 is rounded to nearest even, and keeps what is no number", "[kernels]") {
+  const float inf = std::numeric_limits<float>::infinity();
+  const std::vector<float> from = {
+      1.0F,  1.00390625F, 1.01171875F, -3.14159274F, 0.0F, inf, -inf, 3.4e38F, std::numeric_limits<float>::quiet_NaN(),
+      1e-40F};
+  const std::vector<float> expected = {1.0F, 1.0F, 1.015625F, -3.140625F, 0.0F, inf, -inf, inf, 0.0F, 0.0F};
+  for (const TransformerLevel* level : levels()) {
+    std::vector<Bf16> low(from.size());
+    std::vector<float> back(from.size());
+    level->of_bf16.lower(from.data(), low.data(), static_cast<std::int64_t>(from.size()));
+    level->of_bf16.raise(low.data(), back.data(), static_cast<std::int64_t>(from.size()));
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      if (std::isnan(from[i])) {
+        CHECK(std::isnan(value_of(low[i])));
+      } else {
+        CHECK(back[i] == Approx(expected[i]).margin(1e-39));
+        CHECK(value_of(low[i]) == back[i]);
+      }
+    }
+  }
+}

@@ -1,0 +1,193 @@
+// The fused block and the fused loss of gpt against the plain operations in double precision: loss and every gradient.
+
+#include <ATen/autocast_mode.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/randint.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/generated/variable_factories.h>
+
+#include <catch2/catch.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "components/kernels/enabled.h"
+#include "components/loss/loss.h"
+#include "components/model/model.h"
+#include "components/tensors.h"
+#include "runner/train/autocast.h"
+#include "tests/support/blocks.h"
+#include "tests/support/tensors_torch.h"
+
+namespace {
+
+using components::NamedTensor;
+using components::TensorMap;
+using components::model::Model;
+
+/// The plain operations while it lives.
+struct Plain {
+  Plain() { components::kernels::set_enabled(false); }
+  ~Plain() { components::kernels::set_enabled(true); }
+};
+
+struct Case {
+  const char* name;
+  const char* model;
+  std::int64_t samples, positions, vocabulary;
+};
+
+constexpr Case kCases[] = {
+    {"learned positions", "{type: gpt, n_layer: 2, n_head: 2, n_embd: 32}", 3, 16, 48},
+    {"rotary positions", "{type: gpt, n_layer: 2, n_head: 4, n_embd: 64, positions: rotary}", 2, 33, 65},
+    {"sizes that fill no vector", "{type: gpt, n_layer: 1, n_head: 3, n_embd: 18, positions: rotary}", 1, 7, 11},
+    {"no biases", "{type: gpt, n_layer: 2, n_head: 2, n_embd: 24, bias: false}", 2, 19, 30},
+    {"a head of its own", "{type: gpt, n_layer: 1, n_head: 2, n_embd: 16, tie_embeddings: false}", 2, 9, 20},
+    {"one position", "{type: gpt, n_layer: 1, n_head: 1, n_embd: 8}", 1, 1, 5},
+};
+
+struct Task {
+  std::shared_ptr<Model> model;
+  std::shared_ptr<components::loss::Loss> loss;
+  at::Tensor x, y;
+
+  Task(const Case& c, std::uint64_t seed) {
+    at::manual_seed(seed);
+    const auto data = tests::text_data(c.vocabulary, c.positions);
+    model = tests::make_model(c.model, data);
+    const at::NoGradGuard no_grad;
+    // As if it had been trained: norms and biases are no longer ones and zeros.
+    for (const NamedTensor& parameter : model->parameters()) {
+      parameter.tensor.add_(torch::randn(parameter.tensor.sizes()).mul_(0.1));
+    }
+    const auto node = tests::block("loss", "cross_entropy");
+    runner::core::Diagnostics diagnostics;
+    loss = components::loss::build(node, {model->blocks().back()->outputs().front(), data, node, diagnostics});
+    x = at::randint(c.vocabulary, {c.samples, c.positions}, at::kLong);
+    y = at::randint(c.vocabulary, {c.samples, c.positions}, at::kLong);
+    if (c.positions > 2) y.narrow(1, 0, 2).fill_(-100);
+  }
+
+  void to_double() {
+    for (const NamedTensor& parameter : model->parameters())
+      parameter.tensor.set_data(parameter.tensor.to(at::kDouble));
+  }
+
+  /// As the stepper does it. `foreseen`: what the loss is told its gradient will be.
+  double forward_backward(bool bf16 = false, double gradient = 0.25, double foreseen = 0.25) {
+    TensorMap tensors;
+    tensors.set(components::kInput, x);
+    at::Tensor sum;
+    {
+      const runner::train::Autocast autocast(bf16);
+      model->forward_for_loss(tensors);
+      sum = loss->sum_projected(tensors.at(components::kHidden), tensors.at(components::kProjection), y, foreseen);
+    }
+    torch::autograd::backward({sum}, {at::scalar_tensor(gradient, sum.options().requires_grad(false))});
+    return sum.item<double>();
+  }
+};
+
+/// The largest difference of a gradient, by the largest entry.
+void check_gradients(const Task& found, const Task& expected, double bound) {
+  const auto got = found.model->parameters(), wanted = expected.model->parameters();
+  REQUIRE(got.size() == wanted.size());
+  double all = 0;
+  for (const NamedTensor& parameter : wanted) {
+    all = std::max(all, parameter.tensor.grad().abs().max().item<double>());
+  }
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    INFO(got[i].name);
+    REQUIRE(got[i].tensor.grad().defined());
+    CHECK_FALSE(got[i].tensor.grad().is_sparse());
+    const at::Tensor reference = wanted[i].tensor.grad().to(at::kDouble);
+    const double largest = std::max(reference.abs().max().item<double>(), 1e-3 * all);
+    CHECK((got[i].tensor.grad().to(at::kDouble) - reference).abs().max().item<double>() <= bound * largest);
+  }
+}
+
+Task reference(const Case& c) {
+  const Plain plain;
+  Task task(c, 5);
+  task.to_double();
+  task.forward_backward();
+  return task;
+}
+
+}  // namespace
+
+TEST_CASE("the fused kernels give the gradients of the plain operations in double precision", "[model][fused]") {
+  for (const Case& c : kCases) {
+    DYNAMIC_SECTION(c.name) {
+      const Task expected = reference(c);
+      Task fused(c, 5);
+      fused.forward_backward();
+      check_gradients(fused, expected, 2e-5);
+      // What bfloat16 loses, the plain operations lose too.
+      Task low(c, 5);
+      low.forward_backward(true);
+      check_gradients(low, expected, 0.06);
+      Task plain_low(c, 5);
+      {
+        const Plain plain;
+        plain_low.forward_backward(true);
+      }
+      check_gradients(plain_low, expected, 0.06);
+    }
+  }
+}
+
+TEST_CASE("a second backward pass adds, and a gradient that was not foreseen is scaled", "[model][fused]") {
+  const Case& c = kCases[1];
+  Task once(c, 5), twice(c, 5);
+  once.forward_backward(false, 0.5, 0.5);
+  twice.forward_backward(false, 0.25, 0.25);
+  twice.forward_backward(false, 0.25, 1.0);
+  check_gradients(twice, once, 1e-5);
+}
+
+TEST_CASE("the same bits come out twice", "[model][fused]") {
+  for (const bool bf16 : {false, true}) {
+    Task one(kCases[1], 5), other(kCases[1], 5);
+    CHECK(one.forward_backward(bf16) == other.forward_backward(bf16));
+    const auto a = one.model->parameters(), b = other.model->parameters();
+    for (std::size_t i = 0; i < a.size(); ++i) CHECK(a[i].tensor.grad().equal(b[i].tensor.grad()));
+  }
+}
+
+TEST_CASE("frozen weights get no gradient, and the others theirs", "[model][fused]") {
+  const Case& c = kCases[0];
+  Task all(c, 5), some(c, 5);
+  all.forward_backward();
+  std::size_t frozen = 0;
+  for (const NamedTensor& parameter : some.model->parameters()) {
+    const bool freeze =
+        parameter.name.find("attn") != std::string::npos || parameter.name.find("ln_2") != std::string::npos;
+    parameter.tensor.set_requires_grad(!freeze);
+    frozen += freeze ? 1 : 0;
+  }
+  REQUIRE(frozen > 0);
+  some.forward_backward();
+  const auto a = all.model->parameters(), b = some.model->parameters();
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    INFO(a[i].name);
+    if (b[i].tensor.requires_grad()) {
+      CHECK(a[i].tensor.grad().equal(b[i].tensor.grad()));
+    } else {
+      CHECK_FALSE(b[i].tensor.grad().defined());
+    }
+  }
+}
+
+TEST_CASE("an evaluation gives what training gives, to rounding", "[model][fused]") {
+  const Case& c = kCases[1];
+  Task task(c, 5);
+  const at::Tensor trained = tests::forward(*task.model, task.x).detach();
+  task.model->set_training(false);
+  const at::NoGradGuard no_grad;
+  CHECK(tests::forward(*task.model, task.x).equal(trained));
+  const Plain plain;
+  const at::Tensor expected = tests::forward(*task.model, task.x);
+  CHECK((trained - expected).abs().max().item<double>() <= 1e-5 * expected.abs().max().item<double>());
+}
