@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "components/kernels/enabled.h"
+#include "components/fused.h"
 #include "components/loss/loss.h"
 #include "components/loss/projected_cross_entropy.h"
 #include "components/tensors.h"
@@ -31,7 +31,7 @@ class CrossEntropy final : public Loss {
 
   at::Tensor sum_projected(const at::Tensor& hidden, const at::Tensor& weight_VC, const at::Tensor& target,
                            double gradient) const override {
-    if (!kernels::enabled() || config_.label_smoothing != 0.0 || !projected_cross_entropy_fits(hidden, weight_VC)) {
+    if (!fused_kernels() || config_.label_smoothing != 0.0 || !projected_cross_entropy_fits(hidden, weight_VC)) {
       return Loss::sum_projected(hidden, weight_VC, target, gradient);
     }
     return projected_cross_entropy(hidden, weight_VC, target, config_.ignore_index, gradient);

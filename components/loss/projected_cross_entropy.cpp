@@ -2,6 +2,7 @@
 
 #include "components/loss/projected_cross_entropy.h"
 
+#include <ATen/Parallel.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/mm.h>
@@ -27,7 +28,7 @@ using kernels::Bf16;
 using kernels::data;
 using kernels::in_pieces;
 using kernels::lowered;
-using kernels::new_tensor;
+using kernels::new_like;
 using kernels::raised;
 using torch::autograd::variable_list;
 
@@ -61,7 +62,7 @@ Found compute(const at::Tensor& hidden_NC, const at::Tensor& weight_VC, const st
   const std::int64_t of_row = classes * static_cast<std::int64_t>(sizeof(T));
   // Chunks of one size: the last one should not be a handful of rows.
   const std::int64_t chunks = std::max<std::int64_t>(1, (rows * of_row + kChunkBytes - 1) / kChunkBytes);
-  if (with_gradients) found.dhidden = new_tensor<float>(hidden_NC.sizes());
+  if (with_gradients) found.dhidden = new_like<float>(hidden_NC);
   for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
     const std::int64_t first = rows * chunk / chunks, size = rows * (chunk + 1) / chunks - first;
     if (size == 0) continue;

@@ -29,6 +29,7 @@ using kernels::Bf16;
 using kernels::data;
 using kernels::in_pieces;
 using kernels::lowered;
+using kernels::new_like;
 using kernels::new_tensor;
 using kernels::PieceSums;
 using kernels::raised;
@@ -126,7 +127,7 @@ at::Tensor forward(const Inputs& in, const at::Tensor& cos, const at::Tensor& si
   kept.y = new_tensor<float>({s.rows(), s.features});
   norm<T>(x, attended, in[kProjB], kept.y, in[kLn2W], in[kLn2B], s, kept.normed_2, kept.mean_2, kept.rstd_2);
   kept.hidden = at::mm(kept.normed_2, kept.fc_w.t());
-  kept.active = new_tensor<T>(kept.hidden.sizes());
+  kept.active = new_like<T>(kept.hidden);
   const std::int64_t wide = kept.hidden.size(1);
   in_pieces(s.rows(), [&](std::int64_t, std::int64_t begin, std::int64_t end) {
     kernels::transformer<T>().bias_gelu(data<T>(kept.hidden) + begin * wide, data<float>(in[kFcB]),
@@ -242,7 +243,7 @@ class FusedTransformerBackward final : public torch::autograd::Node {
   variable_list backward(const at::Tensor& dz) {
     const Sizes& s = sizes_;
     variable_list of_inputs(kInputs);
-    const at::Tensor dz_low = std::is_same_v<T, float> ? dz : new_tensor<T>(dz.sizes());
+    const at::Tensor dz_low = std::is_same_v<T, float> ? dz : new_like<T>(dz);
     const PieceSums dout_bias(true, s.features);
     in_pieces(s.rows(), [&](std::int64_t piece, std::int64_t begin, std::int64_t end) {
       const std::int64_t at = begin * s.features;
@@ -294,11 +295,11 @@ class FusedTransformerBackward final : public torch::autograd::Node {
 
 }  // namespace
 
-bool fused_transformer_fits(const at::Tensor& x_BTC, std::int64_t heads) {
+bool fused_transformer_fits(const at::Tensor& x_BTC, const at::Tensor& weight, std::int64_t heads) {
   const bool cast = at::autocast::is_autocast_enabled(at::kCPU);
-  return x_BTC.dim() == 3 && x_BTC.scalar_type() == at::kFloat && x_BTC.is_cpu() && x_BTC.is_contiguous() &&
-         x_BTC.numel() > 0 && x_BTC.size(1) <= kPositionsMax && x_BTC.size(2) % (2 * heads) == 0 &&
-         (!cast || at::autocast::get_autocast_dtype(at::kCPU) == at::kBFloat16);
+  return x_BTC.dim() == 3 && x_BTC.scalar_type() == at::kFloat && weight.scalar_type() == at::kFloat &&
+         x_BTC.is_cpu() && x_BTC.is_contiguous() && x_BTC.numel() > 0 && x_BTC.size(1) <= kPositionsMax &&
+         x_BTC.size(2) % (2 * heads) == 0 && (!cast || at::autocast::get_autocast_dtype(at::kCPU) == at::kBFloat16);
 }
 
 at::Tensor fused_transformer(const at::Tensor& x_BTC, const TransformerWeights& w, const TransformerShape& shape,

@@ -21,9 +21,9 @@ struct TransformerShape {
   double eps;  ///< of the norms
 };
 
-/// Whether fused_transformer() covers this input under the present autocast: float32 [B, T, C] on the CPU, products in
-/// float32 or bfloat16, sequences whose attention weights may be kept.
-bool fused_transformer_fits(const at::Tensor& x_BTC, std::int64_t heads);
+/// Whether fused_transformer() covers this input under the present autocast: float32 [B, T, C] and weights on the CPU,
+/// products in float32 or bfloat16, sequences whose attention weights may be kept.
+bool fused_transformer_fits(const at::Tensor& x_BTC, const at::Tensor& weight, std::int64_t heads);
 
 /// One block without dropout as a single node of the autograd graph: norms, biases, GELU, rotation and residual sums go
 /// over memory once each (components/kernels), the products are LibTorch's, in bfloat16 under autocast. What it

@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-#include "components/kernels/enabled.h"
+#include "components/fused.h"
 #include "components/model/basic_block.h"
 #include "components/model/fused_transformer.h"
 #include "components/model/model.h"
@@ -173,7 +173,7 @@ class Transformer final : public GptBlock {
 
   void forward(TensorMap& activations) const override {
     const at::Tensor& x_BTC = read(activations);
-    if (kernels::enabled() && !drops() && fused_transformer_fits(x_BTC, n_head_)) {
+    if (fused_kernels() && !drops() && fused_transformer_fits(x_BTC, weight(attn_qkv_), n_head_)) {
       return write(activations, fused(x_BTC));
     }
     at::Tensor y_BTC = x_BTC + drop(linear(attn_proj_, attention(layer_norm(ln_1_, x_BTC))));

@@ -156,10 +156,10 @@ double Stepper::forward_backward(MicroBatch& micro, double weight) {
       experiment_.model->forward_for_loss(micro.tensors);
     }
     const at::Tensor* hidden = micro.tensors.find(components::kHidden);
-    sum = hidden != nullptr ? experiment_.loss->sum_projected(*hidden, micro.tensors.at(components::kProjection),
-                                                              micro.tensors.at(components::kTarget), scaled)
-                            : experiment_.loss->sum(micro.tensors.at(components::kOutput),
-                                                    micro.tensors.at(components::kTarget));
+    sum = hidden != nullptr
+              ? experiment_.loss->sum_projected(*hidden, micro.tensors.at(components::kProjection),
+                                                micro.tensors.at(components::kTarget), scaled)
+              : experiment_.loss->sum(micro.tensors.at(components::kOutput), micro.tensors.at(components::kTarget));
   }
   if (scaled != weight_value_) {
     weight_ = at::scalar_tensor(scaled, sum.options().requires_grad(false));

@@ -10,7 +10,7 @@
 #include <memory>
 #include <optional>
 
-#include "components/kernels/enabled.h"
+#include "components/fused.h"
 #include "generated/section/launch.h"
 #include "generated/section/training.h"
 #include "runner/artifact/capsule.h"
@@ -214,7 +214,7 @@ void configure_torch(const registry::Recipe& recipe) {
   const auto launch = sections::launch::parse_config(recipe.at("launch"));
   if (launch.num_cpu_threads_per_process) at::set_num_threads(static_cast<int>(*launch.num_cpu_threads_per_process));
   set_matmul_precision(recipe.at("precision"));
-  components::kernels::set_enabled(sections::training::parse_config(recipe.at("training")).fused_kernels);
+  components::set_fused_kernels(sections::training::parse_config(recipe.at("training")).fused_kernels);
   at::globalContext().setDeterministicAlgorithms(recipe.at("deterministic").as_bool(), false);
 }
 

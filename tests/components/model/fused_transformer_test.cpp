@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "components/kernels/enabled.h"
+#include "components/fused.h"
 #include "components/loss/loss.h"
 #include "components/model/model.h"
 #include "components/tensors.h"
@@ -28,8 +28,8 @@ using components::model::Model;
 
 /// The plain operations while it lives.
 struct Plain {
-  Plain() { components::kernels::set_enabled(false); }
-  ~Plain() { components::kernels::set_enabled(true); }
+  Plain() { components::set_fused_kernels(false); }
+  ~Plain() { components::set_fused_kernels(true); }
 };
 
 struct Case {
@@ -80,7 +80,8 @@ struct Task {
     tensors.set(components::kInput, x);
     at::Tensor sum;
     {
-      const runner::train::Autocast autocast(bf16);
+      using runner::train::AutocastOptions;
+      const runner::train::Autocast autocast({bf16 ? AutocastOptions::Type::kBf16 : AutocastOptions::Type::kNone});
       model->forward_for_loss(tensors);
       sum = loss->sum_projected(tensors.at(components::kHidden), tensors.at(components::kProjection), y, foreseen);
     }
