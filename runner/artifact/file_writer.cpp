@@ -1,6 +1,7 @@
 #include "runner/artifact/file_writer.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@ constexpr std::int64_t kBufferedChunkBytes = 1 << 20;  // hashed and written whi
 constexpr std::int64_t kDirectChunkBytes = 8 << 20;    // the disk is busy for longer than a call costs
 constexpr std::int64_t kDirectBytesMin = 1 << 20;      // a smaller file is done sooner through the page cache
 constexpr std::int64_t kWritebackBytes = 16 << 20;
+constexpr std::int64_t kMappedBytes = 16 << 20;  // at a time, and of the smallest file that is worth it
 
 bool is_aligned(const char* data) { return reinterpret_cast<std::uintptr_t>(data) % kDirectAlignment == 0; }
 
@@ -132,6 +134,22 @@ bool set_direct_reads(int handle, bool on) {
   return flags >= 0 && ::fcntl(handle, F_SETFL, on ? flags | O_DIRECT : flags & ~O_DIRECT) == 0;
 }
 
+/// The checksum of what the page cache has, or gets, without a copy: twice as fast as reading. "" when the kernel cannot
+/// say beforehand whether all of it can be read; then reading gives the reason.
+std::string mapped_checksum(int handle, std::int64_t bytes) {
+  Checksum checksum;
+  for (std::int64_t at = 0; at < bytes; at += kMappedBytes) {
+    const auto size = static_cast<std::size_t>(std::min(kMappedBytes, bytes - at));
+    void* const piece = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, handle, at);
+    if (piece == MAP_FAILED) return "";
+    const bool readable = ::madvise(piece, size, MADV_POPULATE_READ) == 0;
+    if (readable) checksum.update(piece, static_cast<std::int64_t>(size));
+    ::munmap(piece, size);
+    if (!readable) return "";
+  }
+  return checksum.text();
+}
+
 }  // namespace
 
 core::Result<void> check_size(const std::string& path, const FileEntry& recorded) {
@@ -147,6 +165,8 @@ core::Result<void> check_size(const std::string& path, const FileEntry& recorded
 core::Result<void> verify_file(const std::string& path, const FileEntry& recorded, bool from_disk) {
   return attempt([&] {
     const Handle file{open_recorded(path, recorded)};
+    if (!from_disk && recorded.bytes >= kMappedBytes && mapped_checksum(file.value, recorded.bytes) == recorded.checksum)
+      return;
     bool direct = from_disk && recorded.bytes >= kDirectBytesMin && set_direct_reads(file.value, true);
     AlignedBytes piece;
     if (!piece.reserve(

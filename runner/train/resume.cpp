@@ -10,6 +10,7 @@
 
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/artifact/checkpoint_name.h"
+#include "runner/artifact/manifest.h"
 #include "runner/checkpoint/fit.h"
 #include "runner/registry/changes.h"
 #include "runner/store/run_reader.h"
@@ -96,7 +97,7 @@ class Chooser {
 
   void use_path(std::string path, const core::Place& place) {
     while (path.size() > 1 && path.ends_with('/')) path.pop_back();
-    auto manifest = artifact::verify_checkpoint(path);
+    auto manifest = experiment_ != nullptr ? artifact::verify_checkpoint(path) : artifact::read_manifest(path);
     if (!manifest) return refuse(place, manifest.failure());
     CheckpointInfo info{path, manifest.value().fields.step, std::move(manifest).value()};
     const fs::path run_dir = fs::path(path).parent_path().parent_path();
