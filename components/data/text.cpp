@@ -1,9 +1,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <cmath>
 #include <mutex>
-#include <numeric>
 
 #include "components/data/block_place.h"
 #include "components/data/byte_stream.h"
@@ -72,14 +70,7 @@ class Text final : public Dataset {
   }
 
   double unigram_entropy() const override {
-    std::call_once(counted_, [this] {
-      const auto counts = stream_->histogram();
-      const auto total = static_cast<double>(std::accumulate(counts.begin(), counts.end(), std::int64_t{0}));
-      for (const std::int64_t count : counts) {
-        const double share = static_cast<double>(count) / total;
-        if (count > 0) entropy_ -= share * std::log(share);
-      }
-    });
+    std::call_once(counted_, [this] { entropy_ = entropy_of(stream_->histogram()); });
     return entropy_;
   }
 
@@ -90,17 +81,9 @@ class Text final : public Dataset {
 
   std::vector<std::string> files() const override { return stream_->paths(); }
 
-  std::string decode(std::span<const std::int64_t> ids) const override {
-    std::string bytes;
-    for (const std::int64_t id : ids) bytes += static_cast<char>(static_cast<unsigned char>(id));
-    return valid_utf8(bytes);
-  }
+  std::string decode(std::span<const std::int64_t> ids) const override { return text_of_bytes(ids); }
 
-  std::vector<std::int64_t> encode(const std::string& text) const override {
-    std::vector<std::int64_t> ids;
-    for (const char c : text) ids.push_back(static_cast<unsigned char>(c));
-    return ids;
-  }
+  std::vector<std::int64_t> encode(const std::string& text) const override { return bytes_of_text(text); }
 
  private:
   DataSignature signature_;
@@ -112,12 +95,6 @@ class Text final : public Dataset {
   mutable double entropy_ = 0;
 };
 
-std::int64_t total_bytes(const std::vector<TextFile>& files) {
-  std::int64_t bytes = 0;
-  for (const TextFile& file : files) bytes += file.bytes;
-  return bytes;
-}
-
 std::string short_hint(std::int64_t bytes) {
   if (bytes < 2) return "give it more text";
   return "take max_seq_len: " + std::to_string(bytes - 1) + " or less, or give it more text";
@@ -127,33 +104,13 @@ std::string short_hint(std::int64_t bytes) {
 
 std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
   if (!fits_training_set(signature_of(config.max_seq_len), inputs)) return nullptr;
-  PercentRange range;
-  if (config.split) {
-    const auto parsed = parse_split(*config.split);
-    if (!parsed) {
-      inputs.diagnostics.error(place_of(inputs.block, "split"), parsed.failure().message, parsed.failure().hint);
-      return nullptr;
-    }
-    range = parsed.value();
-  }
   std::vector<TextFile> files = find_text_files(config.path, config.exclude, inputs);
   if (files.empty()) return nullptr;
-
-  if (config.split_by == SplitBy::kFiles) {
-    const auto whole = static_cast<std::int64_t>(files.size());
-    files = split_files(std::move(files), range);
-    range = {};
-    if (files.empty()) {
-      inputs.diagnostics.error(
-          place_of(inputs.block, "split"),
-          "split \"" + config.split.value_or(":") + "\" of " + counted(whole, "file", "files") + " holds no whole file",
-          "take a larger share, or split_by: bytes");
-      return nullptr;
-    }
-  }
+  const auto share = apply_split(config.split, config.split_by == SplitBy::kFiles, "bytes", files, inputs);
+  if (!share) return nullptr;
   const std::int64_t whole = total_bytes(files);
-  const std::int64_t begin = PercentRange::boundary(whole, range.from);
-  const std::int64_t end = PercentRange::boundary(whole, range.to);
+  const std::int64_t begin = PercentRange::boundary(whole, share->from);
+  const std::int64_t end = PercentRange::boundary(whole, share->to);
   if (end - begin < config.max_seq_len + 1) {
     inputs.diagnostics.error(place_of(inputs.block, "max_seq_len"),
                              "data." + inputs.name + " has " + counted(end - begin, "byte", "bytes") +

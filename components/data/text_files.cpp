@@ -42,7 +42,7 @@ Result<std::int64_t> text_size(const std::string& path) {
   }
   if (S_ISDIR(status.st_mode)) {
     const std::string folder = fs::path(path).has_filename() ? path + "/" : path;
-    return Failure{"\"" + path + "\" is a folder, and text is read from files",
+    return Failure{"\"" + path + "\" is a folder, and samples are read from files",
                    "write \"" + folder + "*\" for the files in it, \"" + folder + "**/*\" for all below it"};
   }
   if (!S_ISREG(status.st_mode)) {
@@ -141,6 +141,12 @@ std::vector<TextFile> find_text_files(const std::vector<std::string>& patterns, 
   return files;
 }
 
+std::int64_t total_bytes(const std::vector<TextFile>& files) {
+  std::int64_t bytes = 0;
+  for (const TextFile& file : files) bytes += file.bytes;
+  return bytes;
+}
+
 std::vector<TextFile> split_files(std::vector<TextFile> files, const PercentRange& range) {
   std::sort(files.begin(), files.end(), [](const TextFile& a, const TextFile& b) {
     const std::uint64_t hash_a = stable_hash(a.key);
@@ -152,6 +158,28 @@ std::vector<TextFile> split_files(std::vector<TextFile> files, const PercentRang
                              files.begin() + PercentRange::boundary(count, range.to));
   std::sort(part.begin(), part.end(), [](const TextFile& a, const TextFile& b) { return a.key < b.key; });
   return part;
+}
+
+std::optional<PercentRange> apply_split(const std::optional<std::string>& split, bool by_files, const char* unit,
+                                        std::vector<TextFile>& files, const Inputs& inputs) {
+  PercentRange range;
+  if (split) {
+    const auto parsed = parse_split(*split);
+    if (!parsed) {
+      inputs.diagnostics.error(place_of(inputs.block, "split"), parsed.failure().message, parsed.failure().hint);
+      return std::nullopt;
+    }
+    range = parsed.value();
+  }
+  if (!by_files) return range;
+  const auto whole = static_cast<std::int64_t>(files.size());
+  files = split_files(std::move(files), range);
+  if (!files.empty()) return PercentRange{};
+  inputs.diagnostics.error(
+      place_of(inputs.block, "split"),
+      "split \"" + split.value_or(":") + "\" of " + counted(whole, "file", "files") + " holds no whole file",
+      std::string("take a larger share, or split_by: ") + unit);
+  return std::nullopt;
 }
 
 }  // namespace components::data

@@ -35,7 +35,15 @@ struct TextFile {
 std::vector<TextFile> find_text_files(const std::vector<std::string>& patterns, const std::vector<std::string>& exclude,
                                       const Inputs& inputs);
 
+std::int64_t total_bytes(const std::vector<TextFile>& files);
+
 /// The files of `range`, in the order of their keys. Which ones is drawn from the keys alone, by rank of their hashes.
 std::vector<TextFile> split_files(std::vector<TextFile> files, const PercentRange& range);
+
+/// What the keys `split` and `split_by` leave. By files: `files` keeps whole ones, and the range is all of them; else
+/// it is the share of their content, and `files` stays as it is. `unit` is the other value of `split_by`, for hints.
+/// Empty when an error was reported.
+std::optional<PercentRange> apply_split(const std::optional<std::string>& split, bool by_files, const char* unit,
+                                        std::vector<TextFile>& files, const Inputs& inputs);
 
 }  // namespace components::data

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace components::data {
 
@@ -14,6 +16,13 @@ std::string counted(std::int64_t count, const std::string& one, const std::strin
 
 /// The bytes as valid UTF-8: what is not becomes U+FFFD, one for each byte that belongs to no character.
 std::string valid_utf8(std::string_view bytes);
+
+/// Ids that are bytes, as valid_utf8() shows them; and the bytes of a text as ids.
+std::string text_of_bytes(std::span<const std::int64_t> ids);
+std::vector<std::int64_t> bytes_of_text(std::string_view text);
+
+/// Entropy in nats of what occurs so often; 0 when nothing does.
+double entropy_of(std::span<const std::int64_t> counts);
 
 /// The hint for a file that is not there: a name in the same folder that is near, or what paths are relative to.
 std::string missing_file_hint(const std::string& path);

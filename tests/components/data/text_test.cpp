@@ -180,7 +180,7 @@ TEST_CASE("what is wrong with the files of a text is told at its place", "[data]
       {"a glob in no folder", "{type: text, max_seq_len: 4, path: 'books/*.txt'}",
        "data.yaml:1:36: error: no file matches \"books/*.txt\"\n  hint: there is no folder \"books\"; " + relative},
       {"a folder", "{type: text, max_seq_len: 4, path: texts}",
-       "data.yaml:1:36: error: \"texts\" is a folder, and text is read from files\n"
+       "data.yaml:1:36: error: \"texts\" is a folder, and samples are read from files\n"
        "  hint: write \"texts/*\" for the files in it, \"texts/**/*\" for all below it\n"},
       {"a device", "{type: text, max_seq_len: 4, path: /dev/zero}",
        "data.yaml:1:36: error: \"/dev/zero\" is not a regular file\n  hint: save what it gives in a file first\n"},
@@ -190,7 +190,7 @@ TEST_CASE("what is wrong with the files of a text is told at its place", "[data]
        "data.yaml:1:36: error: the 2 files of data.train hold no byte\n"},
       {"all of several problems", "{type: text, max_seq_len: 4, path: [a.txt, corpus.txt, texts]}",
        "data.yaml:1:37: error: there is no file \"a.txt\"\n  hint: " + relative +
-           "data.yaml:1:56: error: \"texts\" is a folder, and text is read from files\n"
+           "data.yaml:1:56: error: \"texts\" is a folder, and samples are read from files\n"
            "  hint: write \"texts/*\" for the files in it, \"texts/**/*\" for all below it\n"},
       {"everything excluded", "{type: text, max_seq_len: 4, path: corpus.txt, exclude: '*.txt'}",
        "data.yaml:1:57: error: exclude leaves none of the 1 file of data.train\n"},

@@ -1,0 +1,144 @@
+#include <ATen/ATen.h>
+
+#include <mutex>
+
+#include "components/data/block_place.h"
+#include "components/data/data.h"
+#include "components/data/same_task.h"
+#include "components/data/text_files.h"
+#include "components/data/token_stream.h"
+#include "components/data/words.h"
+#include "components/tensors.h"
+#include "generated/data/tokens.h"
+#include "runner/core/error.h"
+#include "runner/core/units.h"
+
+// B: samples of the batch   T: tokens of a window
+
+namespace components::data::tokens {
+namespace {
+
+DataSignature signature_of(const Config& config) {
+  DataSignature signature;
+  signature.input = {kInput, components::Dtype::kInt64, {kBatch, kTime}, false};
+  signature.target = {kTarget, components::Dtype::kInt64, {kBatch, kTime}, false};
+  signature.vocab_size = config.vocab_size;
+  signature.max_seq_len = config.max_seq_len;
+  return signature;
+}
+
+class Tokens final : public Dataset {
+ public:
+  Tokens(const Config& config, std::unique_ptr<TokenStream> stream, std::int64_t bytes)
+      : signature_(signature_of(config)),
+        stream_(std::move(stream)),
+        stride_(config.stride.value_or(config.max_seq_len)),
+        size_((stream_->size() - config.max_seq_len - 1) / stride_ + 1),
+        bytes_(bytes) {}
+
+  const DataSignature& signature() const override { return signature_; }
+  std::int64_t size() const override { return size_; }
+  std::int64_t tokens_per_sample() const override { return signature_.max_seq_len; }
+
+  void fetch(std::span<const std::int64_t> indices, TensorMap& batch) const override {
+    const auto samples = static_cast<std::int64_t>(indices.size());
+    const std::int64_t length = signature_.max_seq_len;
+    std::vector<std::int64_t> starts;
+    starts.reserve(indices.size());
+    for (const std::int64_t index : indices) {
+      RUNNER_ASSERT(index >= 0 && index < size_, "the sampler keeps to the data set");
+      starts.push_back(index * stride_);
+    }
+    at::Tensor input_BT = at::empty({samples, length}, at::kLong);
+    at::Tensor target_BT = at::empty({samples, length}, at::kLong);
+    stream_->read({starts.data(), samples, length, input_BT.mutable_data_ptr<std::int64_t>(),
+                   target_BT.mutable_data_ptr<std::int64_t>()});
+    batch.set(kInput, std::move(input_BT));
+    batch.set(kTarget, std::move(target_BT));
+  }
+
+  double unigram_entropy() const override {
+    std::call_once(counted_, [this] { entropy_ = stream_->unigram_entropy(); });
+    return entropy_;
+  }
+
+  std::string describe() const override {
+    return counted(stream_->file_count(), "file", "files") + ", " + runner::core::format_bytes(bytes_) + ", " +
+           counted(size_, "sample", "samples") + " of " + counted(signature_.max_seq_len, "token", "tokens");
+  }
+
+  std::vector<std::string> files() const override { return stream_->paths(); }
+
+ private:
+  DataSignature signature_;
+  std::unique_ptr<TokenStream> stream_;
+  std::int64_t stride_, size_, bytes_;
+  mutable std::once_flag counted_;
+  mutable double entropy_ = 0;
+};
+
+/// A file that does not divide into tokens was written with another width, or not to its end.
+bool hold_whole_tokens(const std::vector<TextFile>& files, const TokenStream::Layout& layout, const char* dtype,
+                       const Inputs& inputs) {
+  bool whole = true;
+  for (const TextFile& file : files) {
+    const std::int64_t body = file.bytes - layout.header_bytes;
+    if (body >= 0 && body % layout.token_bytes == 0) continue;
+    whole = false;
+    if (body < 0) {
+      inputs.diagnostics.error(place_of(inputs.block, "header_bytes"),
+                               "header_bytes is " + with_commas(layout.header_bytes) + ", but \"" + file.path +
+                                   "\" has " + counted(file.bytes, "byte", "bytes"));
+    } else {
+      inputs.diagnostics.error(place_of(inputs.block, "path"),
+                               "\"" + file.path + "\" has " + counted(body, "byte", "bytes") + " of tokens, not a " +
+                                   "multiple of the " + std::to_string(layout.token_bytes) + " of a " + dtype,
+                               "check dtype and header_bytes against the program that wrote the file");
+    }
+  }
+  return whole;
+}
+
+}  // namespace
+
+std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
+  const DataSignature signature = signature_of(config);
+  if (!fits_training_set(signature, inputs)) return nullptr;
+  if (inputs.train != nullptr && inputs.train->signature().vocab_size != signature.vocab_size) {
+    inputs.diagnostics.error(place_of(inputs.block, "vocab_size"),
+                             "vocab_size of data." + inputs.name + " is " + std::to_string(signature.vocab_size) +
+                                 ", and that of data.train " + std::to_string(inputs.train->signature().vocab_size),
+                             "one model reads both: give both the same");
+    return nullptr;
+  }
+  std::vector<TextFile> files = find_text_files(config.path, config.exclude, inputs);
+  if (files.empty()) return nullptr;
+  const bool wide = config.dtype == Dtype::kUint32;
+  const TokenStream::Layout layout{wide ? 4 : 2, config.header_bytes, config.vocab_size};
+  if (!hold_whole_tokens(files, layout, wide ? "uint32" : "uint16", inputs)) return nullptr;
+  const auto share = apply_split(config.split, config.split_by == SplitBy::kFiles, "tokens", files, inputs);
+  if (!share) return nullptr;
+
+  std::int64_t whole = 0;
+  for (const TextFile& file : files) whole += TokenStream::tokens_in(file, layout);
+  const std::int64_t begin = PercentRange::boundary(whole, share->from);
+  const std::int64_t end = PercentRange::boundary(whole, share->to);
+  if (end - begin < config.max_seq_len + 1) {
+    inputs.diagnostics.error(
+        place_of(inputs.block, "max_seq_len"),
+        "data." + inputs.name + " has " + counted(end - begin, "token", "tokens") +
+            ", and a sample takes max_seq_len + 1 = " + with_commas(config.max_seq_len + 1),
+        end - begin < 2 ? "give it more tokens"
+                        : "take max_seq_len: " + std::to_string(end - begin - 1) + " or less, or give it more tokens");
+    return nullptr;
+  }
+  try {
+    return std::make_shared<Tokens>(config, std::make_unique<TokenStream>(files, begin, end, layout),
+                                    (end - begin) * layout.token_bytes);
+  } catch (const runner::core::RunError& error) {
+    inputs.diagnostics.error(place_of(inputs.block, "path"), error.what(), error.hint());
+    return nullptr;
+  }
+}
+
+}  // namespace components::data::tokens
