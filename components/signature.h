@@ -28,6 +28,7 @@ std::string to_text(const Port& port);
 /// Names every data set, model, loss and metric agrees on.
 inline constexpr const char* kInput = "input";    ///< ids [B, T] int64, or features [B, F] float32
 inline constexpr const char* kTarget = "target";  ///< ids [B, T] int64, classes [B] int64, or values [B, O] float32
+inline constexpr std::int64_t kPadTarget = -100;  ///< in `target` where a sample has ended; PyTorch's ignore_index
 inline constexpr const char* kOutput = "output";  ///< logits [B, T, V] or [B, C], or values [B, O]
 inline constexpr const char* kHidden = "hidden";  ///< [..., C]: what the output is a projection of
 inline constexpr const char* kProjection = "projection";  ///< [V, C]: output = hidden W^T
@@ -39,6 +40,7 @@ struct DataSignature {
   std::int64_t vocab_size = 0;   ///< > 0: `input` holds ids below it
   std::int64_t num_classes = 0;  ///< > 0: `target` holds classes below it
   std::int64_t max_seq_len = 0;  ///< > 0: the length of T
+  bool padded = false;           ///< samples end at different T: `target` is kPadTarget behind the end of each
 };
 
 }  // namespace components

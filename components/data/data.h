@@ -29,7 +29,11 @@ class Dataset : public runner::core::Stateful {
   /// How an epoch is put in order when shuffled: whole permutation, or (streaming) permuted blocks of neighbours, so
   /// that the disk is read in runs. 0: whole permutation.
   virtual std::int64_t shuffle_block() const { return 0; }
-  /// Units of text or tokens in one sample, for tokens/s and max_tokens; 0 when samples are not token sequences.
+  /// Positions of a sample, for those that are not all of one length (`signature().padded`): what batches of samples of
+  /// about the same length save in padding. 0 where all are the same.
+  virtual std::int64_t length_of(std::int64_t) const { return 0; }
+  /// Units of text or tokens in one sample, for tokens/s and max_tokens; 0 when samples are not token sequences of one
+  /// length.
   virtual std::int64_t tokens_per_sample() const { return 0; }
   /// Entropy in nats per token of the data's unigram distribution (add-nothing); NaN when it makes no sense.
   virtual double unigram_entropy() const;

@@ -84,6 +84,14 @@ std::shared_ptr<Loss> make(const Config& config, const Inputs& inputs) {
                              "give the model's last layer " + std::to_string(classes) + " outputs");
     return nullptr;
   }
+  if (inputs.data.padded && config.ignore_index != kPadTarget) {
+    const auto* written = inputs.block.find("ignore_index");
+    inputs.diagnostics.error(written->place(),
+                             "ignore_index is " + std::to_string(config.ignore_index) +
+                                 ", but the data mark the end of shorter samples with " + std::to_string(kPadTarget),
+                             "leave ignore_index out");
+    return nullptr;
+  }
   return std::make_shared<CrossEntropy>(config);
 }
 

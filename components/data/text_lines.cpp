@@ -1,0 +1,183 @@
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "components/data/block_place.h"
+#include "components/data/byte_stream.h"
+#include "components/data/data.h"
+#include "components/data/same_task.h"
+#include "components/data/text_files.h"
+#include "components/data/words.h"
+#include "components/tensors.h"
+#include "generated/data/text_lines.h"
+#include "runner/core/error.h"
+#include "runner/core/machine.h"
+#include "runner/core/units.h"
+
+// B: samples of the batch   T: bytes of the longest one
+
+namespace components::data::text_lines {
+namespace {
+
+constexpr std::int64_t kBytes = 256;  ///< the vocabulary
+
+/// Where a line lies in the stream, without its end.
+struct Line {
+  std::int64_t at = 0, bytes = 0;
+};
+
+DataSignature signature_of(std::int64_t max_seq_len) {
+  DataSignature signature;
+  signature.input = {kInput, Dtype::kInt64, {kBatch, kTime}, false};
+  signature.target = {kTarget, Dtype::kInt64, {kBatch, kTime}, false};
+  signature.vocab_size = kBytes;
+  signature.max_seq_len = max_seq_len;
+  signature.padded = true;
+  return signature;
+}
+
+class TextLines final : public Dataset {
+ public:
+  TextLines(std::unique_ptr<ByteStream> stream, std::vector<Line> lines, std::int64_t max_seq_len)
+      : signature_(signature_of(max_seq_len)), stream_(std::move(stream)), lines_(std::move(lines)) {}
+
+  const DataSignature& signature() const override { return signature_; }
+  std::int64_t size() const override { return static_cast<std::int64_t>(lines_.size()); }
+  std::int64_t length_of(std::int64_t index) const override {
+    return std::min(line(index).bytes, signature_.max_seq_len);
+  }
+
+  void fetch(std::span<const std::int64_t> indices, TensorMap& batch) const override {
+    const auto samples = static_cast<std::int64_t>(indices.size());
+    std::int64_t length = 0;
+    for (const std::int64_t index : indices) length = std::max(length, length_of(index));
+    at::Tensor input_BT = at::empty({samples, length}, at::kLong);
+    at::Tensor target_BT = at::empty({samples, length}, at::kLong);
+    auto* input = input_BT.mutable_data_ptr<std::int64_t>();
+    auto* target = target_BT.mutable_data_ptr<std::int64_t>();
+    std::vector<unsigned char> scratch;
+    for (const std::int64_t index : indices) {
+      const std::int64_t count = length_of(index);
+      const bool whole = count == line(index).bytes;
+      const unsigned char* bytes = stream_->read(line(index).at, count + (whole ? 0 : 1), scratch);
+      std::fill_n(std::copy_n(bytes, count, input), length - count, 0);
+      std::copy_n(bytes + 1, count - 1, target);
+      target[count - 1] = whole ? '\n' : bytes[count];  // the last line of a file may have no end
+      std::fill_n(target + count, length - count, kPadTarget);
+      input += length;
+      target += length;
+    }
+    batch.set(kInput, std::move(input_BT));
+    batch.set(kTarget, std::move(target_BT));
+  }
+
+  double unigram_entropy() const override {
+    std::call_once(counted_, [this] { entropy_ = entropy_of(stream_->histogram()); });
+    return entropy_;
+  }
+
+  std::string describe() const override {
+    std::int64_t shortest = signature_.max_seq_len, longest = 0, cut = 0;
+    for (std::int64_t i = 0; i < size(); ++i) {
+      shortest = std::min(shortest, length_of(i));
+      longest = std::max(longest, length_of(i));
+      cut += line(i).bytes > signature_.max_seq_len ? 1 : 0;
+    }
+    return counted(stream_->file_count(), "file", "files") + ", " + runner::core::format_bytes(stream_->size()) + ", " +
+           counted(size(), "line", "lines") + " of " + with_commas(shortest) + " to " +
+           counted(longest, "byte", "bytes") + (cut > 0 ? " (" + with_commas(cut) + " cut)" : "");
+  }
+
+  std::vector<std::string> files() const override { return stream_->paths(); }
+  std::string decode(std::span<const std::int64_t> ids) const override { return text_of_bytes(ids); }
+  std::vector<std::int64_t> encode(const std::string& text) const override { return bytes_of_text(text); }
+
+ private:
+  const Line& line(std::int64_t index) const {
+    RUNNER_ASSERT(index >= 0 && index < size(), "the sampler keeps to the data set");
+    return lines_[static_cast<std::size_t>(index)];
+  }
+
+  DataSignature signature_;
+  std::unique_ptr<ByteStream> stream_;
+  std::vector<Line> lines_;
+  mutable std::once_flag counted_;
+  mutable double entropy_ = 0;
+};
+
+/// The lines of one file, which ends its last one; `from` is where it begins in the stream.
+void add_lines(const ByteStream& stream, std::int64_t from, std::int64_t bytes, std::vector<Line>& lines) {
+  std::vector<unsigned char> scratch;
+  const unsigned char* begin = stream.read(from, bytes, scratch);
+  const unsigned char* const end = begin + bytes;
+  for (const unsigned char* at = begin; at < end;) {
+    const unsigned char* const stop = std::find(at, end, '\n');
+    if (stop > at) lines.push_back({from + (at - begin), stop - at});
+    at = stop + 1;
+  }
+}
+
+/// False when a line is longer than it may be.
+bool shorten(std::vector<Line>& lines, const Config& config, const Inputs& inputs) {
+  const auto too_long = [&config](const Line& line) { return line.bytes > config.max_seq_len; };
+  if (config.too_long == TooLong::kDrop) std::erase_if(lines, too_long);
+  if (config.too_long != TooLong::kError) return true;
+  const auto count = static_cast<std::int64_t>(std::count_if(lines.begin(), lines.end(), too_long));
+  if (count == 0) return true;
+  const auto longest =
+      std::max_element(lines.begin(), lines.end(), [](const Line& a, const Line& b) { return a.bytes < b.bytes; });
+  inputs.diagnostics.error(place_of(inputs.block, "too_long"),
+                           counted(count, "line", "lines") + " of data." + inputs.name + " " +
+                               (count == 1 ? "is" : "are") + " longer than max_seq_len " +
+                               std::to_string(config.max_seq_len) + ", the longest has " +
+                               counted(longest->bytes, "byte", "bytes"),
+                           "raise max_seq_len, or take too_long: cut");
+  return false;
+}
+
+}  // namespace
+
+std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
+  if (!fits_training_set(signature_of(config.max_seq_len), inputs)) return nullptr;
+  std::vector<TextFile> files = find_text_files(config.path, config.exclude, inputs);
+  if (files.empty()) return nullptr;
+  const auto share = apply_split(config.split, config.split_by == SplitBy::kFiles, "lines", files, inputs);
+  if (!share) return nullptr;
+  const std::int64_t bytes = total_bytes(files);
+  if (bytes > runner::core::memory_limit()) {
+    inputs.diagnostics.error(place_of(inputs.block, "path"),
+                             "data." + inputs.name + " has " + runner::core::format_bytes(bytes) +
+                                 ", and this machine has " + runner::core::format_bytes(runner::core::memory_limit()) +
+                                 " of memory",
+                             "use fewer files, or type: text with streaming: true");
+    return nullptr;
+  }
+  try {
+    auto stream = std::make_unique<ByteStream>(files, 0, bytes, true);
+    std::vector<Line> lines;
+    std::int64_t from = 0;
+    for (const TextFile& file : files) {
+      add_lines(*stream, from, file.bytes, lines);
+      from += file.bytes;
+    }
+    const auto whole = static_cast<std::int64_t>(lines.size());
+    lines.erase(lines.begin() + PercentRange::boundary(whole, share->to), lines.end());
+    lines.erase(lines.begin(), lines.begin() + PercentRange::boundary(whole, share->from));
+    if (!shorten(lines, config, inputs)) return nullptr;
+    if (lines.empty()) {
+      inputs.diagnostics.error(
+          place_of(inputs.block, config.split ? "split" : "path"),
+          "data." + inputs.name + " has no line to learn from, of " + counted(whole, "line", "lines") +
+              " that are not empty",
+          config.too_long == TooLong::kDrop ? "take too_long: cut, or give it more text" : "give it more text");
+      return nullptr;
+    }
+    return std::make_shared<TextLines>(std::move(stream), std::move(lines), config.max_seq_len);
+  } catch (const runner::core::RunError& error) {
+    inputs.diagnostics.error(place_of(inputs.block, "path"), error.what(), error.hint());
+    return nullptr;
+  }
+}
+
+}  // namespace components::data::text_lines
