@@ -94,6 +94,8 @@ std::optional<Loaded> load(const registry::Recipe& recipe, const EvalRequest& re
   loaded.options.micro_batch_size = eval.micro_batch_size.value_or(stepper.loader.micro_batch_size);
   loaded.options.max_batches = eval.max_batches;
   loaded.options.autocast = stepper.autocast;
+  loaded.options.num_workers = stepper.loader.num_workers;
+  loaded.options.prefetch_factor = stepper.loader.prefetch_factor;
   return loaded;
 }
 

@@ -1,6 +1,8 @@
 #include "runner/train/epoch_order.h"
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/randint.h>
 #include <ATen/ops/randperm.h>
 
 #include <algorithm>
@@ -9,6 +11,11 @@
 #include "runner/core/error.h"
 
 namespace runner::train {
+namespace {
+
+constexpr std::int64_t kDrawnTogether = 32;  // with replacement: as many as torch's RandomSampler takes at a time
+
+}  // namespace
 
 struct EpochOrder::Draw {
   at::Generator generator;
@@ -18,6 +25,12 @@ struct EpochOrder::Draw {
     const auto* begin = order.const_data_ptr<std::int64_t>();
     return {begin, begin + size};
   }
+
+  std::vector<std::int64_t> any(std::int64_t below, std::int64_t count) const {
+    const at::Tensor samples = at::randint(below, {count}, generator, at::TensorOptions().dtype(at::kLong));
+    const auto* begin = samples.const_data_ptr<std::int64_t>();
+    return {begin, begin + count};
+  }
 };
 
 EpochOrder::EpochOrder(Options options) : options_(options) {
@@ -26,23 +39,64 @@ EpochOrder::EpochOrder(Options options) : options_(options) {
 
 EpochOrder::~EpochOrder() = default;
 
+std::uint64_t EpochOrder::seed_of(std::int64_t epoch) const {
+  if (options_.seedable) return options_.seed + static_cast<std::uint64_t>(epoch);
+  // Each epoch the loader draws a seed for its workers, then the sampler one for the order.
+  const at::Generator generator = at::detail::createCPUGenerator(options_.seed);
+  at::Tensor seed = at::empty({}, at::kLong);
+  for (std::int64_t i = 0; i <= epoch; ++i) {
+    seed.random_(generator);
+    seed.random_(generator);
+  }
+  return static_cast<std::uint64_t>(seed.item<std::int64_t>());
+}
+
 void EpochOrder::start(std::int64_t epoch) {
   epoch_ = epoch;
-  const std::uint64_t seed = options_.seed + static_cast<std::uint64_t>(epoch);
-  draw_ = std::make_unique<Draw>(Draw{at::detail::createCPUGenerator(seed)});
-  const std::int64_t blocks = (options_.size + options_.block - 1) / options_.block;
-  blocks_ = blocks == 1 ? std::vector<std::int64_t>{0} : draw_->permutation(blocks);
+  draw_ = std::make_unique<Draw>(Draw{at::detail::createCPUGenerator(seed_of(epoch))});
+  blocks_.clear();
   blocks_drawn_ = 0;
   held_.clear();
   held_begin_ = 0;
 }
 
+void EpochOrder::draw_blocks() {
+  const std::int64_t blocks = (options_.size + options_.block - 1) / options_.block;
+  blocks_ = blocks == 1 ? std::vector<std::int64_t>{0} : draw_->permutation(blocks);
+  blocks_drawn_ = 0;
+}
+
 void EpochOrder::draw_next_block() {
-  RUNNER_ASSERT(blocks_drawn_ < blocks_.size(), "an epoch ends with its last block");
+  RUNNER_ASSERT(options_.size > 0, "an order is of samples");
   held_begin_ += static_cast<std::int64_t>(held_.size());
+  if (options_.replacement) {
+    held_ = draw_->any(options_.size, kDrawnTogether);
+    return;
+  }
+  if (blocks_drawn_ == blocks_.size()) draw_blocks();
   const std::int64_t first = blocks_[blocks_drawn_++] * options_.block;
   held_ = draw_->permutation(std::min(options_.block, options_.size - first));
   for (std::int64_t& sample : held_) sample += first;
+  if (options_.group > 0) group_by_length();
+}
+
+// Source: transformers' get_length_grouped_indices, which sorts stretches of fifty batches of a permutation. There the
+// batches of a stretch come longest first; here in an order that is drawn, so that the length does not swing with them.
+void EpochOrder::group_by_length() {
+  const std::int64_t group = options_.group, stretch = kBatchesGrouped * group;
+  const auto size = static_cast<std::int64_t>(held_.size());
+  for (std::int64_t begin = 0; begin < size; begin += stretch) {
+    const std::int64_t count = std::min(stretch, size - begin);
+    std::vector<std::int64_t> sorted(held_.begin() + begin, held_.begin() + begin + count);
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [this](std::int64_t a, std::int64_t b) { return options_.length_of(a) > options_.length_of(b); });
+    const std::int64_t batches = count / group;  // the short one of an epoch's end stays there
+    auto to = held_.begin() + begin;
+    for (const std::int64_t batch : draw_->permutation(batches)) {
+      to = std::copy_n(sorted.begin() + batch * group, group, to);
+    }
+    std::copy(sorted.begin() + batches * group, sorted.end(), to);
+  }
 }
 
 std::span<const std::int64_t> EpochOrder::read(std::int64_t epoch, std::int64_t begin, std::int64_t count) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -10,7 +11,8 @@ namespace runner::train {
 /// The order in which an epoch reads its samples, a pure function of (seed, epoch). Whole permutations equal
 /// Accelerate's SeedableRandomSampler: torch.randperm with a generator seeded with seed + epoch. With blocks, blocks of
 /// neighbours are permuted, then the samples inside each; only the block that is being read is held, so that data
-/// larger than memory does not need memory for its order either.
+/// larger than memory does not need memory for its order either. An epoch that is longer than the data goes through it
+/// again, in another order, as torch's RandomSampler does.
 class EpochOrder {
  public:
   struct Options {
@@ -18,7 +20,23 @@ class EpochOrder {
     std::int64_t block = 0;  ///< samples that stay together; 0: one permutation of all
     bool shuffle = false;    ///< false: as the data set numbers them
     std::uint64_t seed = 0;
+    std::int64_t num_samples = 0;  ///< of an epoch; 0: as many as there are
+    bool replacement = false;      ///< each sample is drawn from all, so that some come twice and some not at all
+    /// False: the seeds of the epochs are drawn from a generator with `seed`, as torch's DataLoader and RandomSampler
+    /// draw them from the default generator where nothing else does.
+    bool seedable = true;
+    std::int64_t group = 0;  ///< > 0: batches of so many samples are of about the same length
+    std::function<std::int64_t(std::int64_t)> length_of = {};  ///< of a sample, where `group` asks for it
   };
+
+  /// Samples whose neighbours in length are looked for together, in batches: enough that the lengths in a batch are
+  /// about the same, few enough that an epoch is still another one each time.
+  static constexpr std::int64_t kBatchesGrouped = 50;
+
+  /// Samples of an epoch.
+  static std::int64_t length(const Options& options) {
+    return options.num_samples > 0 ? options.num_samples : options.size;
+  }
 
   explicit EpochOrder(Options options);
   ~EpochOrder();
@@ -33,7 +51,10 @@ class EpochOrder {
   struct Draw;  ///< an epoch's generator
 
   void start(std::int64_t epoch);
+  std::uint64_t seed_of(std::int64_t epoch) const;
+  void draw_blocks();
   void draw_next_block();
+  void group_by_length();
 
   Options options_;
   std::unique_ptr<Draw> draw_;

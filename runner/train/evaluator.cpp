@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 
 #include "components/tensors.h"
 #include "runner/core/clock.h"
+#include "runner/train/loader.h"
 
 namespace runner::train {
 
@@ -32,14 +32,13 @@ void predict(const Experiment& experiment, const components::data::Dataset& data
   const at::NoGradGuard no_grad;
   const Judging judging(experiment);
   components::TensorMap batch;
-  std::vector<std::int64_t> indices;
-  std::int64_t batches = 0;
-  for (std::int64_t first = 0; first < data.size(); first += options.micro_batch_size) {
-    if (options.max_batches && batches++ >= *options.max_batches) break;
-    indices.resize(static_cast<std::size_t>(std::min(options.micro_batch_size, data.size() - first)));
-    std::iota(indices.begin(), indices.end(), first);
-    batch.clear();
-    data.fetch(indices, batch);
+  Loader loader(data, {.micro_batch_size = options.micro_batch_size,
+                       .num_workers = options.num_workers,
+                       .prefetch_factor = options.prefetch_factor});
+  const std::int64_t batches = std::min(loader.batches_per_epoch(), options.max_batches.value_or(data.size()));
+  for (std::int64_t i = 0; i < batches; ++i) {
+    const std::int64_t first = loader.position().sample;
+    loader.next(loader.batch_at(first), batch);
     {
       const Autocast autocast(options.autocast);
       experiment.model->forward(batch);

@@ -20,6 +20,8 @@ struct EvalOptions {
   std::int64_t micro_batch_size = 1;
   std::optional<std::int64_t> max_batches;
   AutocastOptions autocast;
+  int num_workers = 0;  ///< Loader::Options
+  std::int64_t prefetch_factor = 2;
 };
 
 struct EvalResult {

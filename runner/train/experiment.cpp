@@ -105,7 +105,8 @@ void build_model(Experiment& experiment, const BuildOptions& options, Diagnostic
 }
 
 void build_judges(Experiment& experiment, Diagnostics& diagnostics) {
-  const auto& signature = experiment.train_data->signature();
+  auto signature = experiment.train_data->signature();
+  for (const auto& set : experiment.eval_data) signature.padded = signature.padded || set.data->signature().padded;
   const auto& outputs = experiment.model->blocks().back()->outputs();
   RUNNER_ASSERT(!outputs.empty(), "the last block of a model has an output");
   const Node& loss = section(experiment.recipe, "loss");
@@ -130,13 +131,20 @@ void settle_lengths(Experiment& experiment, Diagnostics& diagnostics) {
   const auto accumulation = sections::accumulation::parse_config(section(experiment.recipe, "accumulation"));
   const std::int64_t micro = training.micro_batch_size.value_or(1);
   const std::int64_t window = training.gradient_accumulation_steps.value_or(1);
-  const std::int64_t size = experiment.train_data->size();
+  const std::int64_t size = loader.num_samples.value_or(experiment.train_data->size());
+  if (loader.group_by_length && !experiment.train_data->signature().padded) {
+    const Node* place = section(experiment.recipe, "loader").find("group_by_length");
+    diagnostics.error(place->place(), "group_by_length is true, but the samples of data.train are all of one length",
+                      "leave it out");
+  }
   const std::int64_t batches = loader.drop_last ? size / micro : (size + micro - 1) / micro;
   if (batches == 0) {
     const Node* place = training_node.find("micro_batch_size");
     diagnostics.error(place != nullptr && place->place().known() ? place->place() : training_node.place(),
-                      "data.train has " + std::to_string(size) + " samples, fewer than one micro-batch of " +
-                          std::to_string(micro) + ", and loader.drop_last drops it",
+                      std::string(loader.num_samples ? "loader.num_samples is " : "data.train has ") +
+                          std::to_string(size) + (loader.num_samples ? "" : " samples") +
+                          ", fewer than one micro-batch of " + std::to_string(micro) +
+                          ", and loader.drop_last drops it",
                       "use a smaller micro_batch_size, or `loader: {drop_last: false}`");
     return;
   }

@@ -7,12 +7,12 @@
 
 namespace runner::train {
 Loader::Loader(const components::data::Dataset& data, Options options)
-    : data_(data), options_(options), order_(order_options()) {
+    : data_(data), options_(options), order_(order_options()), expected_(options.micro_batch_size) {
   RUNNER_ASSERT(options_.micro_batch_size > 0, "the batch algebra settles a positive micro-batch size");
 }
 
 std::int64_t Loader::samples_per_epoch() const {
-  const std::int64_t size = data_.size();
+  const std::int64_t size = EpochOrder::length(order_options());
   return options_.drop_last ? size - size % options_.micro_batch_size : size;
 }
 
@@ -21,13 +21,24 @@ std::int64_t Loader::batches_per_epoch() const {
 }
 
 std::int64_t Loader::batch_at(std::int64_t sample) const {
-  return std::min(options_.micro_batch_size, samples_per_epoch() - sample);
+  return walk(options_.micro_batch_size).batch_at({0, sample});
 }
 
 void Loader::seek(Position position) { position_ = position; }
 
 EpochOrder::Options Loader::order_options() const {
-  return {data_.size(), data_.shuffle_block(), options_.shuffle, options_.seed};
+  EpochOrder::Options order{.size = data_.size(),
+                            .block = data_.shuffle_block(),
+                            .shuffle = options_.shuffle,
+                            .seed = options_.seed,
+                            .num_samples = options_.num_samples,
+                            .replacement = options_.replacement,
+                            .seedable = options_.seedable};
+  if (options_.group_by_length) {
+    order.group = options_.micro_batch_size;
+    order.length_of = [&data = data_](std::int64_t sample) { return data.length_of(sample); };
+  }
+  return order;
 }
 
 void Loader::next(std::int64_t count, components::TensorMap& batch) {
@@ -35,9 +46,31 @@ void Loader::next(std::int64_t count, components::TensorMap& batch) {
   RUNNER_ASSERT(samples > 0, "an empty epoch is refused before training starts");
   RUNNER_ASSERT(count > 0 && position_.sample + count <= samples, "a micro-batch does not cross the end of an epoch");
   batch.clear();
+  fetch(count, batch);
+  position_ = walk(count).after(position_, count);
+}
+
+// The threads follow the walk that begins where the loader stood when they were started. Who asks for something else
+// (another place after a seek, another size at the end of a window) reads that alone, and they begin anew behind it.
+void Loader::fetch(std::int64_t count, components::TensorMap& batch) {
+  if (options_.num_workers > 0) {
+    try {
+      if (prefetcher_ == nullptr && count == walk(expected_).batch_at(position_)) read_ahead(position_);
+      if (prefetcher_ != nullptr && prefetcher_->take(position_, count, batch)) return;
+    } catch (...) {
+      prefetcher_.reset();  // a second attempt reads the batch again
+      throw;
+    }
+    prefetcher_.reset();
+  }
   data_.fetch(order_.read(position_.epoch, position_.sample, count), batch);
-  position_.sample += count;
-  if (position_.sample >= samples) position_ = {position_.epoch + 1, 0};
+  if (options_.num_workers > 0) read_ahead(walk(count).after(position_, count));
+}
+
+void Loader::read_ahead(Position start) {
+  prefetcher_ = std::make_unique<Prefetcher>(
+      data_, order_options(), walk(expected_), start,
+      Prefetcher::Options{options_.num_workers, options_.num_workers * options_.prefetch_factor});
 }
 
 std::vector<std::int64_t> Loader::samples_between(Position from, Position to) const {

@@ -1,11 +1,12 @@
 #pragma once
 
-#include <compare>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "components/data/data.h"
 #include "runner/train/epoch_order.h"
+#include "runner/train/prefetcher.h"
 
 namespace components {
 class TensorMap;
@@ -14,7 +15,8 @@ class TensorMap;
 namespace runner::train {
 
 /// Puts a data set in order and cuts it into micro-batches. The order is a pure function of (seed, epoch), and the
-/// position is exact at any point, so a resume sees the samples that an undisturbed run would have seen.
+/// position is exact at any point, so a resume sees the samples that an undisturbed run would have seen: what worker
+/// threads have read ahead does not count until it is handed out.
 class Loader {
  public:
   struct Options {
@@ -22,13 +24,14 @@ class Loader {
     bool shuffle = false;
     bool drop_last = false;
     std::uint64_t seed = 0;
+    std::int64_t num_samples = 0;  ///< EpochOrder::Options
+    bool replacement = false;
+    bool seedable = true;
+    bool group_by_length = false;      ///< micro-batches of samples that are about as long
+    int num_workers = 0;               ///< threads that read ahead; 0: the caller reads
+    std::int64_t prefetch_factor = 2;  ///< micro-batches that each of them may be ahead
   };
-  struct Position {
-    std::int64_t epoch = 0;
-    std::int64_t sample = 0;  ///< of the epoch's order; the next one to be read
-
-    auto operator<=>(const Position&) const = default;
-  };
+  using Position = BatchWalk::Position;
 
   Loader(const components::data::Dataset& data, Options options);
 
@@ -39,19 +42,28 @@ class Loader {
 
   /// Size of the micro-batch that begins at this sample of an epoch: the last one may be short.
   std::int64_t batch_at(std::int64_t sample) const;
+  /// Counts that next() will be asked for from now on, where they are not micro-batches: what to read ahead. A wrong
+  /// guess costs time and nothing else.
+  void expect(std::int64_t count) { expected_ = count; }
   /// Fills `batch` with the next samples of the epoch and moves on; `count` does not reach beyond its end. After the
-  /// last sample of an epoch the position is the start of the next one.
+  /// last sample of an epoch the position is the start of the next one. RunError, and whatever else a data set throws,
+  /// leaves the position as it was.
   void next(std::int64_t count, components::TensorMap& batch);
   /// The samples between two positions, as the data set numbers them, in the order of the epoch.
   std::vector<std::int64_t> samples_between(Position from, Position to) const;
 
  private:
   EpochOrder::Options order_options() const;
+  BatchWalk walk(std::int64_t batch_size) const { return {samples_per_epoch(), batch_size}; }
+  void fetch(std::int64_t count, components::TensorMap& batch);
+  void read_ahead(Position start);
 
   const components::data::Dataset& data_;
   Options options_;
   Position position_;
   EpochOrder order_;
+  std::int64_t expected_;
+  std::unique_ptr<Prefetcher> prefetcher_;  ///< from the first batch on
 };
 
 }  // namespace runner::train

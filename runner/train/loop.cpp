@@ -251,6 +251,8 @@ class Loop final : public Context, public core::Stateful {
     options.micro_batch_size = eval_.micro_batch_size.value_or(options_.loader.micro_batch_size);
     options.max_batches = request_.smoke ? std::optional<std::int64_t>(1) : eval_.max_batches;
     options.autocast = options_.autocast;
+    options.num_workers = options_.loader.num_workers;
+    options.prefetch_factor = options_.loader.prefetch_factor;
     std::string shown;
     const std::int64_t begin_ns = clock_.monotonic_ns();
     for (const auto& set : experiment_.eval_data) {

@@ -23,6 +23,8 @@
 namespace runner::train {
 namespace {
 
+constexpr std::int64_t kPrefetchFactor = 2;  // as PyTorch's
+
 bool all_finite(const at::Tensor& tensor) {
   return !at::isFloatingType(tensor.scalar_type()) || at::isfinite(tensor).all().item<bool>();
 }
@@ -52,8 +54,16 @@ StepperOptions stepper_options(const core::Node& recipe) {
   options.sync_with_dataloader = accumulation.sync_with_dataloader;
   options.mean = window_mean(accumulation);
   options.schedule = {schedule.step_with_optimizer, schedule.step_per_process, static_cast<int>(launch.num_processes)};
-  options.loader = {training.micro_batch_size.value_or(1), loader.shuffle, loader.drop_last,
-                    static_cast<std::uint64_t>(loader.data_seed.value_or(recipe.find("seed")->as_integer()))};
+  options.loader = {.micro_batch_size = training.micro_batch_size.value_or(1),
+                    .shuffle = loader.shuffle,
+                    .drop_last = loader.drop_last,
+                    .seed = static_cast<std::uint64_t>(loader.data_seed.value_or(recipe.find("seed")->as_integer())),
+                    .num_samples = loader.num_samples.value_or(0),
+                    .replacement = loader.replacement,
+                    .seedable = loader.use_seedable_sampler,
+                    .group_by_length = loader.group_by_length,
+                    .num_workers = static_cast<int>(loader.num_workers),
+                    .prefetch_factor = loader.prefetch_factor.value_or(kPrefetchFactor)};
   options.clip = {training.clip_grad_norm, training.clip_grad_value, training.norm_type};
   options.rewinds = training.auto_micro_batch.has_value() || faults.on_nan == sections::faults::OnNan::kSkip ||
                     faults.on_spike == sections::faults::OnSpike::kSkip;
@@ -345,7 +355,7 @@ void Stepper::restore(const core::Node& state) {
     }
   }
   if (state.find("micro_batch") != nullptr && integer("micro_batch.recipe") == options_.loader.micro_batch_size) {
-    micro_batch_size_ = integer("micro_batch.used");
+    set_micro_batch_size(integer("micro_batch.used"));
   }
   schedule_.restore(integer("schedule.step"), integer("schedule.calls"));
   experiment_.optimizer->set_lr_factor(experiment_.scheduler->factor(schedule_.step()));

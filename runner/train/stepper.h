@@ -83,7 +83,10 @@ class Stepper {
   /// Samples of one forward pass: what the recipe says, or less since a step did not fit into memory. The windows, and
   /// what counts micro-batches (the schedule of Accelerate, intervals in `ba`), stay those of the recipe.
   std::int64_t micro_batch_size() const { return micro_batch_size_; }
-  void set_micro_batch_size(std::int64_t samples) { micro_batch_size_ = samples; }
+  void set_micro_batch_size(std::int64_t samples) {
+    micro_batch_size_ = samples;
+    loader_.expect(samples);
+  }
   /// Forward passes of a full window.
   std::int64_t passes() const;
 

@@ -1,11 +1,20 @@
-// The order of samples and their batches, case by case, as far as one process goes: torch.randperm, Accelerate's
-// seedable sampler over epochs, its batches with and without a short last one, and where a continued epoch begins.
+// The order of samples and their batches, case by case: torch.randperm, Accelerate's samplers over epochs, the batches
+// of one process with and without a short last one, where a continued epoch begins, and how batches are dealt out to
+// several processes.
 
+#include <ATen/Context.h>
+#include <ATen/ops/rand.h>
+#include <ATen/ops/randint.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/randperm.h>
 #include <ATen/ops/tensor.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <numeric>
 
 #include "components/tensors.h"
+#include "runner/train/batch_shards.h"
 #include "runner/train/loader.h"
 #include "tests/support/golden.h"
 
@@ -45,44 +54,110 @@ Batches rest_of_epoch(Loader& loader) {
   return batches;
 }
 
-std::vector<std::int64_t> whole_order(std::int64_t size, std::uint64_t seed, std::int64_t epoch) {
-  EpochOrder order({.size = size, .shuffle = true, .seed = seed});
-  const auto all = order.read(epoch, 0, size);
+std::vector<std::int64_t> whole_order(const EpochOrder::Options& options, std::int64_t epoch) {
+  EpochOrder order(options);
+  const auto all = order.read(epoch, 0, EpochOrder::length(options));
   return {all.begin(), all.end()};
 }
 
 bool check_order(const tests::GoldenCase& c) {
-  const auto size = c.input.at("n").get<std::int64_t>();
-  const auto seed = c.input.at("seed").get<std::uint64_t>();
+  EpochOrder::Options options{.size = c.input.at("n").get<std::int64_t>(), .shuffle = true};
+  options.seed = c.input.at("seed").get<std::uint64_t>();
   if (c.kind == "randperm") {
-    CHECK(whole_order(size, seed, 0) == c.expected.at("order").get<std::vector<std::int64_t>>());
+    CHECK(whole_order(options, 0) == c.expected.at("order").get<std::vector<std::int64_t>>());
     return true;
   }
-  if (!c.input.at("num_samples").is_null() || c.input.at("replacement").get<bool>()) return false;
+  if (!c.input.at("num_samples").is_null()) options.num_samples = c.input.at("num_samples").get<std::int64_t>();
+  options.replacement = c.input.at("replacement").get<bool>();
   for (std::size_t i = 0; i < c.input.at("epochs").size(); ++i) {
     const auto epoch = c.input.at("epochs")[i].get<std::int64_t>();
-    CHECK(whole_order(size, seed, epoch) == c.expected.at("orders")[i].get<std::vector<std::int64_t>>());
+    CHECK(whole_order(options, epoch) == c.expected.at("orders")[i].get<std::vector<std::int64_t>>());
   }
   return true;
 }
 
-bool check_batches(const tests::GoldenCase& c) {
-  // A stream has no order of its own, and the dispatcher is about several processes.
-  if (c.input.value("iterable", false) || c.input.value("dispatch_batches", false)) return false;
-  if (!c.input.at("batch_size").is_number()) return false;
-  // A shard of one fills its last batch up when it is used alone; Accelerate makes none for one process (`prepared`).
-  if (c.kind == "batch_sampler_shard" && c.input.at("even_batches").get<bool>()) return false;
-  const Numbered data(c.input.at("dataset_len").get<std::int64_t>());
+/// The arithmetic of what each process reads, for any number of processes.
+bool check_shards_of(const tests::GoldenCase& c) {
+  ShardOptions options;
+  options.num_processes = c.input.at("num_processes").get<std::int64_t>();
+  options.split_batches = c.input.at("split_batches").get<bool>();
+  options.even_batches = c.input.value("even_batches", false);
+  options.drop_last = c.input.value("drop_last", false);
+  options.batch_size = c.input.value("batch_size", std::int64_t{0});
+  Batches batches;
+  std::vector<std::int64_t> samples(
+      static_cast<std::size_t>(c.input.value("dataset_len", c.input.value("n_samples", std::int64_t{0}))));
+  std::iota(samples.begin(), samples.end(), 0);
+  if (c.kind == "batch_sampler_shard_custom") {
+    batches = c.input.at("batches").get<Batches>();
+  } else if (c.kind == "batch_sampler_shard") {
+    for (auto from = samples.begin(); from != samples.end();) {
+      const auto to = from + std::min<std::ptrdiff_t>(options.batch_size, samples.end() - from);
+      if (to - from == options.batch_size || !options.drop_last) batches.emplace_back(from, to);
+      from = to;
+    }
+  }
+  const auto fits = check_shards(options);
+  if (c.kind != "iterable_shard") REQUIRE(fits.ok() == !c.expected.contains("error"));
+  if (c.expected.contains("error")) {
+    CHECK(fits.failure().message.find("split_batches") != std::string::npos);
+    return true;
+  }
+  for (std::int64_t rank = 0; rank < options.num_processes; ++rank) {
+    options.process_index = rank;
+    const auto& per_rank = c.expected.at("per_rank").at(static_cast<std::size_t>(rank));
+    const auto length = c.expected.at("len").at(static_cast<std::size_t>(rank)).get<std::int64_t>();
+    if (c.kind == "iterable_shard") {
+      CHECK(shard_stream(samples, options) == per_rank.get<std::vector<std::int64_t>>());
+      CHECK(stream_shard_length(static_cast<std::int64_t>(samples.size()), options) == length);
+    } else {
+      CHECK(shard_batches(batches, options) == per_rank.get<Batches>());
+      CHECK(shard_length(static_cast<std::int64_t>(batches.size()), options) == length);
+    }
+  }
+  return true;
+}
+
+/// What a process's random numbers are after it was seeded; `device_specific` adds its rank to the seed.
+bool check_set_seed(const tests::GoldenCase& c) {
+  for (std::size_t rank = 0; rank < c.expected.at("per_rank").size(); ++rank) {
+    const auto& wanted = c.expected.at("per_rank")[rank];
+    at::manual_seed(c.input.at("seed").get<std::uint64_t>() + (c.input.at("device_specific").get<bool>() ? rank : 0));
+    const auto numbers_of = [](const at::Tensor& values) {
+      const at::Tensor numbers = values.to(at::kDouble);
+      return std::vector<double>(numbers.const_data_ptr<double>(), numbers.const_data_ptr<double>() + numbers.numel());
+    };
+    tests::check_near(numbers_of(at::rand({4})), wanted.at("rand"), 1e-6, 1e-7);
+    tests::check_near(numbers_of(at::randn({4})), wanted.at("randn"), 1e-6, 1e-7);
+    tests::check_near(numbers_of(at::randint(0, 1000, {4})), wanted.at("randint"), 0, 0);
+    tests::check_near(numbers_of(at::randperm(6)), wanted.at("randperm"), 0, 0);
+  }
+  return true;
+}
+
+Batches epoch_of(Loader& loader) {
+  Batches batches = rest_of_epoch(loader);
+  if (batches.empty()) return batches;
+  REQUIRE(static_cast<std::int64_t>(batches.size()) == loader.batches_per_epoch());
+  return batches;
+}
+
+/// One process, with and without threads that read ahead.
+bool check_batches(const tests::GoldenCase& c, int workers) {
+  const auto size = c.input.value("dataset_len", c.input.value("n_samples", std::int64_t{0}));
+  const Numbered data(size);
   Loader::Options options;
+  options.num_workers = workers;
   options.micro_batch_size = c.input.at("batch_size").get<std::int64_t>();
   options.drop_last = c.input.value("drop_last", false);
   if (c.kind == "shuffled_prepared") {
-    if (!c.input.at("seedable").get<bool>()) return false;  // draws its order from the global generator
     options.shuffle = true;
-    options.seed = c.input.at("data_seed").is_null() ? c.input.at("seed").get<std::uint64_t>()
-                                                     : c.input.at("data_seed").get<std::uint64_t>();
+    options.seedable = c.input.at("seedable").get<bool>();
+    options.seed = c.input.at("data_seed").is_null() || !options.seedable
+                       ? c.input.at("seed").get<std::uint64_t>()
+                       : c.input.at("data_seed").get<std::uint64_t>();
     Loader loader(data, options);
-    for (const auto& epoch : c.expected.at("epochs")) CHECK(rest_of_epoch(loader) == epoch[0].get<Batches>());
+    for (const auto& epoch : c.expected.at("epochs")) CHECK(epoch_of(loader) == epoch[0].get<Batches>());
     return true;
   }
   if (c.kind == "skip_first_batches") {
@@ -91,26 +166,42 @@ bool check_batches(const tests::GoldenCase& c) {
       options.seed = 42;
     }
     Loader loader(data, options);
-    loader.seek({0, c.input.at("skip").get<std::int64_t>() * options.micro_batch_size});
-    CHECK(rest_of_epoch(loader) == c.expected.at("first_pass")[0].get<Batches>());
+    for (const std::int64_t epoch : {0, 1}) {  // each pass over Accelerate's skipping loader skips again
+      const char* pass = epoch == 0 ? "first_pass" : "second_pass";
+      loader.seek({epoch, c.input.at("skip").get<std::int64_t>() * options.micro_batch_size});
+      CHECK(rest_of_epoch(loader) == c.expected.at(pass)[0].get<Batches>());
+    }
     return true;
   }
   Loader loader(data, options);
-  CHECK(loader.batches_per_epoch() == c.expected.at("len")[0].get<std::int64_t>());
-  CHECK(rest_of_epoch(loader) == c.expected.at("per_rank")[0].get<Batches>());
+  const Batches batches = epoch_of(loader);
+  CHECK(batches == c.expected.at("per_rank")[0].get<Batches>());
+  // What a stream does not tell beforehand, a file does.
+  if (const auto& length = c.expected.at("len")[0]; !length.is_null()) {
+    CHECK(loader.batches_per_epoch() == length.get<std::int64_t>());
+  }
+  // What one process gathers is what it has: every sample once.
+  std::vector<std::int64_t> seen;
+  for (const auto& batch : batches) seen.insert(seen.end(), batch.begin(), batch.end());
+  for (const char* gathered : {"gathered_for_metrics", "gathered_raw"}) {
+    if (c.expected.contains(gathered)) CHECK(seen == c.expected.at(gathered).get<std::vector<std::int64_t>>());
+  }
   return true;
 }
 
 }  // namespace
 
-TEST_CASE("one process sees Accelerate's order and batches", "[golden][loader]") {
+TEST_CASE("the order and the batches of Accelerate, and what each process reads", "[golden][loader]") {
   tests::for_each_case("batch_sampler_shard", [](const tests::GoldenCase& c) {
+    INFO(c.kind << " " << c.name);
     if (c.kind == "randperm" || c.kind == "seedable_sampler") return check_order(c);
-    const bool covered = c.kind == "batch_sampler_shard" || c.kind == "prepared" || c.kind == "shuffled_prepared" ||
-                         c.kind == "skip_first_batches";
-    if (!covered || c.input.at("num_processes").get<int>() != 1) return false;
-    if (c.expected.contains("error")) return false;
-    return check_batches(c);
+    if (c.kind == "set_seed") return check_set_seed(c);
+    if (c.kind == "batch_sampler_shard" || c.kind == "batch_sampler_shard_custom" || c.kind == "iterable_shard") {
+      return check_shards_of(c);
+    }
+    // What several processes gather needs several processes.
+    if (c.input.at("num_processes").get<int>() != 1 || c.expected.contains("error")) return false;
+    return check_batches(c, 0) && check_batches(c, 2);
   });
 }
 
