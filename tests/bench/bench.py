@@ -135,14 +135,47 @@ def checkpoint(a):
         missed.append("checkpoint: steps beside a save")
 
 
+def dataload(a):
+    """The same file, read by both sides from memory; one epoch, so that each page is met for the first time."""
+    python, script = sys.executable, PEERS / "dataload.py"
+    print("\ndataload: shuffled windows of 256 from 32 M tokens of 16 bits, batches of 8, 15,000 of them; the memory of"
+          "\n  PyTorch's worker processes is not counted, roux's threads are", end="")
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "tokens.bin"
+        make = "import numpy, sys; numpy.random.default_rng(0).integers(0, 50257, 32_000_000, " \
+               "dtype=numpy.uint16).tofile(sys.argv[1])"
+        subprocess.run([python, "-c", make, file], check=True)
+        checksums = set()
+        for workers in ("0", "2"):
+            same = ["--file", file, "--workers", workers, "--batches", "15000"]
+            own = [a.dataload, file, "--workers", workers, "--batches", "15000"]
+            table = interleave(a.rounds, ["batches_per_s", "peak_rss_mb"], {
+                "roux": own,
+                "torch": [python, script, *same],
+                "accelerate": [python, script, "--peer", "accelerate", *same],
+                "gather": [python, script, "--peer", "gather", "--file", file, "--batches", "15000"]})
+            show(f"dataload: {workers} workers, batches/s (gather: a hand-written loop without a loader)",
+                 table["batches_per_s"], {"torch": 5.0, "accelerate": 5.0}, at_most=False)
+            show(f"dataload: {workers} workers, peak memory, MB", table["peak_rss_mb"],
+                 {"torch": 1.0, "accelerate": 1.0}, at_most=True)
+            done = subprocess.run(own, stdout=subprocess.PIPE, text=True, check=True)
+            checksums.add(json.loads(done.stdout)["checksum"])
+        good = len(checksums) == 1
+        print(f"  the batches of 0 and of 2 workers are the same: {'holds' if good else 'IS MISSED'}")
+        if not good:
+            missed.append("dataload: the workers change a batch")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--roux", required=True)
     parser.add_argument("--bare", required=True)
+    parser.add_argument("--dataload", required=True)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("what", nargs="*", metavar="startup|steps|answers|checkpoint")
+    parser.add_argument("what", nargs="*", metavar="startup|steps|answers|checkpoint|dataload")
     a = parser.parse_args()
-    topics = {"startup": startup, "steps": steps, "answers": answers, "checkpoint": checkpoint}
+    topics = {"startup": startup, "steps": steps, "answers": answers, "checkpoint": checkpoint,
+              "dataload": dataload}
     unknown = [w for w in a.what if w not in topics]
     if unknown:
         parser.error(f"no benchmark is called \"{unknown[0]}\"; there are {', '.join(topics)}")
