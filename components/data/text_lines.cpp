@@ -164,6 +164,12 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
     const auto whole = static_cast<std::int64_t>(lines.size());
     lines.erase(lines.begin() + PercentRange::boundary(whole, share->to), lines.end());
     lines.erase(lines.begin(), lines.begin() + PercentRange::boundary(whole, share->from));
+    if (!lines.empty() && static_cast<std::int64_t>(lines.size()) < whole) {  // only their own text is held
+      const std::int64_t begin = lines.front().at;
+      const std::int64_t end = std::min(bytes, lines.back().at + lines.back().bytes + 1);
+      stream = std::make_unique<ByteStream>(files, begin, end, true);
+      for (Line& line : lines) line.at -= begin;
+    }
     if (!shorten(lines, config, inputs)) return nullptr;
     if (lines.empty()) {
       inputs.diagnostics.error(

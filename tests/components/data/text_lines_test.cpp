@@ -88,6 +88,10 @@ TEST_CASE("shares of lines are disjoint and leave nothing out", "[data][text_lin
     for (std::int64_t i = 0; i < data->size(); ++i) seen.push_back(fetched(*data, {i}, "input")[0]);
   }
   CHECK(seen == Values{'1', '2', '3', '4', '5', '6', '7'});
+  const auto last = good_data("{type: text_lines, path: '*.txt', max_seq_len: 4, split: '85%:'}");
+  CHECK(last->describe() == "1 file, 4 B, 2 lines of 1 to 1 byte");
+  CHECK(last->files() == std::vector<std::string>{"b.txt"});
+  CHECK(last->unigram_entropy() == Approx(1.5 * std::log(2.0)));  // 6, 7 and two ends
 }
 
 TEST_CASE("what is wrong with lines of text is told at its place", "[data][text_lines]") {
