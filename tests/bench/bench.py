@@ -166,16 +166,43 @@ def dataload(a):
             missed.append("dataload: the workers change a batch")
 
 
+def gpt(a):
+    python, script, own = sys.executable, PEERS / "gpt.py", HERE / "roux_gpt.py"
+    gpt2 = ["model.n_positions=256", "data.train.max_seq_len=256", "training.max_steps=7", "checkpoint.save_steps=null",
+            "training.micro_batch_size=2", "training.clip_grad_norm=1", "checkpoint.save_at_end=false"]
+    # Of the stock form and of the strongest one: compiled, with the fused AdamW, under tcmalloc where it is installed.
+    limits = {("small", "bf16"): (2.4, 1.3), ("small", "fp32"): (1.4, 1.1), ("gpt2", "bf16"): (2.4, 1.1)}
+    memory = {"small": 0.6, "gpt2": 0.85}
+    tcmalloc = "libtcmalloc_minimal.so.4"
+    found = subprocess.run(["ldconfig", "-p"], stdout=subprocess.PIPE, text=True).stdout
+    preload = ["env", f"LD_PRELOAD={tcmalloc}"] if tcmalloc in found else []
+    if not preload:
+        print(f"\ngpt: {tcmalloc} is not installed (Debian: libtcmalloc-minimal4): the strongest peer runs without it")
+    for (config, dtype), (stock, strongest) in limits.items():
+        recipe = RECIPES / ("gpt_small.yaml" if config == "small" else "gpt2.yaml")
+        sets = [f"precision.mode={'bf16-mixed' if dtype == 'bf16' else '32-true'}"] + (gpt2 if config == "gpt2" else [])
+        peer = [python, script, "--config", config, "--dtype", dtype, "--steps", "10" if config == "small" else "5"]
+        table = interleave(a.rounds, ["tokens_per_s", "peak_rss_mb"], {
+            "roux": [python, own, a.roux, recipe, *sets],
+            "roux-plain": [python, own, a.roux, recipe, *sets, "training.fused_kernels=false"],
+            "accelerate": [*peer, "--peer", "accelerate"],
+            "strongest": [*preload, *peer, "--compile", "--fused"]})
+        show(f"gpt: {config}, {dtype}, tokens/s (roux-plain: without fused kernels)", table["tokens_per_s"],
+             {"accelerate": stock, "strongest": strongest}, at_most=False)
+        show(f"gpt: {config}, {dtype}, peak memory, MB", table["peak_rss_mb"], {"accelerate": memory[config]},
+             at_most=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--roux", required=True)
     parser.add_argument("--bare", required=True)
     parser.add_argument("--dataload", required=True)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("what", nargs="*", metavar="startup|steps|answers|checkpoint|dataload")
+    parser.add_argument("what", nargs="*", metavar="startup|steps|answers|checkpoint|dataload|gpt")
     a = parser.parse_args()
     topics = {"startup": startup, "steps": steps, "answers": answers, "checkpoint": checkpoint,
-              "dataload": dataload}
+              "dataload": dataload, "gpt": gpt}
     unknown = [w for w in a.what if w not in topics]
     if unknown:
         parser.error(f"no benchmark is called \"{unknown[0]}\"; there are {', '.join(topics)}")
