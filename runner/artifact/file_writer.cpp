@@ -134,8 +134,8 @@ bool set_direct_reads(int handle, bool on) {
   return flags >= 0 && ::fcntl(handle, F_SETFL, on ? flags | O_DIRECT : flags & ~O_DIRECT) == 0;
 }
 
-/// The checksum of what the page cache has, or gets, without a copy: twice as fast as reading. "" when the kernel cannot
-/// say beforehand whether all of it can be read; then reading gives the reason.
+/// The checksum of what the page cache has, or gets, without a copy: twice as fast as reading. "" when the kernel
+/// cannot say beforehand whether all of it can be read; then reading gives the reason.
 std::string mapped_checksum(int handle, std::int64_t bytes) {
   Checksum checksum;
   for (std::int64_t at = 0; at < bytes; at += kMappedBytes) {
@@ -165,7 +165,8 @@ core::Result<void> check_size(const std::string& path, const FileEntry& recorded
 core::Result<void> verify_file(const std::string& path, const FileEntry& recorded, bool from_disk) {
   return attempt([&] {
     const Handle file{open_recorded(path, recorded)};
-    if (!from_disk && recorded.bytes >= kMappedBytes && mapped_checksum(file.value, recorded.bytes) == recorded.checksum)
+    if (!from_disk && recorded.bytes >= kMappedBytes &&
+        mapped_checksum(file.value, recorded.bytes) == recorded.checksum)
       return;
     bool direct = from_disk && recorded.bytes >= kDirectBytesMin && set_direct_reads(file.value, true);
     AlignedBytes piece;

@@ -49,7 +49,7 @@ constexpr std::array kDtypes = {
     Dtype{"F8_E5M2", at::kFloat8_e5m2},
 };
 
-constexpr std::int64_t kCopyBytes = 4 << 20;       // one thread's piece of a copy
+constexpr std::int64_t kCopyBytes = 4 << 20;      // one thread's piece of a copy
 constexpr std::int64_t kStreamedBytesMin = 4096;  // a smaller one stays in the caches anyway
 constexpr std::string_view kStridesKey = "strides.";
 
@@ -79,8 +79,8 @@ at::ScalarType type_of(const artifact::TensorBytes& bytes, const std::string& pa
   throw core::RunError(path + ": tensor " + bytes.name + " has the type " + bytes.dtype + ", which LibTorch has not");
 }
 
-/// A copy that nobody reads soon: past the caches, so that memory is not read before it is overwritten and the steps keep
-/// what the caches hold. A third faster than memcpy.
+/// A copy that nobody reads soon: past the caches, so that memory is not read before it is overwritten and the steps
+/// keep what the caches hold. A third faster than memcpy.
 void copy_past_caches(char* to, const char* from, std::int64_t bytes) {
 #if defined(__SSE2__)
   constexpr std::int64_t kLine = 64;
@@ -90,7 +90,8 @@ void copy_past_caches(char* to, const char* from, std::int64_t bytes) {
     to += head, from += head, bytes -= head;
     for (; bytes >= kLine; to += kLine, from += kLine, bytes -= kLine) {
       for (std::int64_t i = 0; i < kLine; i += 16) {
-        _mm_stream_si128(reinterpret_cast<__m128i*>(to + i), _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i)));
+        _mm_stream_si128(reinterpret_cast<__m128i*>(to + i),
+                         _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i)));
       }
     }
     _mm_sfence();

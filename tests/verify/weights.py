@@ -145,7 +145,7 @@ def check_merged(bench, torch, safetensors):
     for shard in sorted((bench.folder / "sharded").glob("*.safetensors")):
         state.update(safetensors.load_file(shard))
     bench.call("merge-weights", "sharded", "merged")
-    _, checkpoint = bench.train(0.1, 1, "checkpoint: {max_shard_size: 128B}")
+    _, checkpoint = bench.train(0.1, 1, "checkpoint: {max_shard_size: 128}")
     shards = list(checkpoint.glob("model-*-of-*.safetensors"))
     assert len(shards) > 1, shards
     ours = {name: value for shard in shards for name, value in safetensors.load_file(shard).items()}
