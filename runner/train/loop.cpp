@@ -16,6 +16,7 @@
 #include "runner/train/console.h"
 #include "runner/train/evaluator.h"
 #include "runner/train/faults.h"
+#include "runner/train/profiler.h"
 #include "runner/train/rounded_weights.h"
 #include "runner/train/saver.h"
 #include "runner/train/signals.h"
@@ -52,7 +53,8 @@ class Loop final : public Context, public core::Stateful {
         console_({request.progress_bar, request.quiet, request.smoke ? kSmokeSteps : experiment.total_steps}, clock),
         faults_(experiment, stepper_, run, console_),
         saver_(experiment, stepper_, faults_, run, console_, signals_, clock),
-        time_limit_(experiment.recipe, request.process_age_s, clock) {
+        time_limit_(experiment.recipe, request.process_age_s, clock),
+        profiler_(experiment, run, request.peak_flops, clock) {
     saver_.add_state("loop", *this);
     if (options_.scaler.enabled) saver_.add_state("scaler", stepper_.scaler());
     if (experiment_.rounded_weights) saver_.add_state("rounded_weights", *experiment_.rounded_weights);
@@ -72,6 +74,7 @@ class Loop final : public Context, public core::Stateful {
     if (eval_.eval_on_start && first_step_ == 0) evaluate_all();
     if (faults_.may_roll_back() && saver_.last_checkpoint().empty()) save_as_planned();
     while (!ended()) {
+      profiler_.next_step(step());
       const Progress before = stepper_.progress();
       if (!one_step()) continue;
       const Progress& now = stepper_.progress();
@@ -291,6 +294,7 @@ class Loop final : public Context, public core::Stateful {
   }
 
   LoopResult finish() {
+    profiler_.finish();
     const bool interrupted = is_resumable(result_.ending);
     // Not done yet only where a run goes on from a checkpoint of its last step.
     if (!interrupted && evaluates_at_end() && evaluated_step_ != step()) evaluate_all();
@@ -338,6 +342,7 @@ class Loop final : public Context, public core::Stateful {
   Faults faults_;
   Saver saver_;
   TimeLimit time_limit_;
+  Profiler profiler_;
   LoopResult result_;
   std::map<std::string, double> latest_;
   std::string stop_reason_;

@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/scalar_tensor.h>
+#include <ATen/record_function.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
@@ -121,6 +122,7 @@ void Stepper::plan_window() {
 // The whole window is read before its first forward pass: its mean needs to know how much there is, and a micro-batch's
 // gradient then leaves the backward pass with its final weight.
 void Stepper::fetch_window() {
+  RECORD_USER_SCOPE("data");
   plan_window();
   window_.resize(pieces_.size());
   window_count_ = window_samples_ = 0;
@@ -159,6 +161,7 @@ double Stepper::forward_backward(MicroBatch& micro, double weight) {
   at::Tensor sum;
   {
     const Autocast autocast(options_.autocast);
+    RECORD_USER_SCOPE("forward");
     // A block with a number format of its own has to be left before the next operation.
     if (options_.autocast.by_block) {
       experiment_.model->forward(micro.tensors);
@@ -175,7 +178,10 @@ double Stepper::forward_backward(MicroBatch& micro, double weight) {
     weight_ = at::scalar_tensor(scaled, sum.options().requires_grad(false));
     weight_value_ = scaled;
   }
-  torch::autograd::backward({sum}, {weight_});
+  {
+    RECORD_USER_SCOPE("backward");
+    torch::autograd::backward({sum}, {weight_});
+  }
   return sum.item<double>();
 }
 
@@ -227,10 +233,13 @@ StepResult Stepper::step(bool want_grad_norm, const Judge& may_move) {
     result.moved = false;
     return result;
   }
-  if (experiment_.rounded_weights) experiment_.rounded_weights->widen();
-  optimizer_began_ = true;
-  experiment_.optimizer->step();
-  if (experiment_.rounded_weights) experiment_.rounded_weights->narrow();
+  {
+    RECORD_USER_SCOPE("optimizer");
+    if (experiment_.rounded_weights) experiment_.rounded_weights->widen();
+    optimizer_began_ = true;
+    experiment_.optimizer->step();
+    if (experiment_.rounded_weights) experiment_.rounded_weights->narrow();
+  }
   if (scaler_.enabled()) scaler_.update(false);
   close_window(true);
   count_progress(result);
