@@ -15,12 +15,6 @@
 namespace runner::cli {
 namespace {
 
-RunsContext context_of(const Session& session) {
-  const char* no_color = std::getenv("NO_COLOR");
-  const bool color = isatty(STDOUT_FILENO) == 1 && (no_color == nullptr || *no_color == '\0');
-  return {session.runs_dir(), core::system_clock(), Terminal::of_stdout(color)};
-}
-
 template <typename Request>
 using Answer = std::optional<std::string> (*)(const RunsContext&, const Request&, core::Diagnostics&);
 
@@ -31,7 +25,7 @@ void on_call(CLI::App& command, Session& session, std::shared_ptr<Request> reque
   command.callback([request, answer, &session] {
     session.command = [request, answer, &session] {
       core::Diagnostics diagnostics;
-      const auto text = answer(context_of(session), *request, diagnostics);
+      const auto text = answer(runs_context(session), *request, diagnostics);
       session.show(diagnostics);
       if (text) std::fwrite(text->data(), 1, text->size(), stdout);
       if (diagnostics.has_errors()) session.exit_code = core::kExitUsage;
@@ -133,6 +127,12 @@ void add_runs_compare(CLI::App& runs, Session& session) {
 }
 
 }  // namespace
+
+RunsContext runs_context(const Session& session) {
+  const char* no_color = std::getenv("NO_COLOR");
+  const bool color = isatty(STDOUT_FILENO) == 1 && (no_color == nullptr || *no_color == '\0');
+  return {session.runs_dir(), core::system_clock(), Terminal::of_stdout(color)};
+}
 
 void add_runs(CLI::App& app, Session& session) {
   CLI::App* runs = app.add_subcommand("runs", "Look at the runs there are");

@@ -74,7 +74,7 @@ class Loop final : public Context, public core::Stateful {
     if (eval_.eval_on_start && first_step_ == 0) evaluate_all();
     if (faults_.may_roll_back() && saver_.last_checkpoint().empty()) save_as_planned();
     while (!ended()) {
-      profiler_.next_step(step());
+      profiler_.next_step(stepper_.progress());
       const Progress before = stepper_.progress();
       if (!one_step()) continue;
       const Progress& now = stepper_.progress();
@@ -294,7 +294,7 @@ class Loop final : public Context, public core::Stateful {
   }
 
   LoopResult finish() {
-    profiler_.finish();
+    profiler_.finish(stepper_.progress());
     const bool interrupted = is_resumable(result_.ending);
     // Not done yet only where a run goes on from a checkpoint of its last step.
     if (!interrupted && evaluates_at_end() && evaluated_step_ != step()) evaluate_all();

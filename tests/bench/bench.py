@@ -2,6 +2,7 @@
 import argparse
 import contextlib
 import json
+import math
 import os
 import shlex
 import shutil
@@ -135,6 +136,38 @@ def checkpoint(a):
         missed.append("checkpoint: steps beside a save")
 
 
+def profiler(a):
+    """The same training without a profiler, with a window that never comes, and with one that is over."""
+    script = [sys.executable, HERE / "roux_profiled.py", a.roux, RECIPES / "steps.yaml"]
+    on = ["--set", "profiler.activities=[cpu]"]
+    sides = {"none": (script, 0), "before": ([*script, *on, "--set", "profiler.schedule.skip_first=1000000"], 0),
+             "after": ([*script, *on], 1)}
+    rounds = max(20, a.rounds)
+    took = {name: [] for name in sides}
+    for number in range(rounds + 1):
+        order = list(sides) if number % 2 else list(reversed(sides))  # whoever comes first has no advantage
+        for name in order:
+            command, traces = sides[name]
+            done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, text=True)
+            if done.returncode:
+                raise SystemExit(f"roux_profiled.py: exit status {done.returncode}")
+            row = json.loads(done.stdout)
+            if row["traces"] != traces:
+                raise SystemExit(f"{name}: {row['traces']} traces were written")
+            if number > 0:
+                took[name].append(row["step_us"])
+    print(f"\nprofiler: a step outside the recorded ones against a step without profiler, {rounds} rounds")
+    for name in ("before", "after"):
+        logs = [math.log(with_it / without) for with_it, without in zip(took[name], took["none"])]
+        middle, spread = statistics.mean(logs), 2.09 * statistics.stdev(logs) / math.sqrt(len(logs))  # t of 19, 95 %
+        low, ratio, high = (math.exp(value) for value in (middle - spread, middle, middle + spread))
+        good = low <= 1.0 or ratio < 1.005
+        print(f"  {name + ' the window':<20} median {statistics.median(took[name]):.2f} us, ratio {ratio:.4f}, 95 % confidence "
+              f"{low:.4f} .. {high:.4f}: no cost {'holds' if good else 'IS MISSED'}", flush=True)
+        if not good:
+            missed.append(f"profiler: {name}")
+
+
 def dataload(a):
     """The same file, read by both sides from memory; one epoch, so that each page is met for the first time."""
     python, script = sys.executable, PEERS / "dataload.py"
@@ -199,9 +232,10 @@ def main():
     parser.add_argument("--bare", required=True)
     parser.add_argument("--dataload", required=True)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("what", nargs="*", metavar="startup|steps|answers|checkpoint|dataload|gpt")
+    parser.add_argument("what", nargs="*", metavar="startup|steps|answers|checkpoint|profiler|dataload|gpt")
     a = parser.parse_args()
     topics = {"startup": startup, "steps": steps, "answers": answers, "checkpoint": checkpoint,
+              "profiler": profiler,
               "dataload": dataload, "gpt": gpt}
     unknown = [w for w in a.what if w not in topics]
     if unknown:

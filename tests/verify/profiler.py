@@ -1,5 +1,5 @@
 """A trace of roux holds what torch.profiler writes for the same model: the same fields, event by event, and the same
-operations nested in the same ranges.
+operations nested in the same ranges. What roux adds up beside it follows from the trace, and counts what torch counts.
 
 usage: profiler.py SOURCE_DIR ROUX
 """
@@ -46,16 +46,22 @@ def roux_traces(roux, folder, flags):
     assert "ERROR" not in result.stderr and "CPUAllocator" not in result.stderr, result.stderr
     files = sorted(out.glob("traced-*/profile/*.pt.trace.json"))
     assert all(re.fullmatch(r"rank-0\.\d+\.pt\.trace\.json", file.name) for file in files), files
-    return [json.loads(file.read_text()) for file in files]
+    sums = [json.loads(pathlib.Path(str(file).replace(".pt.trace.json", ".key_averages.json")).read_text()) for file in files]
+    assert [one["trace"] for one in sums] == [file.name for file in files]
+    shown = subprocess.run([roux, "profile", "show", "last", "--json"], cwd=folder, capture_output=True, text=True,
+                           env={"ROUX_OUTPUT_DIR": str(out)})
+    assert json.loads(shown.stdout) == sums[-1], shown
+    return [(json.loads(file.read_text()), one) for file, one in zip(files, sums)]
 
 
 def torch_traces(torch, folder, flags):
     """The loop of the recipe above, as it is written with torch.profiler."""
-    files = []
+    files, sums = [], []
 
     def ready(profile):
         files.append(folder / f"torch-{len(files)}.json")
         profile.export_chrome_trace(str(files[-1]))
+        sums.append(profile.key_averages(group_by_input_shape=True))
 
     flags = {name: value for name, value in flags.items() if name != "with_stack"}  # in Python it traces all its calls
     layers = [torch.nn.Linear(3, 64), torch.nn.Tanh(), torch.nn.Linear(64, 1)]
@@ -77,7 +83,7 @@ def torch_traces(torch, folder, flags):
                     loss.backward(weight)
             optimizer.step()
             profile.step()
-    return [json.loads(file.read_text()) for file in files]
+    return [(json.loads(file.read_text()), one) for file, one in zip(files, sums)]
 
 
 class Tree:
@@ -157,7 +163,79 @@ def arrows(trace):
     return len(ends["s"])
 
 
+def averages(roots):
+    """(name, is a range) -> calls, us, us without what lies within: from the trace alone, as torch counts."""
+    found = {}
+
+    def visit(tree):
+        name = re.sub("^ProfilerStep#.*", "ProfilerStep*", tree.name)
+        # An operation that only calls itself once more is one.
+        while len(tree.children) == 1 and tree.children[0].name == tree.name:
+            tree.children = tree.children[0].children
+        own = tree.event["dur"] - sum(child.event["dur"] for child in tree.children)
+        row = found.setdefault((name, tree.event["cat"] == "user_annotation"), [0, 0.0, 0.0])
+        row[0], row[1], row[2] = row[0] + 1, row[1] + tree.event["dur"], row[2] + own
+        for child in tree.children:
+            visit(child)
+
+    for root in roots:
+        visit(root)
+    return found
+
+
+def check_sums(roots, ours, theirs, flags):
+    rows = {}
+    for row in ours["key_averages"]:
+        assert ("record_shapes" in flags) == (row["input_shapes"] != "" or row["name"] == "[memory]"), row
+        sums = rows.setdefault((row["name"], row["is_range"]), [0, 0.0, 0.0])
+        for at, key in enumerate(("count", "cpu_time_total", "self_cpu_time_total")):
+            sums[at] += row[key]
+    rows.pop(("[memory]", False), None)
+    expected = averages(roots)
+    assert rows.keys() == expected.keys(), rows.keys() ^ expected.keys()
+    for name, row in expected.items():
+        assert rows[name][0] == row[0] and all(abs(rows[name][at] - row[at]) < 0.01 * row[0] for at in (1, 2)), (
+            name, rows[name], row)
+
+    def products(rows, name, shapes, values):
+        return sorted((name(row), str(shapes(row)), *values(row)) for row in rows if name(row) in ("aten::addmm", "aten::mm"))
+
+    counts = products(ours["key_averages"], lambda row: row["name"], lambda row: row["input_shapes"] or "[]",
+                      lambda row: (row["count"], row["flops"], row["cpu_memory_usage"], row["self_cpu_memory_usage"]))
+    assert counts == products(theirs, lambda row: row.key, lambda row: row.input_shapes,
+                              lambda row: (row.count, row.flops, row.cpu_memory_usage, row.self_cpu_memory_usage))
+    assert all((flops > 0) == ("with_flops" in flags) and (memory > 0) == ("profile_memory" in flags)
+               for _, _, _, flops, memory, _ in counts), counts
+    assert [step["step"] for step in ours["steps"]] == [int(root.name.removeprefix("ProfilerStep#")) for root in roots]
+    # 3 x 64 and 64 x 1 weights, forward and twice backward.
+    assert ours["model_flops"] == 3 * 2 * (3 * 64 + 64) * BATCH * WINDOW * SCHEDULE["active"]
+    assert bool(ours["memory"]) == ("profile_memory" in flags)
+    if "with_modules" in flags:
+        check_blocks(roots, ours["blocks"])
+
+
+def check_blocks(roots, blocks):
+    """The nodes of the backward pass come in the opposite order of the blocks that made them."""
+    forward, backward = dict.fromkeys(BLOCKS, 0.0), dict.fromkeys(BLOCKS, 0.0)
+    of_block = {"Addmm": ["layers.2", "layers.0"], "Tanh": ["layers.1"], "T": ["layers.2", "layers.0"]}
+    for part in (part for root in roots for part in root.children):
+        turns = {name: iter(order) for name, order in of_block.items()}
+        for tree in part.children:
+            if part.name == "forward" and tree.name in BLOCKS:
+                forward[tree.name] += tree.event["dur"]
+            node = re.fullmatch("autograd::engine::evaluate_function: (Addmm|Tanh|T)Backward0", tree.name)
+            if node:
+                backward[next(turns[node[1]])] += tree.event["dur"]
+    assert [block["name"] for block in blocks] == list(BLOCKS), blocks
+    for block in blocks:
+        assert block["count"] == len(roots) * WINDOW
+        assert abs(block["forward_us"] - forward[block["name"]]) < 0.1, (block, forward)
+        assert abs(block["backward_us"] - backward[block["name"]]) < 0.1, (block, backward)
+
+
 def compare(ours, theirs, flags):
+    ours, our_sums = ours
+    theirs, their_sums = theirs
     # LibTorch with CUDA on a machine without it notes that as an error; with_stack is left out above.
     ignored = {"ERROR", "with_stack"}
     assert set(ours) - ignored == set(theirs) - ignored, set(ours) ^ set(theirs)
@@ -176,6 +254,7 @@ def compare(ours, theirs, flags):
     for root in our_trees:
         assert [tree.name for tree in root.children if tree.name in ("data", "forward", "backward", "optimizer")] == [
             "data", *["forward", "backward"] * WINDOW, "optimizer"], root.shape()
+    check_sums(our_trees, our_sums, their_sums, flags)
 
 
 def main():
@@ -192,7 +271,7 @@ def main():
             assert len(ours) == len(theirs) == SCHEDULE["repeat"]
             for pair in zip(ours, theirs):
                 compare(*pair, flags)
-                count += len(pair[0]["traceEvents"])
+                count += len(pair[0][0]["traceEvents"])
     print(f"{count} events of {len(FLAGS) * SCHEDULE['repeat']} traces have the fields and the nesting of "
           f"torch {torch.__version__}")
 
