@@ -111,7 +111,10 @@ TEST_CASE("shapes make rows of their own; operations that only look are left out
   large.shapes = "[[3, 4]]";
   small.flops = 10;
   large.flops = 20;
-  const KeyAverages averages = key_averages({small, large, large, event("aten::is_leaf", 6, 7)});
+  TracedEvent again = large;
+  again.start_ns += 10'000;
+  again.end_ns += 10'000;
+  const KeyAverages averages = key_averages({small, large, again, event("aten::is_leaf", 6, 7)});
   REQUIRE(averages.rows.size() == 2);
   CHECK(averages.rows[1].shapes == "[[3, 4]]");
   CHECK(averages.rows[1].calls == 2);
