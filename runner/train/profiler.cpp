@@ -181,8 +181,11 @@ class Profiler::Recorder {
     open_.pop_back();
   }
 
+  // FLOPs follow from shapes; torch.profiler records them then, too.
+  bool sees_shapes() const { return config_.record_shapes || config_.with_flops; }
+
   ProfilerConfig kineto_config() const {
-    return ProfilerConfig(ProfilerState::KINETO, config_.record_shapes, config_.profile_memory, config_.with_stack,
+    return ProfilerConfig(ProfilerState::KINETO, sees_shapes(), config_.profile_memory, config_.with_stack,
                           config_.with_flops, config_.with_modules, {}, trace_id_);
   }
 
@@ -251,11 +254,11 @@ class Profiler::Recorder {
 
   void write_summary(const kineto::ProfilerResult& result, const Progress& progress, const std::string& stem,
                      const std::string& trace) const {
-    const std::vector<TracedEvent> events = traced(result, config_.record_shapes);
+    const std::vector<TracedEvent> events = traced(result, sees_shapes());
     KeyAverages averages = key_averages(events);
     store::Profile profile;
     profile.trace = trace;
-    profile.with_shapes = config_.record_shapes;
+    profile.with_shapes = sees_shapes();
     profile.with_memory = config_.profile_memory;
     profile.with_flops = config_.with_flops;
     // As StepMetrics counts: three passes over the matrix products.
