@@ -170,6 +170,10 @@ std::string roofline_text(const Profile& profile) {
     }
     std::stable_sort(products.begin(), products.end(), [](const auto& a, const auto& b) { return a.flops > b.flops; });
     if (products.size() > kProductsShown) products.resize(kProductsShown);
+    // Sums and products of single elements have FLOPs, too, and say nothing here.
+    std::erase_if(products, [least = products.empty() ? 0 : products.front().flops / 100](const ProfileRow& row) {
+      return row.flops < least;
+    });
     for (const ProfileRow& row : products) {
       const double rate = static_cast<double>(row.flops) / (row.self_cpu_us * 1e-6);
       text += core::printable(row.name) + ": " + rate_text(rate, profile) + ", " +
