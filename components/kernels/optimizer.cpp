@@ -166,6 +166,35 @@ ROUX_SIMD void lion(const Slice& slice, const LionStep& step) {
   }
 }
 
+namespace {
+
+template <bool kAdaptive>
+[[gnu::always_inline]] inline void schedule_free_loop(const Slice& slice, const ScheduleFreeStep& step) {
+  float* __restrict w = slice.parameter;
+  const float* __restrict gradient = slice.gradient;
+  float* __restrict z = slice.state[0];
+  float* __restrict square = slice.state[1];
+  for (std::int64_t i = 0; i < slice.size; ++i) {
+    const float y = w[i];
+    float direction = gradient[i];
+    if constexpr (kAdaptive) {
+      const float v = step.beta2.keep * square[i] + step.beta2.add * direction * direction;
+      square[i] = v;
+      direction = direction / (std::sqrt(v / step.square_scale) + step.eps);
+    }
+    direction = fma(y, step.decay, direction);
+    w[i] = fma(direction, step.y_rate, lerp(y, z[i], step.towards_z));
+    z[i] = fma(direction, -step.z_rate, z[i]);
+  }
+}
+
+}  // namespace
+
+ROUX_SIMD void schedule_free(const Slice& slice, const ScheduleFreeStep& step) {
+  if (step.adaptive) return schedule_free_loop<true>(slice, step);
+  schedule_free_loop<false>(slice, step);
+}
+
 ROUX_SIMD SquareSums lamb_moments(const Slice& slice, const LambStep& step) {
   const float* __restrict w = slice.parameter;
   const float* __restrict gradient = slice.gradient;

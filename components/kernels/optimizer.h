@@ -95,6 +95,16 @@ struct LionStep {
 };
 void lion(const Slice& slice, const LionStep& step);
 
+/// state: z; exp_avg_sq when `adaptive`. The parameter is y: it goes the share `towards_z` of the way to z and then
+/// `y_rate` along the direction, z goes `-z_rate` along it. The direction is the gradient, over
+/// `sqrt(exp_avg_sq / square_scale) + eps` when `adaptive`, and `decay` times y.
+struct ScheduleFreeStep {
+  Decay beta2;
+  float eps, square_scale, decay, towards_z, y_rate, z_rate;
+  bool adaptive;
+};
+void schedule_free(const Slice& slice, const ScheduleFreeStep& step);
+
 /// state: exp_avg, exp_avg_sq. The direction is `exp_avg / mean_scale / (sqrt(exp_avg_sq / square_scale) + eps) +
 /// decay * parameter`.
 struct LambStep {

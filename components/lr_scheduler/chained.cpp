@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,12 +22,24 @@ class Chained final : public Scheduler {
       : milestones_(std::move(milestones)), schedulers_(std::move(schedulers)) {}
 
   double factor(std::int64_t step) const override {
-    const auto next = std::upper_bound(milestones_.begin(), milestones_.end(), step);
-    const auto which = static_cast<std::size_t>(next - milestones_.begin());
-    return schedulers_[which]->factor(which == 0 ? step : step - milestones_[which - 1]);
+    const std::size_t which = which_at(step);
+    return schedulers_[which]->factor(step - start_of(which));
+  }
+  std::optional<double> momentum(std::int64_t step) const override {
+    const std::size_t which = which_at(step);
+    return schedulers_[which]->momentum(step - start_of(which));
+  }
+  bool moves_momentum() const override {
+    return std::any_of(schedulers_.begin(), schedulers_.end(), [](const auto& one) { return one->moves_momentum(); });
   }
 
  private:
+  std::size_t which_at(std::int64_t step) const {
+    return static_cast<std::size_t>(std::upper_bound(milestones_.begin(), milestones_.end(), step) -
+                                    milestones_.begin());
+  }
+  std::int64_t start_of(std::size_t which) const { return which == 0 ? 0 : milestones_[which - 1]; }
+
   std::vector<std::int64_t> milestones_;
   std::vector<std::shared_ptr<Scheduler>> schedulers_;
 };
@@ -53,6 +66,10 @@ std::shared_ptr<Scheduler> make(const Config& config, const Inputs& inputs) {
   std::vector<std::shared_ptr<Scheduler>> schedulers;
   for (const auto& block : config.schedulers) {
     const std::string type = block.find("type")->as_string();
+    if (type == "plateau") {
+      return refuse(block, "plateau follows the evaluations and has no place in a chain of steps",
+                    "use `type: plateau` by itself");
+    }
     const auto* total = block.find("total_steps");
     // The training's length settles that of a schedule that stands alone. A constant one only asks for a warmup_ratio.
     if (type != "constant" && total != nullptr && total->is_null()) {

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <memory>
 #include <numbers>
+#include <optional>
 
 #include "components/lr_scheduler/lr_scheduler.h"
 #include "generated/lr_scheduler/one_cycle.h"  // Config; declares make()
@@ -14,19 +15,32 @@ class OneCycle final : public Scheduler {
   explicit OneCycle(const Config& config) : config_(config) {}
 
   double factor(std::int64_t step) const override {
+    const double first = 1.0 / config_.div_factor;
+    return std::max(0.0, along(step, {first, 1.0, first / config_.final_div_factor}));
+  }
+  std::optional<double> momentum(std::int64_t step) const override {
+    if (!config_.cycle_momentum) return std::nullopt;
+    return along(step, {config_.max_momentum, config_.base_momentum, config_.max_momentum});
+  }
+  bool moves_momentum() const override { return config_.cycle_momentum; }
+
+ private:
+  struct Values {
+    double first, peak, last;
+  };
+
+  double along(std::int64_t step, const Values& values) const {
     const auto total = static_cast<double>(config_.total_steps);
-    const double first = 1.0 / config_.div_factor, last = first / config_.final_div_factor;
     const double peak = config_.pct_start * total - 1.0;
     // torch takes one step past the cycle's end, along the same curve, and no more.
     const double now = std::min(static_cast<double>(step), total);
-    if (now <= peak) return between(first, 1.0, now, 0.0, peak);
-    if (!config_.three_phase) return std::max(0.0, between(1.0, last, now, peak, total - 1.0));
+    if (now <= peak) return between(values.first, values.peak, now, 0.0, peak);
+    if (!config_.three_phase) return between(values.peak, values.last, now, peak, total - 1.0);
     const double back = 2.0 * config_.pct_start * total - 2.0;
-    if (now <= back) return between(1.0, first, now, peak, back);
-    return std::max(0.0, between(first, last, now, back, total - 1.0));
+    if (now <= back) return between(values.peak, values.first, now, peak, back);
+    return between(values.first, values.last, now, back, total - 1.0);
   }
 
- private:
   double between(double from, double to, double now, double begin, double end) const {
     const double progress = end > begin ? (now - begin) / (end - begin) : 1.0;
     if (config_.anneal_strategy == AnnealStrategy::kLinear) return from + (to - from) * progress;

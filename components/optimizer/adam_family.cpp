@@ -32,7 +32,8 @@ void AdamFamily::update(const Batch& batch) {
   const at::TensorList largest = options_.amsgrad ? at::TensorList(batch.buffers[2]) : at::TensorList();
   const auto kernel = options_.decoupled ? &at::_ops::_fused_adamw_::call : &at::_ops::_fused_adam_::call;
   kernel(batch.parameters, batch.gradients, batch.buffers[0], batch.buffers[1], largest, step_scalars_, batch.lr,
-         options_.beta1, options_.beta2, batch.weight_decay, options_.eps, options_.amsgrad, options_.maximize, {}, {});
+         batch.momentum.value_or(options_.beta1), options_.beta2, batch.weight_decay, options_.eps, options_.amsgrad,
+         options_.maximize, {}, {});
 }
 
 }  // namespace components::optimizer

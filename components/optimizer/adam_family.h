@@ -19,6 +19,7 @@ class AdamFamily final : public GroupedOptimizer {
   };
   AdamFamily(std::vector<Group> groups, const Options& options);
   ~AdamFamily() override;
+  bool takes_momentum() const override { return true; }
 
  protected:
   void update(const Batch& batch) override;

@@ -36,6 +36,16 @@ class OneThread {
   int before_;
 };
 
+/// A saved tensor that has the shape and the type of `like`.
+at::Tensor saved_like(const runner::core::StateReader& reader, const std::string& name, const at::Tensor& like) {
+  at::Tensor saved = reader.tensor(name);
+  if (saved.sizes() == like.sizes() && saved.scalar_type() == like.scalar_type()) return saved;
+  std::ostringstream message;
+  message << "optimizer state " << name << " is " << saved.scalar_type() << " " << saved.sizes()
+          << ", but the parameter asks for " << like.scalar_type() << " " << like.sizes();
+  throw runner::core::RunError(message.str(), "the checkpoint is of another model; start anew with --new");
+}
+
 }  // namespace
 
 /// The small or the large tensors of a group.
@@ -46,6 +56,7 @@ struct GroupedOptimizer::State {
   std::vector<at::Tensor> parameters;
   std::vector<at::Tensor> gradients;             // filled for the length of one step
   std::vector<std::vector<at::Tensor>> buffers;  // [buffer][parameter]; undefined before the first gradient
+  std::vector<at::Tensor> trained;               // while the judged weights are in the parameters' place
   std::vector<std::int64_t> steps;               // done, of each parameter
   bool in_step = true;                           // all `steps` are equal
 
@@ -81,6 +92,7 @@ GroupedOptimizer::GroupedOptimizer(std::vector<Group> groups, double lr, double 
       }
       if (state->parameters.empty()) continue;
       state->buffers.assign(buffer_names_.size(), std::vector<at::Tensor>(state->parameters.size()));
+      state->trained.resize(state->parameters.size());
       state->steps.assign(state->parameters.size(), 0);
       states_.push_back(std::move(state));
     }
@@ -107,6 +119,33 @@ void GroupedOptimizer::step() {
       state->compare_steps();
     }
     state->gradients.clear();  // lets go of the gradients' memory
+  }
+}
+
+// The trained weights are kept and not computed back: an evaluation must not change a bit of the training.
+void GroupedOptimizer::use_judged_weights(bool judged) {
+  if (!has_judged_weights()) return;
+  const at::NoGradGuard no_grad;
+  std::vector<std::vector<at::Tensor>> copies;  // all of them before the first change, in case the memory ends
+  for (const auto& state : states_) {
+    auto& of_state = copies.emplace_back(state->parameters.size());
+    for (std::size_t i = 0; judged && i < of_state.size(); ++i) {
+      if (state->steps[i] > 0 && !state->trained[i].defined()) of_state[i] = state->parameters[i].detach().clone();
+    }
+  }
+  for (std::size_t s = 0; s < states_.size(); ++s) {
+    State& state = *states_[s];
+    for (std::size_t i = 0; i < state.parameters.size(); ++i) {
+      if (copies[s][i].defined()) {
+        std::vector<at::Tensor> buffers;
+        for (const auto& kind : state.buffers) buffers.push_back(kind[i]);
+        judge(state.parameters[i], buffers);
+        state.trained[i] = std::move(copies[s][i]);
+      } else if (!judged && state.trained[i].defined()) {
+        state.parameters[i].copy_(state.trained[i]);
+        state.trained[i].reset();
+      }
+    }
   }
 }
 
@@ -157,6 +196,8 @@ void GroupedOptimizer::for_each_slice(const Batch& batch, std::size_t elementwis
       run(slice, piece.parameter);
     }
   });
+  // As an operation would: what was computed from them is stale now.
+  for (const at::Tensor& parameter : batch.parameters) parameter.unsafeGetTensorImpl()->bump_version();
 }
 
 void GroupedOptimizer::step_together(State& state) {
@@ -165,7 +206,7 @@ void GroupedOptimizer::step_together(State& state) {
   }
   for (std::int64_t& steps : state.steps) ++steps;
   update_part(state, {state.parameters, state.gradients, state.buffers, state.steps.front(), lr(state.group),
-                      weight_decay(state.group), groups_[state.group], lr_factor_});
+                      weight_decay(state.group), groups_[state.group], lr_factor_, momentum(state.group)});
 }
 
 void GroupedOptimizer::step_subset(State& state, std::int64_t steps_done) {
@@ -181,7 +222,7 @@ void GroupedOptimizer::step_subset(State& state, std::int64_t steps_done) {
   }
   if (parameters.empty()) return;
   update_part(state, {parameters, gradients, buffers, steps_done + 1, lr(state.group), weight_decay(state.group),
-                      groups_[state.group], lr_factor_});
+                      groups_[state.group], lr_factor_, momentum(state.group)});
 }
 
 void GroupedOptimizer::update_part(const State& state, const Batch& batch) {
@@ -202,6 +243,7 @@ void GroupedOptimizer::save_state(runner::core::StateWriter& writer) const {
       const std::string& name = state->names[i];
       if (state->steps[i] != newest) lagging.set(name, Node::integer(state->steps[i]));
       if (state->steps[i] == 0) continue;
+      if (state->trained[i].defined()) writer.tensor("trained." + name, state->trained[i]);
       for (std::size_t k = 0; k < buffer_names_.size(); ++k) {
         const at::Tensor& buffer = state->buffers[k][i];
         if (buffer.defined()) writer.tensor(buffer_names_[k] + "." + name, buffer);
@@ -221,19 +263,16 @@ void GroupedOptimizer::load_state(const runner::core::StateReader& reader) {
       const std::string& name = state.names[i];
       const runner::core::Node* own = lagging.find(name);
       state.steps[i] = own != nullptr ? own->as_integer() : newest;
+      state.trained[i].reset();
       if (state.steps[i] == 0) continue;
+      if (const std::string full_name = "trained." + name; reader.has(full_name)) {
+        state.trained[i] = saved_like(reader, full_name, state.parameters[i]);
+      }
       for (std::size_t k = 0; k < buffer_names_.size(); ++k) {
         const at::Tensor fresh = new_buffer(k, state.parameters[i]);
         if (!fresh.defined()) continue;
         const std::string full_name = buffer_names_[k] + "." + name;
-        at::Tensor saved = reader.tensor(full_name);
-        if (saved.sizes() != fresh.sizes() || saved.scalar_type() != fresh.scalar_type()) {
-          std::ostringstream message;
-          message << "optimizer state " << full_name << " is " << saved.scalar_type() << " " << saved.sizes()
-                  << ", but the parameter asks for " << fresh.scalar_type() << " " << fresh.sizes();
-          throw runner::core::RunError(message.str(), "the checkpoint is of another model; start anew with --new");
-        }
-        state.buffers[k][i] = std::move(saved);
+        state.buffers[k][i] = saved_like(reader, full_name, fresh);
       }
     }
     state.compare_steps();

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,8 @@ namespace components::optimizer {
 /// What the optimizers here share: rates of each group, buffers of each parameter, which parameters have a gradient,
 /// and the saved state. The concrete one only computes `update` for tensors that are at the same step.
 ///
-/// State: tensors `<buffer>.<parameter>`, value `step`, and value `steps` for parameters that lag behind it.
+/// State: tensors `<buffer>.<parameter>`, value `step`, and value `steps` for parameters that lag behind it; tensors
+/// `trained.<parameter>` while the judged weights are in the parameters' place.
 class GroupedOptimizer : public Optimizer {
  public:
   /// `buffer_names`: tensors of the parameter's shape that start at zero (`exp_avg`, `exp_avg_sq`).
@@ -27,11 +29,13 @@ class GroupedOptimizer : public Optimizer {
 
   void step() final;
   void set_lr_factor(double factor) final { lr_factor_ = factor; }
+  void set_momentum(std::optional<double> momentum) final { momentum_ = momentum; }
   double lr(std::size_t group = 0) const final;
   const std::vector<Group>& groups() const final { return groups_; }
   int moments() const override { return static_cast<int>(buffer_names_.size()); }
   void save_state(runner::core::StateWriter& writer) const final;
   void load_state(const runner::core::StateReader& reader) final;
+  void use_judged_weights(bool judged) final;
 
  protected:
   /// Some or all parameters of one group; the lists run in parallel.
@@ -43,12 +47,16 @@ class GroupedOptimizer : public Optimizer {
     double lr, weight_decay;
     const Group& group;
     double lr_factor;  ///< of the schedule; `lr` holds it already
+    /// The schedule's, or else the group's; nothing: the optimizer's own.
+    std::optional<double> momentum;
   };
   /// Moves the parameters in place; called without gradients being recorded.
   virtual void update(const Batch& batch) = 0;
   /// What a buffer is before a parameter's first step: zeros of its shape unless overridden. Undefined where this
   /// parameter needs none.
   virtual at::Tensor new_buffer(std::size_t kind, const at::Tensor& parameter) const;
+  /// Makes the judged weights of a trained parameter, in place, from its buffers: `buffers[k]` is buffer_names[k].
+  virtual void judge(at::Tensor&, const std::vector<at::Tensor>& /*buffers*/) const {}
   /// One pass over all elements: `run(slice, i)` for pieces of parameter i with its first `elementwise` buffers, on all
   /// threads. The pieces do not depend on the number of threads. RunError when a parameter is not float32.
   static void for_each_slice(const Batch& batch, std::size_t elementwise,
@@ -62,10 +70,12 @@ class GroupedOptimizer : public Optimizer {
   void step_subset(State& state, std::int64_t steps_done);
   void update_part(const State& state, const Batch& batch);
   double weight_decay(std::size_t group) const;
+  std::optional<double> momentum(std::size_t group) const { return momentum_ ? momentum_ : groups_[group].momentum; }
 
   std::vector<Group> groups_;
   double lr_, weight_decay_;
   double lr_factor_ = 1.0;
+  std::optional<double> momentum_;
   std::vector<std::string> buffer_names_;
   std::vector<std::unique_ptr<State>> states_;  // of each group: its small tensors, then its large ones
 };

@@ -36,6 +36,11 @@ std::optional<double> number(const Node& block, const char* key) {
   return node->as_double();
 }
 
+bool has_group_momentum(const Node& block) {
+  const std::string& type = block.find("type")->as_string();
+  return type == "sgd" || type == "rmsprop";
+}
+
 class Cutter {
  public:
   Cutter(const std::vector<NamedTensor>& parameters, runner::core::Diagnostics& diagnostics)
@@ -97,7 +102,7 @@ std::vector<Group> cut_groups(const Node& block, const std::vector<NamedTensor>&
                               runner::core::Diagnostics& diagnostics) {
   Cutter cutter(parameters, diagnostics);
   // Written groups first as seen by a parameter (the first match wins), but listed after the two that have no pattern.
-  std::vector<Group> groups{{"default", {}, {}, {}}, {"no_decay", {}, {}, 0.0}};
+  std::vector<Group> groups{{"default", {}, {}, {}, {}}, {"no_decay", {}, {}, 0.0, {}}};
   std::vector<std::size_t> group_of(parameters.size(), 0);
   const Node* written = block.find("param_groups");
   const std::vector<Node> none;
@@ -110,7 +115,12 @@ std::vector<Group> cut_groups(const Node& block, const std::vector<NamedTensor>&
         if (chosen[i] && group_of[i] == 0) group_of[i] = groups.size();
       }
     }
-    groups.push_back({name, {}, number(item, "lr"), number(item, "weight_decay")});
+    groups.push_back({name, {}, number(item, "lr"), number(item, "weight_decay"), number(item, "momentum")});
+    if (groups.back().momentum && !has_group_momentum(block)) {
+      const Node& place = *item.find("momentum");
+      diagnostics.error(place.place(), "optimizer " + block.find("type")->as_string() + " has no momentum of a group",
+                        "sgd and rmsprop have one");
+    }
   }
 
   std::vector<bool> undecayed(parameters.size());
@@ -127,14 +137,14 @@ std::vector<Group> cut_groups(const Node& block, const std::vector<NamedTensor>&
     } else if (undecayed[i] && !groups[group].weight_decay) {
       if (parted[group] == 0) {
         parted[group] = groups.size();
-        groups.push_back({groups[group].name + ", no_decay", {}, groups[group].lr, 0.0});
+        groups.push_back({groups[group].name + ", no_decay", {}, groups[group].lr, 0.0, groups[group].momentum});
       }
       group = parted[group];
     }
     groups[group].parameters.push_back(parameters[i]);
   }
   std::erase_if(groups, [](const Group& group) { return group.parameters.empty(); });
-  if (groups.empty()) groups.push_back({"default", {}, {}, {}});
+  if (groups.empty()) groups.push_back({"default", {}, {}, {}, {}});
   return groups;
 }
 

@@ -16,11 +16,11 @@ struct NamedTensor;
 
 namespace components::optimizer {
 
-/// Parameters that share their settings. `lr` and `weight_decay` override the optimizer's own.
+/// Parameters that share their settings. `lr`, `weight_decay` and `momentum` override the optimizer's own.
 struct Group {
   std::string name;  ///< the pattern that chose it; "default", "no_decay"
   std::vector<NamedTensor> parameters;
-  std::optional<double> lr, weight_decay;
+  std::optional<double> lr, weight_decay, momentum;
 };
 
 /// Moves parameters by their `.grad`. Parameters without a gradient stay as they are and have no state.
@@ -30,11 +30,21 @@ class Optimizer : public runner::core::Stateful {
   virtual void step() = 0;
   /// The schedule's factor of the base rates; 1 until set.
   virtual void set_lr_factor(double factor) = 0;
+  /// The schedule's momentum, of all groups: beta1 of Adam. Nothing: what the recipe says. Heeded by those that
+  /// takes_momentum().
+  virtual void set_momentum(std::optional<double>) {}
+  virtual bool takes_momentum() const { return false; }
   /// Learning rate of the first group, as the next step will use it; `lr(i)` of group i.
   virtual double lr(std::size_t group = 0) const = 0;
   virtual const std::vector<Group>& groups() const = 0;
   /// Tensors of a parameter's size that it keeps beside each parameter once it has moved: 0 sgd, 1 momentum, 2 adam.
   virtual int moments() const = 0;
+  /// True when the weights to be judged are not those that are trained.
+  virtual bool has_judged_weights() const { return false; }
+  /// Puts the weights that are to be judged in the parameters' place, and with false those that are trained back, bit
+  /// for bit. Nothing happens where they are the same, or where it was done before. In between step() is not to be
+  /// called; the state that is saved holds the trained weights, and loading it keeps them ready to be put back.
+  virtual void use_judged_weights(bool) {}
 };
 
 struct Inputs {

@@ -1,7 +1,7 @@
 #include <ATen/ops/zeros_like.h>
 
+#include <algorithm>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "components/kernels/optimizer.h"
@@ -17,11 +17,13 @@ enum Buffer : std::size_t { kSquareAvg, kMomentum, kGradAvg };
 
 class Rmsprop final : public GroupedOptimizer {
  public:
-  Rmsprop(std::vector<Group> groups, const Config& config)
-      : GroupedOptimizer(std::move(groups), config.lr, config.weight_decay,
-                         {"square_avg", "momentum_buffer", "grad_avg"}),
-        config_(config) {}
-  int moments() const override { return 1 + (config_.momentum > 0 ? 1 : 0) + (config_.centered ? 1 : 0); }
+  Rmsprop(const std::vector<Group>& groups, const Config& config)
+      : GroupedOptimizer(groups, config.lr, config.weight_decay, {"square_avg", "momentum_buffer", "grad_avg"}),
+        config_(config),
+        buffered_(config.momentum > 0 ||
+                  std::any_of(groups.begin(), groups.end(), [](const Group& group) { return group.momentum > 0.0; })) {}
+  int moments() const override { return 1 + (buffered_ ? 1 : 0) + (config_.centered ? 1 : 0); }
+  bool takes_momentum() const override { return config_.momentum > 0.0; }
 
  protected:
   void update(const Batch& batch) override {
@@ -30,17 +32,18 @@ class Rmsprop final : public GroupedOptimizer {
     step.lr = static_cast<float>(batch.lr);
     step.alpha = kernels::Decay(config_.alpha);
     step.eps = static_cast<float>(config_.eps);
-    step.momentum = static_cast<float>(config_.momentum);
+    step.momentum = static_cast<float>(batch.momentum.value_or(config_.momentum));
     step.centered = config_.centered;
     for_each_slice(batch, 3, [&step](const kernels::Slice& slice, std::size_t) { kernels::rmsprop(slice, step); });
   }
   at::Tensor new_buffer(std::size_t kind, const at::Tensor& parameter) const override {
-    const bool used = kind == kSquareAvg || (kind == kMomentum ? config_.momentum > 0 : config_.centered);
+    const bool used = kind == kSquareAvg || (kind == kMomentum ? buffered_ : config_.centered);
     return used ? at::zeros_like(parameter) : at::Tensor();
   }
 
  private:
   Config config_;
+  bool buffered_;
 };
 
 }  // namespace

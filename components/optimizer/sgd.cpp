@@ -1,8 +1,8 @@
 #include <ATen/ops/_fused_sgd.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "components/optimizer/grouped.h"
@@ -13,22 +13,26 @@
 namespace components::optimizer::sgd {
 namespace {
 
-std::vector<std::string> buffers_for(const Config& config) {
-  if (config.momentum == 0.0) return {};
+std::vector<std::string> buffers_for(const std::vector<Group>& groups, const Config& config) {
+  const bool any = std::any_of(groups.begin(), groups.end(), [](const Group& group) { return group.momentum > 0.0; });
+  if (config.momentum == 0.0 && !any) return {};
   return {"momentum_buffer"};
 }
 
 class Sgd final : public GroupedOptimizer {
  public:
-  Sgd(std::vector<Group> groups, const Config& config)
-      : GroupedOptimizer(std::move(groups), config.lr, config.weight_decay, buffers_for(config)), config_(config) {}
+  Sgd(const std::vector<Group>& groups, const Config& config)
+      : GroupedOptimizer(groups, config.lr, config.weight_decay, buffers_for(groups, config)), config_(config) {}
+  bool takes_momentum() const override { return config_.momentum > 0.0; }
 
  protected:
   void update(const Batch& batch) override {
+    const double momentum = batch.momentum.value_or(config_.momentum);
+    const bool buffered = momentum > 0.0;
     // In its first step the kernel fills the momentum with the gradient alone, as torch.optim.SGD does.
-    at::_fused_sgd_(batch.parameters, batch.gradients,
-                    batch.buffers.empty() ? at::TensorList() : at::TensorList(batch.buffers[0]), batch.weight_decay,
-                    config_.momentum, batch.lr, config_.dampening, config_.nesterov, config_.maximize,
+    at::_fused_sgd_(batch.parameters, batch.gradients, buffered ? at::TensorList(batch.buffers[0]) : at::TensorList(),
+                    batch.weight_decay, momentum, batch.lr, config_.dampening, config_.nesterov && buffered,
+                    config_.maximize,
                     /*is_first_step=*/batch.step == 1);
   }
 

@@ -7,6 +7,7 @@
 
 #include "components/tensors.h"
 #include "runner/core/clock.h"
+#include "runner/train/judged_weights.h"
 #include "runner/train/loader.h"
 
 namespace runner::train {
@@ -16,12 +17,15 @@ namespace {
 /// The model judges while this lives, and learns again after it, whatever happens in between.
 class Judging {
  public:
-  explicit Judging(const Experiment& experiment) : experiment_(experiment) { experiment_.model->set_training(false); }
+  explicit Judging(const Experiment& experiment) : weights_(experiment), experiment_(experiment) {
+    experiment_.model->set_training(false);
+  }
   ~Judging() { experiment_.model->set_training(true); }
   Judging(const Judging&) = delete;
   Judging& operator=(const Judging&) = delete;
 
  private:
+  JudgedWeights weights_;
   const Experiment& experiment_;
 };
 

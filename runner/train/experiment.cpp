@@ -191,8 +191,10 @@ void build_schedule(Experiment& experiment, Diagnostics& diagnostics) {
   }
   const int before = diagnostics.error_count();
   block = registry::validate_component(block, "lr_scheduler", "lr_scheduler", registry, diagnostics);
-  if (diagnostics.error_count() == before)
-    experiment.scheduler = components::lr_scheduler::build(block, {&diagnostics});
+  if (diagnostics.error_count() != before) return;
+  const Node* monitor = block.find("monitor");
+  experiment.scheduler = components::lr_scheduler::build(
+      block, {&diagnostics, &experiment.metric_names, (monitor != nullptr ? *monitor : block).place()});
 }
 
 /// The parameters as the optimizer sees them: in float32.
@@ -212,6 +214,13 @@ void build_training(Experiment& experiment, Diagnostics& diagnostics) {
   const Node& optimizer = section(experiment.recipe, "optimizer");
   auto groups = components::optimizer::cut_groups(optimizer, weights_to_move(experiment), diagnostics);
   if (!diagnostics.has_errors()) experiment.optimizer = components::optimizer::build(optimizer, {std::move(groups)});
+  if (experiment.scheduler != nullptr && experiment.optimizer != nullptr && experiment.scheduler->moves_momentum() &&
+      !experiment.optimizer->takes_momentum()) {
+    diagnostics.error(section(experiment.recipe, "lr_scheduler").place(),
+                      "lr_scheduler moves the momentum, and optimizer " + optimizer.find("type")->as_string() +
+                          " has none that it could move",
+                      "use sgd or rmsprop with momentum, adam or adamw, or leave cycle_momentum out");
+  }
   for (const Node& block : section(experiment.recipe, "callbacks").items()) {
     auto callback = components::callback::build(
         block, {block, diagnostics, experiment.train_data->signature(), experiment.metric_names});

@@ -16,6 +16,7 @@
 #include "runner/train/console.h"
 #include "runner/train/evaluator.h"
 #include "runner/train/faults.h"
+#include "runner/train/judged_weights.h"
 #include "runner/train/profiler.h"
 #include "runner/train/rounded_weights.h"
 #include "runner/train/saver.h"
@@ -270,7 +271,11 @@ class Loop final : public Context, public core::Stateful {
     evaluated_step_ = step();
     console_.line("step " + std::to_string(step()) + shown);
     const bool improved = saver_.note_best(latest_, step());
-    for (auto& callback : experiment_.callbacks) callback->on_eval_end(*this);
+    stepper_.note_evaluation([this](const std::string& name) { return metric(name); });
+    {
+      const JudgedWeights judged(experiment_);
+      for (auto& callback : experiment_.callbacks) callback->on_eval_end(*this);
+    }
     log_end();
     if (improved && saver_.config().save_best) save_as_planned();  // after the callbacks: their state is of this step
   }

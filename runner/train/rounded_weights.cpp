@@ -114,6 +114,15 @@ void RoundedWeights::narrow() {
   ++steps_;
 }
 
+void RoundedWeights::narrow_to_nearest() {
+  const at::NoGradGuard no_grad;
+  for (const auto& [weight, twin] : twins_->pairs) {
+    weight.copy_(twin);
+    twin.mutable_grad().reset();
+    twin.set_data(hollow(weight));
+  }
+}
+
 void RoundedWeights::save_state(core::StateWriter& writer) const {
   if (!twins_->pairs.empty()) writer.value("steps", core::Node::integer(steps_));
 }

@@ -39,6 +39,8 @@ class RoundedWeights final : public core::Stateful {
   void widen();
   /// After it: the weights take the twins' values, rounded.
   void narrow();
+  /// The same without a step: to the nearest, so that what comes from a bfloat16 weight is that weight again.
+  void narrow_to_nearest();
 
   void save_state(core::StateWriter& writer) const override;
   void load_state(const core::StateReader& reader) override;

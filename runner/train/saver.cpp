@@ -24,6 +24,7 @@
 #include "runner/core/machine.h"
 #include "runner/core/units.h"
 #include "runner/registry/registry.h"
+#include "runner/train/judged_weights.h"
 #include "runner/train/save_task.h"
 
 namespace runner::train {
@@ -91,7 +92,8 @@ Saver::~Saver() {
 }
 
 void Saver::prepare() {
-  const std::int64_t bytes = checkpoint::estimate_bytes(*experiment_.model, experiment_.optimizer->moments());
+  const std::int64_t bytes =
+      checkpoint::estimate_bytes(*experiment_.model, JudgedWeights::saved_tensors(*experiment_.optimizer));
   artifact::probe_folder(checkpoints_dir_, bytes);
   async_ = config_.async_save && (config_.save_steps || config_.save_best) && copies_fit(bytes);
   if (!async_) return;
@@ -177,6 +179,7 @@ void Saver::save(const std::map<std::string, double>& eval_metrics, When when) {
   core::log_debug("saving step " + std::to_string(stepper_.progress().step));
   finish();
   const bool copy = async_ && when == When::kBetweenSteps;
+  const JudgedWeights judged(experiment_);  // what evaluates and exports the checkpoint knows no optimizer
   auto task = take_down(eval_metrics, copy);
   saved_step_ = task->step();
   start(std::move(task), begin_ns, copy && async_);
@@ -284,6 +287,7 @@ void Saver::restore(const std::string& checkpoint, double verify_seconds) {
   const std::int64_t begin_ns = clock_.monotonic_ns();
   checkpoint::TrainState state = train_state();
   const Node counters = checkpoint::load(checkpoint, state);
+  JudgedWeights::put_back(experiment_);
   stepper_.restore(counters);
   saved_step_ = stepper_.progress().step;
   last_checkpoint_ = checkpoint;

@@ -82,7 +82,7 @@ Stepper::Stepper(Experiment& experiment, const StepperOptions& options)
       parameters_(experiment.model->parameters()),
       micro_batch_size_(options.loader.micro_batch_size),
       weight_value_(std::numeric_limits<double>::quiet_NaN()) {
-  experiment_.optimizer->set_lr_factor(experiment_.scheduler->factor(0));
+  apply_schedule();
 }
 
 void Stepper::begin_window() {
@@ -250,7 +250,17 @@ void Stepper::close_window(bool moved) {
   for (std::int64_t i = 1; i <= recipe_batches_; ++i) {
     schedule_.after_micro_batch(i == recipe_batches_, i == recipe_batches_ && moved);
   }
+  apply_schedule();
+}
+
+void Stepper::apply_schedule() {
   experiment_.optimizer->set_lr_factor(experiment_.scheduler->factor(schedule_.step()));
+  experiment_.optimizer->set_momentum(experiment_.scheduler->momentum(schedule_.step()));
+}
+
+void Stepper::note_evaluation(const std::function<const double*(const std::string&)>& metric) {
+  experiment_.scheduler->on_evaluation(metric);
+  apply_schedule();
 }
 
 void Stepper::rewind() {
@@ -367,7 +377,7 @@ void Stepper::restore(const core::Node& state) {
     set_micro_batch_size(integer("micro_batch.used"));
   }
   schedule_.restore(integer("schedule.step"), integer("schedule.calls"));
-  experiment_.optimizer->set_lr_factor(experiment_.scheduler->factor(schedule_.step()));
+  apply_schedule();
 }
 
 }  // namespace runner::train

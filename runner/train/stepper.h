@@ -73,6 +73,9 @@ class Stepper {
   /// is asked about it only when the loss itself is not finite, which no scale can help.
   StepResult step(bool want_grad_norm, const Judge& may_move = {});
 
+  /// Tells the schedule what an evaluation found; `metric` as in Scheduler::on_evaluation.
+  void note_evaluation(const std::function<const double*(const std::string&)>& metric);
+
   /// Back to before the step that failed: data, random numbers; gradients are dropped.
   void rewind();
   /// Drops the step that the judge refused, as if its samples did not exist: the position stays behind them.
@@ -124,6 +127,7 @@ class Stepper {
   double forward_backward(MicroBatch& micro, double weight);
   /// The end of a window for the schedule and the counters; `moved`: the optimizer did.
   void close_window(bool moved);
+  void apply_schedule();
   void count_progress(const StepResult& result);
   void count_epochs();
 

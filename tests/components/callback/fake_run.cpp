@@ -44,7 +44,7 @@ BuiltCallback build_callback(const std::string& text, const components::DataSign
   return {callback, runner::core::render(diagnostics, {.color = false, .excerpts = false})};
 }
 
-void hand_over_state(const components::callback::Callback& from, components::callback::Callback& to) {
+void hand_over_state(const runner::core::Stateful& from, runner::core::Stateful& to) {
   Written written;
   from.save_state(written);
   runner::core::Diagnostics diagnostics;

@@ -48,6 +48,6 @@ BuiltCallback build_callback(const std::string& text, const components::DataSign
                              const std::vector<std::string>& metrics = {"loss", "val/loss", "val/accuracy"});
 
 /// The state of one, given to the other by way of JSON, as a checkpoint does.
-void hand_over_state(const components::callback::Callback& from, components::callback::Callback& to);
+void hand_over_state(const runner::core::Stateful& from, runner::core::Stateful& to);
 
 }  // namespace tests

@@ -1,8 +1,11 @@
 #include <catch2/catch.hpp>
+#include <limits>
 #include <string>
+#include <vector>
 
 #include "components/lr_scheduler/lr_scheduler.h"
 #include "runner/core/error.h"
+#include "tests/components/callback/fake_run.h"
 #include "tests/support/blocks.h"
 
 using components::lr_scheduler::build;
@@ -60,6 +63,16 @@ TEST_CASE("schedules follow their published curves", "[lr_scheduler]") {
       {"the first of a chain", kChain, 3, 0.8125},
       {"the second begins at its own step 0", kChain, 4, 1.0},
       {"and goes on", kChain, 6, 0.25},
+      {"megatron's warm-up need not be whole", "{type: megatron, total_steps: 12, warmup_ratio: 0.125}", 1, 2.0 / 3.0},
+      {"megatron starts where told", "{type: megatron, total_steps: 9, warmup_steps: 2, init_lr_ratio: 0.5}", 1, 0.75},
+      {"megatron's root without a warm-up counts samples",
+       "{type: megatron, total_steps: 9, decay_style: inverse-square-root, samples_per_step: 4}", 4, 0.25},
+      {"megatron's root falls to the floor",
+       "{type: megatron, total_steps: 9, decay_style: inverse-square-root, min_lr_ratio: 0.01}", 10, 0.01},
+      {"deepspeed climbs as a logarithm", "{type: deepspeed, warmup_steps: 16, total_steps: 20}", 3, 0.5},
+      {"deepspeed stays", "{type: deepspeed, warmup_steps: 16, total_steps: 20}", 900, 1.0},
+      {"deepspeed falls to its floor",
+       "{type: deepspeed, decay: linear, warmup_steps: 5, total_steps: 15, warmup_min_ratio: 0.2}", 10, 0.6},
       {"a ratio for constant", "{type: constant, total_steps: 40, warmup_ratio: 0.1}", 1, 0.25},
   };
   for (const Case& c : cases) {
@@ -67,6 +80,69 @@ TEST_CASE("schedules follow their published curves", "[lr_scheduler]") {
       CHECK(build(block("lr_scheduler", c.recipe), {})->factor(c.step) == Approx(c.factor).margin(1e-12));
     }
   }
+}
+
+TEST_CASE("a plateau lowers the rate", "[lr_scheduler][plateau]") {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  struct Case {
+    const char* name;
+    std::string keys;
+    std::vector<double> values, factors;  // after each evaluation
+  };
+  // By hand from torch's ReduceLROnPlateau.
+  const Case cases[] = {
+      {"after patience", "patience: 1, factor: 0.5", {3, 3, 3, 3, 3}, {1, 1, 0.5, 0.5, 0.25}},
+      {"NaN is no improvement", "patience: 0, factor: 0.5", {kNan, 3, kNan, 2}, {0.5, 0.5, 0.25, 0.25}},
+      {"a share of the best", "patience: 0, factor: 0.5, threshold: 0.1", {10, 9.5, 8.9}, {1, 0.5, 0.5}},
+      {"a difference to the best",
+       "patience: 0, factor: 0.5, threshold: 0.1, threshold_mode: abs",
+       {10, 9.95, 9.8},
+       {1, 0.5, 0.5}},
+      {"more is better", "patience: 0, factor: 0.5, mode: max", {1, 2, 1, 3}, {1, 1, 0.5, 0.5}},
+      {"a cooldown is not counted", "patience: 0, factor: 0.5, cooldown: 2", {3, 3, 3, 3, 3}, {1, 0.5, 0.5, 0.5, 0.25}},
+      {"not below the floor", "patience: 0, factor: 0.1, min_lr_ratio: 0.4", {3, 3, 3}, {1, 0.4, 0.4}},
+      {"a small change is not made", "patience: 0, factor: 0.5, eps: 0.3", {3, 3, 3}, {1, 0.5, 0.5}},
+  };
+  for (const Case& c : cases) {
+    DYNAMIC_SECTION(c.name) {
+      const auto node = block("lr_scheduler", "{type: plateau, monitor: val/loss, " + c.keys + "}");
+      auto schedule = build(node, {});
+      std::vector<double> factors;
+      for (const double value : c.values) {
+        schedule->on_evaluation([&value](const std::string&) { return &value; });
+        factors.push_back(schedule->factor(0));
+        const auto resumed = build(node, {});  // the state changes hands after every one
+        tests::hand_over_state(*schedule, *resumed);
+        schedule = resumed;
+      }
+      for (std::size_t i = 0; i < factors.size(); ++i) CHECK(factors[i] == Approx(c.factors[i]));
+    }
+  }
+}
+
+TEST_CASE("a plateau of a metric that is not there is refused", "[lr_scheduler][plateau]") {
+  runner::core::Diagnostics diagnostics;
+  const std::vector<std::string> names{"loss", "val/loss"};
+  const auto node = block("lr_scheduler", "{type: plateau, monitor: val/los}");
+  CHECK(build(node, {&diagnostics, &names, node.find("monitor")->place()}) == nullptr);
+  CHECK(runner::core::render(diagnostics, {.color = false, .excerpts = false}) ==
+        "lr_scheduler.yaml:1:26: error: no metric of this recipe is called \"val/los\"\n"
+        "  hint: did you mean \"val/loss\"?\n");
+}
+
+TEST_CASE("one cycle moves the momentum against the rate", "[lr_scheduler]") {
+  const auto cycle = build(block("lr_scheduler", "{type: one_cycle, total_steps: 10, cycle_momentum: true}"), {});
+  CHECK(cycle->moves_momentum());
+  CHECK(cycle->momentum(0) == Approx(0.95));
+  CHECK(cycle->momentum(2) == Approx(0.85));
+  const auto chain = build(block("lr_scheduler",
+                                 "{type: chained, milestones: [3], schedulers: [constant, {type: one_cycle, "
+                                 "total_steps: 10, cycle_momentum: true}]}"),
+                           {});
+  CHECK(chain->moves_momentum());
+  CHECK_FALSE(chain->momentum(2));
+  CHECK(chain->momentum(5) == Approx(0.85));
+  CHECK_FALSE(build(block("lr_scheduler", "{type: one_cycle, total_steps: 10}"), {})->moves_momentum());
 }
 
 TEST_CASE("a ratio of an unknown length is refused", "[lr_scheduler]") {
@@ -93,6 +169,9 @@ TEST_CASE("a chain that does not fit together is refused at its place", "[lr_sch
       {"{type: chained, schedulers: [{type: step, step_size: 3, step_with_optimizer: false}]}",
        "lr_scheduler.yaml:1:78: error: step_with_optimizer belongs to the whole chain\n"
        "  hint: write it beside `type: chained`\n"},
+      {"{type: chained, schedulers: [{type: plateau, monitor: val/loss}]}",
+       "lr_scheduler.yaml:1:30: error: plateau follows the evaluations and has no place in a chain of steps\n"
+       "  hint: use `type: plateau` by itself\n"},
   };
   for (const Case& c : cases) {
     runner::core::Diagnostics diagnostics;

@@ -161,6 +161,9 @@ TEST_CASE("a pattern that names nothing is told with the nearest name", "[optimi
       {"{type: adamw, param_groups: [{pattern: 'layer4.*', lr: 0.1}]}",
        "optimizer.yaml:1:40: error: no parameter is called \"layer4.*\"\n"
        "  hint: the parameters are called wte.weight, h.0.ln_1.weight, h.0.ln_1.bias, ...; `*` stands for any text\n"},
+      {"{type: adamw, param_groups: [{pattern: 'wte.*', momentum: 0.1}]}",
+       "optimizer.yaml:1:59: error: optimizer adamw has no momentum of a group\n"
+       "  hint: sgd and rmsprop have one\n"},
   };
   for (const Case& c : cases) {
     const auto node = tests::block("optimizer", c.recipe);
@@ -184,14 +187,26 @@ TEST_CASE("rates are the group's times the schedule's factor", "[optimizer]") {
 }
 
 TEST_CASE("a saved optimizer goes on bit for bit", "[optimizer][state]") {
-  for (const char* recipe :
-       {"{type: adamw, lr: 0.1, no_decay: 1d}", "{type: adam, lr: 0.1, amsgrad: true, weight_decay: 0.1}",
-        "{type: sgd, lr: 0.1, momentum: 0.9}", "{type: sgd, lr: 0.1}",
-        "{type: adagrad, initial_accumulator_value: 0.1}", "{type: rmsprop}",
-        "{type: rmsprop, momentum: 0.9, centered: true}", "{type: adadelta}", "{type: adamax}",
-        "{type: nadam, weight_decay: 0.1, decoupled_weight_decay: true}", "{type: radam}", "{type: rprop}",
-        "{type: asgd, t0: 2}", "{type: lion, weight_decay: 0.1}", "{type: lamb}", "{type: adafactor}",
-        "{type: muon, adamw_params: ['wte.*']}"}) {
+  for (const char* recipe : {"{type: adamw, lr: 0.1, no_decay: 1d}",
+                             "{type: adam, lr: 0.1, amsgrad: true, weight_decay: 0.1}",
+                             "{type: sgd, lr: 0.1, momentum: 0.9}",
+                             "{type: sgd, lr: 0.1}",
+                             "{type: adagrad, initial_accumulator_value: 0.1}",
+                             "{type: rmsprop}",
+                             "{type: rmsprop, momentum: 0.9, centered: true}",
+                             "{type: adadelta}",
+                             "{type: adamax}",
+                             "{type: nadam, weight_decay: 0.1, decoupled_weight_decay: true}",
+                             "{type: radam}",
+                             "{type: rprop}",
+                             "{type: asgd, t0: 2}",
+                             "{type: lion, weight_decay: 0.1}",
+                             "{type: lamb}",
+                             "{type: adafactor}",
+                             "{type: muon, adamw_params: ['wte.*']}",
+                             "{type: sgd_schedule_free, lr: 0.1, warmup_steps: 3, r: 1}",
+                             "{type: adamw_schedule_free, lr: 0.1, weight_decay: 0.1}",
+                             "{type: sgd, lr: 0.1, param_groups: [{pattern: 'wte.*', momentum: 0.9}]}"}) {
     DYNAMIC_SECTION(recipe) {
       const NamedTensors straight = small_model(), resumed = small_model();
       const auto a = make(recipe, straight), before = make(recipe, resumed);
@@ -245,7 +260,8 @@ TEST_CASE("LAMB follows its paper", "[optimizer]") {
 }
 
 TEST_CASE("a step is the same on any number of threads", "[optimizer]") {
-  for (const char* recipe : {"{type: lamb}", "{type: rmsprop, momentum: 0.9}", "{type: nadam}", "{type: lion}"}) {
+  for (const char* recipe : {"{type: lamb}", "{type: rmsprop, momentum: 0.9}", "{type: nadam}", "{type: lion}",
+                             "{type: adamw_schedule_free}"}) {
     DYNAMIC_SECTION(recipe) {
       std::vector<at::Tensor> ends;
       const int before = at::get_num_threads();
@@ -279,4 +295,76 @@ TEST_CASE("Muon leaves what is no matrix, or is named, to AdamW", "[optimizer]")
     INFO(by_muon[i].name);
     CHECK(by_muon[i].tensor.equal(by_adamw[i].tensor) != muons_own);
   }
+}
+
+TEST_CASE("a look at the judged weights changes no bit of the training", "[optimizer][schedule_free]") {
+  for (const char* recipe : {"{type: sgd_schedule_free, lr: 0.1}", "{type: adamw_schedule_free, lr: 0.1}"}) {
+    DYNAMIC_SECTION(recipe) {
+      const NamedTensors plain = small_model(), looked_at = small_model();
+      const auto a = make(recipe, plain), b = make(recipe, looked_at);
+      for (const double gradient : {1.0, -0.5, 0.125}) {
+        step(*a, plain, gradient);
+        step(*b, looked_at, gradient);
+        b->use_judged_weights(true);
+        b->use_judged_weights(true);
+        CHECK(same(plain, looked_at) == (gradient == 1.0));  // after one step the average is that step
+        b->use_judged_weights(false);
+        CHECK(same(plain, looked_at));
+      }
+    }
+  }
+}
+
+TEST_CASE("a state saved beside the judged weights holds the trained ones", "[optimizer][schedule_free]") {
+  constexpr const char* kRecipe = "{type: adamw_schedule_free, lr: 0.1}";
+  const NamedTensors trained = small_model();
+  const auto before = make(kRecipe, trained);
+  for (const double gradient : {1.0, -0.5}) step(*before, trained, gradient);
+  NamedTensors resumed = small_model();
+  Memory memory;
+  before->use_judged_weights(true);
+  for (std::size_t i = 0; i < trained.size(); ++i) resumed[i].tensor.detach().copy_(trained[i].tensor.detach());
+  before->save_state(memory);
+  before->use_judged_weights(false);
+  const auto after = make(kRecipe, resumed);
+  after->load_state(memory);
+  CHECK_FALSE(same(trained, resumed));
+  after->use_judged_weights(false);
+  CHECK(same(trained, resumed));
+  for (const auto& [optimizer, parameters] : {std::pair(before, trained), std::pair(after, resumed)}) {
+    step(*optimizer, parameters, 0.25);
+  }
+  CHECK(same(trained, resumed));
+}
+
+TEST_CASE("a schedule's momentum takes the place of the recipe's until it has none", "[optimizer]") {
+  struct Case {
+    const char* own;
+    const char* scheduled;
+  };
+  static constexpr Case cases[] = {
+      {"{type: sgd, momentum: 0.9}", "{type: sgd, momentum: 0.5}"},
+      {"{type: rmsprop, momentum: 0.9}", "{type: rmsprop, momentum: 0.5}"},
+      {"{type: adam, betas: [0.9, 0.99]}", "{type: adam, betas: [0.5, 0.99]}"},
+      {"{type: adamw, betas: [0.9, 0.99]}", "{type: adamw, betas: [0.5, 0.99]}"},
+  };
+  for (const Case& c : cases) {
+    DYNAMIC_SECTION(c.own) {
+      const NamedTensors a = small_model(), b = small_model();
+      const auto own = make(c.own, a), scheduled = make(c.scheduled, b);
+      CHECK(own->takes_momentum());
+      own->set_momentum(0.5);
+      for (const double gradient : {1.0, -0.25}) {
+        step(*own, a, gradient);
+        step(*scheduled, b, gradient);
+      }
+      CHECK(same(a, b));
+      own->set_momentum({});
+      step(*own, a, 1.0);
+      step(*scheduled, b, 1.0);
+      CHECK_FALSE(same(a, b));
+    }
+  }
+  CHECK_FALSE(make("sgd", small_model())->takes_momentum());
+  CHECK_FALSE(make("lion", small_model())->takes_momentum());
 }

@@ -21,7 +21,9 @@ Json chain(const Json& schedulers, const Json& milestone) {
 
 /// What the factors multiply.
 double base_of(const Json& in) {
-  if (in.contains("base_lr")) return in.at("base_lr");
+  for (const char* key : {"base_lr", "max_lr", "warmup_max_lr"}) {
+    if (in.contains(key)) return in.at(key);
+  }
   if (in.at("args").contains("max_lr")) return in.at("args").at("max_lr");
   return in.at("optimizer_lr");
 }
@@ -98,8 +100,48 @@ std::optional<Json> block_for(const Case& golden) {
       Json block = args;
       block.erase("max_lr");
       block["type"] = "one_cycle";
+      if (!block.contains("cycle_momentum")) block["cycle_momentum"] = true;
       return block;
     }
+    if (name == "ReduceLROnPlateau") {
+      Json block = args;
+      block["type"] = "plateau";
+      block["monitor"] = "val/loss";
+      block["min_lr_ratio"] = args.value("min_lr", 0.0) / in.at("optimizer_lr").get<double>();
+      block["eps"] = args.value("eps", 1e-8) / in.at("optimizer_lr").get<double>();
+      block.erase("metrics");
+      block.erase("min_lr");
+      return block;
+    }
+  }
+  if (golden.kind == "megatron") {
+    const std::string style = in.at("lr_decay_style");
+    if (style == "WSD") return std::nullopt;
+    Json block{{"type", "megatron"},
+               {"decay_style", style},
+               {"total_steps", in.at("lr_decay_iters")},
+               {"samples_per_step", in.at("global_batch_size")},
+               {"init_lr_ratio", in.value("lr_warmup_init", 0.0) / base_of(in)},
+               {"min_lr_ratio", in.at("min_lr").get<double>() / base_of(in)}};
+    const bool by_ratio = !in.at("lr_warmup_fraction").is_null();
+    block[by_ratio ? "warmup_ratio" : "warmup_steps"] = in.at(by_ratio ? "lr_warmup_fraction" : "lr_warmup_iters");
+    return block;
+  }
+  if (golden.kind == "deepspeed") {
+    const std::string name = in.at("cls");
+    Json block{{"type", "deepspeed"},
+               {"decay", name == "WarmupLR"        ? "constant"
+                         : name == "WarmupDecayLR" ? "linear"
+                                                   : "cosine"},
+               {"total_steps", in.value("total_num_steps", in.at("n"))},
+               {"warmup_steps", in.at("warmup_num_steps")},
+               {"warmup_type", in.value("warmup_type", "log")},
+               {"warmup_min_ratio", in.value("warmup_min_lr", 0.0) / base_of(in)}};
+    if (name == "WarmupCosineLR") {
+      block["warmup_min_ratio"] = in.value("warmup_min_ratio", 0.0);
+      block["cos_min_ratio"] = in.value("cos_min_ratio", 1e-4);
+    }
+    return block;
   }
   return std::nullopt;
 }
@@ -125,9 +167,18 @@ TEST_CASE("schedules agree with the published ones", "[golden][lr_scheduler]") {
     const auto node = tests::block("lr_scheduler", block->dump());
     const auto scheduler = components::lr_scheduler::build(node, {});
     const double base = base_of(golden.input);
-    if (golden.expected.contains("momentum")) coverage.not_covered(golden.kind, "momentum of " + name_of(golden));
-    std::vector<double> rates;
-    for (int step = 0; step < golden.input.at("n").get<int>(); ++step) rates.push_back(base * scheduler->factor(step));
+    std::vector<double> rates, momenta;
+    for (int step = 0; step < golden.input.at("n").get<int>(); ++step) {
+      rates.push_back(base * scheduler->factor(step));
+      momenta.push_back(scheduler->momentum(step).value_or(-1.0));
+      if (block->at("type") != "plateau") continue;
+      const double metric = golden.input.at("args").at("metrics").at(static_cast<std::size_t>(step));
+      scheduler->on_evaluation([&metric](const std::string&) { return &metric; });
+    }
+    if (golden.expected.contains("momentum")) {
+      CHECK(tests::golden::differences(golden.name + " momentum", momenta, golden.expected.at("momentum"),
+                                       {1e-6, 1e-12}) == "");
+    }
     // 1e-6 of each rate; the README's 1e-7 absolute would be a tenth of some of them.
     CHECK(tests::golden::differences(golden.name, rates, golden.expected.at("lr"), {1e-6, 1e-12}) == "");
     coverage.checked(golden.kind);

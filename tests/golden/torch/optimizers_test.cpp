@@ -43,7 +43,9 @@ Json block_for(const Json& torch_optimizer) {
                                                         {"ASGD", "asgd"},
                                                         {"Lion", "lion"},
                                                         {"Adafactor", "adafactor"},
-                                                        {"Muon", "muon"}};
+                                                        {"Muon", "muon"},
+                                                        {"SGDScheduleFree", "sgd_schedule_free"},
+                                                        {"AdamWScheduleFree", "adamw_schedule_free"}};
   const auto type = types.find(torch_optimizer.at("name"));
   if (type == types.end()) return nullptr;
   Json block = torch_optimizer;
@@ -104,6 +106,13 @@ void check_quadratic(const Case& golden, const Json& block) {
       CHECK(tests::golden::differences(golden.name + " " + name, got, expected, kTolerance) == "");
     }
   }
+  if (!golden.expected.contains("eval_weights")) return;
+  const std::vector<double> trained = tests::to_numbers(w[0].tensor);
+  optimizer->use_judged_weights(true);
+  CHECK(tests::golden::differences(golden.name + " judged", tests::to_numbers(w[0].tensor),
+                                   golden.expected.at("eval_weights"), kTolerance) == "");
+  optimizer->use_judged_weights(false);
+  CHECK(tests::to_numbers(w[0].tensor) == trained);
 }
 
 void check_given_gradients(const Case& golden, const Json& block) {
@@ -195,7 +204,7 @@ void check_mlp(const Case& golden, const Json& block) {
 std::string foreign_group_key(const Json& groups) {
   for (const Json& group : groups) {
     for (const auto& item : group.items()) {
-      if (item.key() != "lr" && item.key() != "weight_decay") return item.key();
+      if (item.key() != "lr" && item.key() != "weight_decay" && item.key() != "momentum") return item.key();
     }
   }
   return "";
