@@ -13,12 +13,14 @@
 
 #include "runner/artifact/checksum.h"
 #include "runner/core/error.h"
+#include "runner/core/fields.h"
 #include "runner/core/files.h"
 #include "runner/core/json.h"
 
 namespace runner::artifact {
 namespace {
 
+using core::Fields;
 using core::Node;
 
 constexpr int kCapsuleVersion = 1;
@@ -61,38 +63,26 @@ Node list_of(const std::vector<std::string>& words) {
   return Node::sequence(std::move(items));
 }
 
-const Node& part(const Node& node, const char* key, bool (Node::*is)() const, const std::string& path) {
-  const Node* value = node.find(key);
-  if (value == nullptr || !(value->*is)()) throw core::RunError(path + " has no usable \"" + key + "\"");
-  return *value;
-}
-
 Capsule capsule_of(const Node& node, const std::string& path) {
-  const auto text = [&](const Node& from, const char* key) {
-    return part(from, key, &Node::is_string, path).as_string();
-  };
-  const auto integer = [&](const Node& from, const char* key) {
-    return part(from, key, &Node::is_integer, path).as_integer();
-  };
+  const Fields fields(node, path);
   Capsule capsule;
-  capsule.version = text(node, "version");
-  capsule.source = text(node, "source");
-  capsule.libtorch = text(node, "libtorch");
-  capsule.cpu = text(node, "cpu");
-  capsule.cpu_capability = text(node, "cpu_capability");
-  capsule.threads = static_cast<int>(integer(node, "threads"));
-  capsule.total_steps = integer(node, "total_steps");
-  capsule.folder = text(node, "folder");
-  capsule.recipe = text(node, "recipe");
-  for (const auto& entry : part(node, "environment", &Node::is_mapping, path).entries()) {
+  capsule.version = fields.text("version");
+  capsule.source = fields.text("source");
+  capsule.libtorch = fields.text("libtorch");
+  capsule.cpu = fields.text("cpu");
+  capsule.cpu_capability = fields.text("cpu_capability");
+  capsule.threads = static_cast<int>(fields.integer("threads"));
+  capsule.total_steps = fields.integer("total_steps");
+  capsule.folder = fields.text("folder");
+  capsule.recipe = fields.text("recipe");
+  for (const auto& entry : fields.mapping("environment").entries()) {
     capsule.environment[entry.key] = entry.value.scalar_text();
   }
-  for (const Node& word : part(node, "command_line", &Node::is_sequence, path).items()) {
-    capsule.command_line.push_back(word.scalar_text());
-  }
-  for (const Node& file : part(node, "data", &Node::is_sequence, path).items()) {
-    capsule.data.push_back({text(file, "set"), text(file, "path"), integer(file, "bytes"), integer(file, "mtime_ns"),
-                            text(file, "checksum")});
+  for (const Node& word : fields.list("command_line")) capsule.command_line.push_back(word.scalar_text());
+  for (const Node& item : fields.list("data")) {
+    const Fields file(item, path + ": data");
+    capsule.data.push_back(
+        {file.text("set"), file.text("path"), file.integer("bytes"), file.integer("mtime_ns"), file.text("checksum")});
   }
   return capsule;
 }
@@ -166,11 +156,7 @@ core::Result<Capsule> read_capsule(const std::string& path) {
                              ", this program reads up to " + std::to_string(kCapsuleVersion),
                          "use the roux that wrote it, or a newer one"};
   }
-  try {
-    return capsule_of(node.value(), path);
-  } catch (const core::RunError& error) {
-    return core::Failure{error.what(), ""};
-  }
+  return core::attempt([&] { return capsule_of(node.value(), path); });
 }
 
 std::map<std::string, std::string> arithmetic_environment() {

@@ -96,8 +96,8 @@ struct CheckpointInfo {
 /// Folders with our manifest, whatever their names, oldest first: by recorded branch, then recorded step (a later
 /// branch starts from an earlier one, so the last of it is the newest). Others are left alone. Files are not looked at.
 std::vector<CheckpointInfo> list_checkpoints(const std::string& checkpoints_dir);
-/// Folders that hold a manifest.json which cannot be taken for ours, or are called `step-000500` and hold none, and
-/// why; by name.
+/// Folders that hold a manifest.json which cannot be taken for ours, or are called `step-000500` and hold none or are
+/// links, and why.
 std::vector<std::pair<std::string, core::Failure>> list_damaged(const std::string& checkpoints_dir);
 bool is_pinned(const std::string& path);
 /// Of all files that the manifest lists.

@@ -109,7 +109,8 @@ class Draft final : public CheckpointDraft {
     std::error_code error;
     if (fs::exists(fs::symlink_status(target, error))) {
       const core::Result<Manifest> there = read_manifest(target);
-      const bool ours = there.ok() && there.value().fields.run_id == run_id;
+      // A link is somebody's decision, and what it leads to lies outside of this folder.
+      const bool ours = there.ok() && there.value().fields.run_id == run_id && !fs::is_symlink(target, error);
       swapped = ours && !is_pinned(target) && io_.exchange(path_, target);
       if (!swapped) {
         aside = free_name_beside(target);

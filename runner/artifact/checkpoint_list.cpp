@@ -33,6 +33,18 @@ std::vector<std::string> folders_in(const std::string& checkpoints_dir) {
   return paths;
 }
 
+/// Links by a checkpoint's name. They are never followed: what they lead to may be anybody's, and rotation deletes.
+std::vector<std::string> links_in(const std::string& checkpoints_dir) {
+  std::vector<std::string> paths;
+  std::error_code error;
+  const std::vector<std::string> names_there = core::list_folder(checkpoints_dir).value();
+  for (const std::string& name : names_there) {
+    const fs::path path = fs::path(checkpoints_dir) / name;
+    if (is_checkpoint_name(name) && fs::is_symlink(path, error)) paths.push_back(path.string());
+  }
+  return paths;
+}
+
 bool has_manifest(const std::string& path) {
   std::error_code error;
   return fs::exists(fs::path(path) / kManifestFile, error);
@@ -86,6 +98,10 @@ std::vector<CheckpointInfo> list_checkpoints(const std::string& checkpoints_dir)
 
 std::vector<std::pair<std::string, core::Failure>> list_damaged(const std::string& checkpoints_dir) {
   std::vector<std::pair<std::string, core::Failure>> damaged;
+  for (const std::string& path : links_in(checkpoints_dir)) {
+    damaged.emplace_back(path, core::Failure{path + " is a link, not the folder of a checkpoint",
+                                             "move the folder back, or give --checkpoint the place it leads to"});
+  }
   for (const std::string& path : folders_in(checkpoints_dir)) {
     if (!has_manifest(path)) {
       if (is_checkpoint_name(last_part(path))) {

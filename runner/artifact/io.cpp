@@ -153,6 +153,7 @@ void make_dirs(Io& io, const std::string& path) {
 
 void remove_tree(Io& io, const std::string& path) {
   std::error_code error;
+  if (fs::is_symlink(path, error)) return io.remove_file(path);
   const std::vector<std::string> names_there = core::list_folder(path).value();
   for (const std::string& name : names_there) {
     const std::string below = (fs::path(path) / name).string();

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <string>
-#include <type_traits>
 
 #include "runner/core/result.h"
 
@@ -50,22 +49,9 @@ inline constexpr std::int64_t kDirectAlignment = 4096;  ///< of every disk in us
 /// Like `mkdir -p`, with every new entry made durable.
 void make_dirs(Io& io, const std::string& path);
 
-/// Removes a folder with all it holds; links are removed, not followed.
+/// Removes a folder with all it holds; links, it itself among them, are removed and not followed.
 void remove_tree(Io& io, const std::string& path);
 
-/// Runs `body` and gives its RunError back as a Failure, for callers that can act on it.
-template <typename Body>
-auto attempt(Body body) -> core::Result<decltype(body())> {
-  try {
-    if constexpr (std::is_void_v<decltype(body())>) {
-      body();
-      return {};
-    } else {
-      return body();
-    }
-  } catch (const core::RunError& error) {
-    return core::Failure{error.what(), error.hint(), error.exit_code()};
-  }
-}
+using core::attempt;
 
 }  // namespace runner::artifact

@@ -6,6 +6,8 @@
 
 #include "runner/artifact/checksum.h"
 #include "runner/artifact/io.h"
+#include "runner/core/error.h"
+#include "runner/core/fields.h"
 #include "runner/core/files.h"
 #include "runner/core/json.h"
 
@@ -13,6 +15,7 @@ namespace runner::artifact {
 namespace {
 
 using core::Failure;
+using core::Fields;
 using core::Node;
 using core::RunError;
 
@@ -37,44 +40,6 @@ std::optional<Blanked> blank_checksum(std::string_view text) {
 }
 
 Node mapping_or_empty(const Node& node) { return node.is_mapping() ? node : Node::mapping(); }
-
-/// Fields of a mapping; a missing or mistyped one is a RunError.
-class Fields {
- public:
-  Fields(const Node& node, std::string path) : node_(node), path_(std::move(path)) {}
-
-  std::int64_t integer(const char* key) const {
-    const Node& value = at(key);
-    if (!value.is_integer()) refuse(key);
-    return value.as_integer();
-  }
-  double number(const char* key) const {
-    const Node& value = at(key);
-    if (!value.is_number()) refuse(key);
-    return value.as_double();
-  }
-  const std::string& text(const char* key) const {
-    const Node& value = at(key);
-    if (!value.is_string()) refuse(key);
-    return value.as_string();
-  }
-  const Node& mapping(const char* key) const {
-    const Node& value = at(key);
-    if (!value.is_mapping()) refuse(key);
-    return value;
-  }
-
- private:
-  const Node& at(const char* key) const {
-    const Node* value = node_.find(key);
-    if (value == nullptr) refuse(key);
-    return *value;
-  }
-  [[noreturn]] void refuse(const char* key) const { throw RunError(path_ + " has no usable \"" + key + "\""); }
-
-  const Node& node_;
-  std::string path_;
-};
 
 /// Nothing in a manifest may point out of its folder.
 bool is_plain_name(const std::string& name) {

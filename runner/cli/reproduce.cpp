@@ -171,7 +171,18 @@ class Reproduction {
     print_causes(causes);
   }
 
+  /// What it is compared with must itself be what was run.
+  void look_at_recorded_recipe() {
+    registry::Recipe as_it_lies;
+    as_it_lies.root = recorded_;
+    const std::string hash = as_it_lies.hash();
+    if (hash == original_.recipe_hash) return;
+    causes_.push_back({original_.run_dir + "/resolved.json (hash of its values)", original_.recipe_hash,
+                       hash + ": it was edited after the run"});
+  }
+
   void say_what_differs(engine::Engine& engine) {
+    look_at_recorded_recipe();
     for (const registry::Change& change : changes_that_count(recorded_, recipe_->resolved())) {
       causes_.push_back(cause_of(change));
     }

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <utility>
 
@@ -42,6 +43,7 @@ std::string reason(int error) {
     case EACCES: return "permission denied";
     case EISDIR: return "it is a folder";
     case ENOSPC: return "the disk is full";
+    case EDQUOT: return "the quota of its disk is used up";
     case EROFS: return "the file system is read-only";
     case ENAMETOOLONG: return "the name is too long";
     case ELOOP: return "its symbolic links go round in a circle";
@@ -50,7 +52,10 @@ std::string reason(int error) {
 }
 
 Failure cannot(const std::string& verb, const std::string& path, int error) {
-  return Failure{"cannot " + verb + " " + escape_for_terminal(path) + ": " + reason(error), ""};
+  const bool is_full = error == ENOSPC || error == EDQUOT;
+  return Failure{"cannot " + verb + " " + escape_for_terminal(path) + ": " + reason(error),
+                 is_full ? "make room there; the same command then goes on" : "",
+                 is_full ? kExitResumable : kExitFailed};
 }
 
 std::string folder_of(const std::string& path) {
@@ -118,6 +123,13 @@ Result<void> write_file_atomic(const std::string& path, const std::string& conte
   // Some file systems refuse fsync on a folder (EINVAL); the rename is as safe there as it gets.
   if (parent.ok() && ::fsync(parent.get()) != 0 && errno != EINVAL && errno != ENOTSUP)
     return cannot("write", path, errno);
+  return {};
+}
+
+Result<void> make_folders(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) return cannot("make the folder", path, error.value());
   return {};
 }
 

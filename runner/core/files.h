@@ -12,7 +12,11 @@ namespace runner::core {
 Result<std::string> read_file(const std::string& path, std::int64_t bytes_max);
 
 /// Writes beside the target, fsyncs, renames, fsyncs the folder: readers see the old or the new content, never a part.
+/// A full disk is a Failure with the exit code for "resumable".
 Result<void> write_file_atomic(const std::string& path, const std::string& content);
+
+/// Makes a folder and those above it that are missing; nothing when it is there. Failure names the path.
+Result<void> make_folders(const std::string& path);
 
 /// Names of what lies in a folder, sorted; none when there is no such folder. Failure names the path.
 Result<std::vector<std::string>> list_folder(const std::string& path);

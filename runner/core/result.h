@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -55,5 +56,20 @@ class [[nodiscard]] Result<void> {
  private:
   std::optional<Failure> failure_;
 };
+
+/// Runs `body` and gives its RunError back as a Failure, for callers that can act on it.
+template <typename Body>
+auto attempt(Body body) -> Result<decltype(body())> {
+  try {
+    if constexpr (std::is_void_v<decltype(body())>) {
+      body();
+      return {};
+    } else {
+      return body();
+    }
+  } catch (const RunError& error) {
+    return Failure{error.what(), error.hint(), error.exit_code()};
+  }
+}
 
 }  // namespace runner::core

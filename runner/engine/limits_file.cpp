@@ -49,7 +49,7 @@ void write_limits(const MachineLimits& limits) {
   node.set("matmul_bf16_flops", core::Node::floating(limits.matmul_bf16_flops));
   node.set("memory_bytes_per_s", core::Node::floating(limits.memory_bytes_per_s));
   node.set("disk_write_bytes_per_s", core::Node::floating(limits.disk_write_bytes_per_s));
-  std::filesystem::create_directories(core::cache_dir());
+  core::make_folders(core::cache_dir()).value();
   core::write_file_atomic(limits_path(limits.threads), core::to_json(node) + "\n").value();
 }
 

@@ -2,53 +2,18 @@
 
 #include <utility>
 
+#include "runner/core/error.h"
+#include "runner/core/fields.h"
 #include "runner/core/files.h"
 #include "runner/core/json.h"
 
 namespace runner::store {
 namespace {
 
+using core::Fields;
 using core::Node;
 
 constexpr std::int64_t kFileBytesMax = 256 << 20;
-
-/// Reads fields of one mapping; the first that is missing or of another kind is remembered.
-class Fields {
- public:
-  Fields(const Node& node, std::string& problem) : node_(node), problem_(problem) {}
-
-  std::int64_t integer(const char* name) {
-    const Node* value = get(name, &Node::is_integer);
-    return value == nullptr ? 0 : value->as_integer();
-  }
-  double number(const char* name) {
-    const Node* value = get(name, &Node::is_number);
-    return value == nullptr ? 0 : value->as_double();
-  }
-  bool boolean(const char* name) {
-    const Node* value = get(name, &Node::is_bool);
-    return value != nullptr && value->as_bool();
-  }
-  std::string text(const char* name) {
-    const Node* value = get(name, &Node::is_string);
-    return value == nullptr ? "" : value->as_string();
-  }
-  std::vector<Node> list(const char* name) {
-    const Node* value = get(name, &Node::is_sequence);
-    return value == nullptr ? std::vector<Node>() : value->items();
-  }
-
- private:
-  const Node* get(const char* name, bool (Node::*kind)() const) {
-    const Node* value = node_.find(name);
-    if (value != nullptr && (value->*kind)()) return value;
-    if (problem_.empty()) problem_ = std::string("the profile's \"") + name + "\" is missing or of another kind";
-    return nullptr;
-  }
-
-  const Node& node_;
-  std::string& problem_;
-};
 
 Node row_node(const ProfileRow& row) {
   Node node = Node::mapping();
@@ -64,7 +29,8 @@ Node row_node(const ProfileRow& row) {
   return node;
 }
 
-ProfileRow row_of(Fields fields) {
+ProfileRow row_of(const Node& node) {
+  const Fields fields(node, "the profile's key_averages");
   ProfileRow row;
   row.name = fields.text("name");
   row.shapes = fields.text("input_shapes");
@@ -84,6 +50,38 @@ Node table_node(const ProfileTable& table) {
   node.set("row_limit", Node::integer(table.row_limit));
   node.set("group_by_input_shape", Node::boolean(table.group_by_input_shape));
   return node;
+}
+
+Profile profile_of(const Node& node) {
+  const Fields fields(node, "the profile");
+  Profile profile;
+  profile.trace = fields.text("trace");
+  profile.with_shapes = fields.boolean("record_shapes");
+  profile.with_memory = fields.boolean("profile_memory");
+  profile.with_flops = fields.boolean("with_flops");
+  profile.model_flops = fields.number("model_flops");
+  profile.peak_flops = fields.number("peak_flops");
+  profile.peak_of = fields.text("peak_of");
+  for (const Node& item : fields.list("steps")) {
+    const Fields step(item, "the profile's steps");
+    profile.steps.push_back({step.integer("step"), step.number("us"), step.integer("peak_bytes")});
+  }
+  for (const Node& item : fields.list("blocks")) {
+    const Fields block(item, "the profile's blocks");
+    profile.blocks.push_back({block.text("name"), block.integer("count"), block.number("forward_us"),
+                              block.number("backward_us"), block.integer("kept_bytes")});
+  }
+  for (const Node& item : fields.list("key_averages")) profile.rows.push_back(row_of(item));
+  for (const Node& item : fields.list("memory")) {
+    const bool is_pair = item.items().size() == 2 && item.items()[0].is_number() && item.items()[1].is_integer();
+    if (!is_pair) fields.refuse("memory");
+    profile.memory.push_back({item.items()[0].as_double(), item.items()[1].as_integer()});
+  }
+  const Fields table(fields.mapping("table"), "the profile's table");
+  profile.table.sort_by = table.text("sort_by");
+  profile.table.row_limit = table.integer("row_limit");
+  profile.table.group_by_input_shape = table.boolean("group_by_input_shape");
+  return profile;
 }
 
 }  // namespace
@@ -133,42 +131,7 @@ Node to_node(const Profile& profile) {
 }
 
 core::Result<Profile> profile_from_node(const Node& node) {
-  std::string problem;
-  Profile profile;
-  Fields fields(node, problem);
-  profile.trace = fields.text("trace");
-  profile.with_shapes = fields.boolean("record_shapes");
-  profile.with_memory = fields.boolean("profile_memory");
-  profile.with_flops = fields.boolean("with_flops");
-  profile.model_flops = fields.number("model_flops");
-  profile.peak_flops = fields.number("peak_flops");
-  profile.peak_of = fields.text("peak_of");
-  for (const Node& item : fields.list("steps")) {
-    Fields step(item, problem);
-    profile.steps.push_back({step.integer("step"), step.number("us"), step.integer("peak_bytes")});
-  }
-  for (const Node& item : fields.list("blocks")) {
-    Fields block(item, problem);
-    profile.blocks.push_back({block.text("name"), block.integer("count"), block.number("forward_us"),
-                              block.number("backward_us"), block.integer("kept_bytes")});
-  }
-  for (const Node& item : fields.list("key_averages")) profile.rows.push_back(row_of(Fields(item, problem)));
-  for (const Node& item : fields.list("memory")) {
-    const bool pair =
-        item.is_sequence() && item.items().size() == 2 && item.items()[0].is_number() && item.items()[1].is_integer();
-    if (!pair) return core::Failure{"the profile's \"memory\" holds something that is no [ms, bytes]", ""};
-    profile.memory.push_back({item.items()[0].as_double(), item.items()[1].as_integer()});
-  }
-  if (const Node* table = node.find("table"); table != nullptr && table->is_mapping()) {
-    Fields of_table(*table, problem);
-    profile.table.sort_by = of_table.text("sort_by");
-    profile.table.row_limit = of_table.integer("row_limit");
-    profile.table.group_by_input_shape = of_table.boolean("group_by_input_shape");
-  } else {
-    problem = "the profile has no \"table\"";
-  }
-  if (!problem.empty()) return core::Failure{problem, ""};
-  return profile;
+  return core::attempt([&] { return profile_of(node); });
 }
 
 core::Result<Profile> read_profile(const std::string& path) {

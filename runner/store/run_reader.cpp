@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "runner/core/files.h"
 #include "runner/core/log.h"
 #include "runner/core/suggest.h"
 #include "runner/store/run_files.h"
@@ -111,6 +112,14 @@ bool has_begun(const RunSummary& run) {
   return stat(run_db_path(run.run_dir).c_str(), &info) == 0 && info.st_size > 0;
 }
 
+/// For a run whose record is lost: what it saved is not. "" when it saved nothing.
+std::string way_out(const RunSummary& run) {
+  const std::string checkpoints = run.run_dir + "/checkpoints";
+  const auto names = core::list_folder(checkpoints);
+  if (!names || names.value().empty()) return "";
+  return "; `--new --checkpoint " + checkpoints + "/STEP` goes on from what it saved";
+}
+
 RunSummary complete(RunSummary run) {
   read_resolved(run);
   return run;
@@ -190,10 +199,14 @@ std::optional<RunSummary> newest_unfinished(const std::string& output_dir, const
     if (run.smoke) continue;
     if (run.owner) return complete(std::move(run));
     if (run.status == RunStatus::kUnreadable) {
-      core::log_warning("passing over " + run.run_dir + ", which cannot be read: " + run.reason);
+      core::log_warning("passing over " + run.run_dir + ", which cannot be read: " + run.reason + way_out(run));
       continue;
     }
-    if (!has_begun(run)) continue;
+    if (!has_begun(run)) {
+      const std::string way = way_out(run);
+      if (!way.empty()) core::log_warning("passing over " + run.run_dir + ", whose run.db is empty" + way);
+      continue;
+    }
     if (run.status == RunStatus::kFinished || run.status == RunStatus::kFailed) return std::nullopt;
     return complete(std::move(run));
   }

@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "runner/core/error.h"
+#include "runner/core/files.h"
 #include "runner/core/log.h"
 #include "runner/store/committer.h"
 #include "runner/store/lease.h"
@@ -20,9 +21,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kFolderHint =
+    "write access and room are needed there; output_dir or --output-dir names another place";
+
+constexpr const char* kRecordHint =
+    "`--new --checkpoint FOLDER` goes on from one of its checkpoints, in a run of its own";
+
 core::Failure cannot_make(const std::string& path) {
-  return {"cannot make the folder " + path + ": " + std::strerror(errno),
-          "write access and room are needed there; output_dir or --output-dir names another place"};
+  return {"cannot make the folder " + path + ": " + std::strerror(errno), kFolderHint};
 }
 
 class Writer final : public RunWriter {
@@ -149,16 +155,6 @@ std::function<Database()> opener(const std::string& run_dir) {
   };
 }
 
-core::Result<void> make_folder(const std::string& path) {
-  std::error_code error;
-  fs::create_directories(path, error);
-  if (error) {
-    errno = error.value();
-    return cannot_make(path);
-  }
-  return {};
-}
-
 /// What a resume finds in run.db and leaves there: a branch of its own, and the word that the run goes on.
 struct Reopened {
   std::string run_id;
@@ -226,7 +222,9 @@ std::string_view to_text(RunStatus status) {
 }
 
 core::Result<std::unique_ptr<RunWriter>> RunWriter::create(const NewRun& run, const core::Clock& clock) {
-  if (const auto made = make_folder(run.output_dir); !made) return made.failure();
+  if (const auto made = core::make_folders(run.output_dir); !made) {
+    return core::Failure{made.failure().message, kFolderHint, made.failure().exit_code};
+  }
   constexpr int kTries = 8;  // another process may have taken the same id in the same millisecond, once in 32,768
   const std::int64_t now_ms = clock.wall_ms();
   std::string id, run_dir;
@@ -263,7 +261,7 @@ core::Result<std::unique_ptr<RunWriter>> RunWriter::resume(const ResumePoint& po
         std::make_unique<Writer>(reopened.run_id, std::move(lease).value(), std::move(reopened.start), clock));
   } catch (const core::RunError& error) {
     lease.value()->release();
-    return core::Failure{error.what(), error.hint()};
+    return core::Failure{error.what(), error.hint().empty() ? kRecordHint : error.hint(), error.exit_code()};
   }
 }
 

@@ -40,10 +40,15 @@ int touch_schema(sqlite3* database) {
   return sqlite3_exec(database, "SELECT 1 FROM sqlite_master LIMIT 1", nullptr, nullptr, nullptr);
 }
 
+bool is_full_code(int extended_code) { return (extended_code & 0xff) == SQLITE_FULL; }
+
 }  // namespace
 
 SqliteError::SqliteError(const std::string& path, int extended_code, const std::string& text)
-    : core::RunError(path + ": " + text), code_(extended_code) {}
+    : core::RunError(path + ": " + text,
+                     is_full_code(extended_code) ? "make room there; the same command then goes on" : "",
+                     is_full_code(extended_code) ? core::kExitResumable : core::kExitFailed),
+      code_(extended_code) {}
 
 bool SqliteError::may_pass() const {
   switch (code_ & 0xff) {
@@ -56,7 +61,7 @@ bool SqliteError::may_pass() const {
   }
 }
 
-bool SqliteError::is_full() const { return (code_ & 0xff) == SQLITE_FULL; }
+bool SqliteError::is_full() const { return is_full_code(code_); }
 
 bool SqliteError::is_damage() const {
   const int primary = code_ & 0xff;

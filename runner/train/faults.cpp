@@ -291,7 +291,7 @@ std::string Faults::checkpoint_to_go_back_to(const Saver& saver) const {
   char name[32];
   std::snprintf(name, sizeof name, "step-%06lld", static_cast<long long>(checkpoint_step_));
   const std::string path = run_.run_dir() + "/checkpoints/" + name;
-  if (path == saver.last_checkpoint() || artifact::verify_checkpoint(path).ok()) return path;
+  if (artifact::verify_checkpoint(path)) return path;
   return saver.last_checkpoint();
 }
 
@@ -299,6 +299,12 @@ void Faults::roll_back(const Trouble& trouble, Saver& saver) {
   const std::int64_t bad_step = failed_step();
   saver.finish();  // a save that is still being written is one to go back to
   const std::string checkpoint = checkpoint_to_go_back_to(saver);
+  // It verified when it was saved; the disk may have lost it since.
+  if (const auto whole = artifact::verify_checkpoint(checkpoint); !whole) {
+    Trouble last = trouble;
+    last.what += ", and there is nothing to roll back to: " + whole.failure().message;
+    stop(last, "the same command goes on from the newest checkpoint that verifies, if there is one");
+  }
   Node data = report(trouble);
   const std::string samples = samples_text();
   const Loader::Position behind = stepper_.loader().position();

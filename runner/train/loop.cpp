@@ -301,6 +301,9 @@ class Loop final : public Context, public core::Stateful {
   LoopResult finish() {
     profiler_.finish(stepper_.progress());
     const bool interrupted = is_resumable(result_.ending);
+    if (result_.ending == Ending::kSignal) {
+      console_.line(result_.reason + ": saving, then leaving; SIGINT (Ctrl-C) leaves at once");
+    }
     // Not done yet only where a run goes on from a checkpoint of its last step.
     if (!interrupted && evaluates_at_end() && evaluated_step_ != step()) evaluate_all();
     if (interrupted || saver_.config().save_at_end || request_.smoke) save(Saver::When::kAtTheEnd);

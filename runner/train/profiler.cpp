@@ -231,7 +231,7 @@ class Profiler::Recorder {
 
   void write(kineto::ProfilerResult& result, const Progress& progress) {
     const std::string folder = config_.output_trace_dir.value_or(run_.run_dir() + "/profile");
-    std::filesystem::create_directories(folder);
+    core::make_folders(folder).value();
     const std::string stem = folder + "/rank-0." + std::to_string(clock_.wall_ms() * 1'000'000);
     const std::string trace = stem + ".pt.trace.json";
     result.save(trace);

@@ -74,11 +74,13 @@ void check_room(const Experiment& experiment, const std::string& checkpoints_dir
   const std::int64_t needed = std::max(plan.checkpoint_bytes, count * plan.checkpoint_bytes - there);
   const std::string room = core::format_bytes(free) + " are free there";
   if (needed > free) {
+    const bool resumes = there > 0;  // the run is no worse than before, and goes on once there is room
     throw core::RunError("checkpoints need " + core::format_bytes(needed) + " in " + checkpoints_dir + " (" +
                              counted(count, plan.checkpoint_bytes) + (count > 1 ? " while one is written" : "") +
                              "), but only " + room,
                          std::string("free some space, ") + (count > 1 ? "lower checkpoint.save_total_limit, " : "") +
-                             "or name another disk with output_dir");
+                             (resumes ? "then run the same command again" : "or name another disk with output_dir"),
+                         resumes ? core::kExitResumable : core::kExitFailed);
   }
   if (!plan.limited && all * plan.checkpoint_bytes - there > free) {
     core::log_warning("the checkpoints of the whole training need " + core::format_bytes(all * plan.checkpoint_bytes) +

@@ -16,7 +16,7 @@ std::array<struct sigaction, kSignals.size()> previous;
 
 void on_signal(int signal) {
   const int before = pending.exchange(signal);
-  if (signal == SIGINT && before == SIGINT) _exit(128 + SIGINT);
+  if (signal == SIGINT && before != 0) _exit(128 + SIGINT);
 }
 
 }  // namespace

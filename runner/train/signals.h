@@ -2,8 +2,8 @@
 
 namespace runner::train {
 
-/// SIGINT, SIGTERM and SIGUSR1 ask the loop to finish its step, save and leave with 75; a second SIGINT leaves at once.
-/// Restores what was there before when it goes.
+/// SIGINT, SIGTERM and SIGUSR1 ask the loop to finish its step, save and leave with 75; a SIGINT after one of them
+/// leaves at once. Restores what was there before when it goes.
 class SignalWatch {
  public:
   SignalWatch();

@@ -45,10 +45,14 @@ std::unique_ptr<store::RunWriter> open_run(const registry::Recipe& recipe, const
                                            const TrainRequest& request, const core::Clock& clock) {
   if (start.resume) {
     auto run = store::RunWriter::resume(*start.resume, clock);
-    if (!run.ok()) throw core::RunError(run.failure().message, run.failure().hint, core::kExitUsage);
+    if (!run) {
+      const core::Failure& failure = run.failure();
+      const bool is_full = failure.exit_code == core::kExitResumable;
+      throw core::RunError(failure.message, failure.hint, is_full ? failure.exit_code : core::kExitUsage);
+    }
     // What this branch goes on with, for the next resume to compare with.
     const std::string folder = store::branch_folder(start.resume->run_dir, run.value()->branch());
-    std::filesystem::create_directories(folder);
+    core::make_folders(folder).value();
     core::write_file_atomic(folder + "/resolved.json", recipe.resolved_json()).value();
     return std::move(run).value();
   }

@@ -16,7 +16,8 @@ namespace {
 namespace fs = std::filesystem;
 using tests::Process;
 
-// A checkpoint takes 1.3 MB; all are kept, so that none makes room for the next.
+// A checkpoint takes 1.3 MB; all are kept, so that none makes room for the next. The steps between two take long enough
+// for the disk to be filled meanwhile.
 constexpr const char* kRecipe = R"(
 recipe_version: 1
 run_name: tight
@@ -24,8 +25,8 @@ model: {type: gpt, n_layer: 2, n_head: 2, n_embd: 64}
 data: {train: {type: text, path: corpus.txt, max_seq_len: 16}}
 loss: cross_entropy
 optimizer: {type: adamw, lr: 1.0e-3}
-training: {max_steps: 60, micro_batch_size: 2}
-checkpoint: {save_steps: 10}
+training: {max_steps: 300, micro_batch_size: 2}
+checkpoint: {save_steps: 50}
 )";
 
 /// A file system of its own below a folder; nothing when this user may not mount one.
@@ -95,7 +96,7 @@ TEST_CASE("a save that finds no room waits for it, and the run ends as if nothin
       const SmallDisk disk("24");
       if (!disk.mounted()) return;
       Process process(disk.run({"--set", std::string("checkpoint.async_save=") + async}), kOneThread, disk.folder());
-      REQUIRE(process.wait_for("step-000010"));
+      REQUIRE(process.wait_for("step-000050"));
       disk.fill();
       REQUIRE(process.wait_for("waits for room"));
       disk.make_room();
@@ -113,7 +114,7 @@ TEST_CASE("with on_full_disk: stop the run ends resumable, and goes on when ther
   if (!disk.mounted()) return;
   {
     Process process(disk.run({"--set", "checkpoint.on_full_disk=stop"}), kOneThread, disk.folder());
-    REQUIRE(process.wait_for("step-000010"));
+    REQUIRE(process.wait_for("step-000050"));
     disk.fill();
     const int status = process.wait();
     INFO(process.output());
@@ -130,6 +131,33 @@ TEST_CASE("with on_full_disk: stop the run ends resumable, and goes on when ther
   CHECK(disk.whole_checkpoints() == 6);
 }
 
+TEST_CASE("a resume that finds the disk full leaves as resumable, and goes on when there is room",
+          "[ranks][full_disk]") {
+  const SmallDisk disk("24");
+  if (!disk.mounted()) return;
+  {
+    Process process(disk.run(), kOneThread, disk.folder());
+    REQUIRE(process.wait_for("step-000050"));
+    process.send(SIGKILL);
+    process.wait();
+  }
+  disk.fill();
+  {
+    Process process(disk.run({"--set", "checkpoint.on_full_disk=stop"}), kOneThread, disk.folder());
+    const int status = process.wait();
+    INFO(process.output());
+    CHECK(status == 75);
+    CHECK(process.output().find("hint: ") != std::string::npos);
+  }
+  disk.make_room();
+  Process again(disk.run(), kOneThread, disk.folder());
+  const int status = again.wait();
+  INFO(again.output());
+  CHECK(status == 0);
+  CHECK(again.output().find("resuming ") != std::string::npos);
+  CHECK(disk.whole_checkpoints() == 6);
+}
+
 TEST_CASE("a signal and the end of the patience stop a save that waits", "[ranks][full_disk]") {
   struct Case {
     const char* name;
@@ -142,7 +170,7 @@ TEST_CASE("a signal and the end of the patience stop a save that waits", "[ranks
       if (!disk.mounted()) return;
       Process process(disk.run({"--set", std::string("checkpoint.full_disk_timeout=") + c.timeout}), kOneThread,
                       disk.folder());
-      REQUIRE(process.wait_for("step-000010"));
+      REQUIRE(process.wait_for("step-000050"));
       disk.fill();
       REQUIRE(process.wait_for("waits for room"));
       if (c.signal) process.send(SIGTERM);

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -118,6 +119,24 @@ TEST_CASE("another thread count is a cause that is named", "[ranks][reproduce]")
   CHECK(has(result, "threads was 2 and is 1"));
   // Whether the sums differ is the library's business; if they do, the cause is told once more beside the difference.
   CHECK((result.status == 0 || has(result, "not reproduced")));
+}
+
+TEST_CASE("a recorded recipe that was edited afterwards is the cause that is named", "[ranks][reproduce]") {
+  const Workplace place;
+  for (const auto& entry : fs::directory_iterator(fs::path(place.dir.path()) / "runs")) {
+    if (!entry.is_directory()) continue;
+    std::ostringstream text;
+    text << std::ifstream(entry.path() / "resolved.json").rdbuf();
+    std::string edited = text.str();
+    REQUIRE(edited.find("\"lr\": 0.001") != std::string::npos);
+    edited.replace(edited.find("\"lr\": 0.001"), 11, "\"lr\": 0.002");
+    std::ofstream(entry.path() / "resolved.json") << edited;
+  }
+  const auto result = place.roux({"reproduce", "again"});
+  INFO(result.output);
+  CHECK(result.status == 1);
+  CHECK(has(result, "/resolved.json (hash of its values) was "));
+  CHECK(has(result, "it was edited after the run"));
 }
 
 TEST_CASE("a run that recorded nothing of itself, or is not there, is refused", "[ranks][reproduce]") {

@@ -16,6 +16,7 @@ namespace fs = std::filesystem;
 using tests::Process;
 using tests::TempDir;
 
+// Long enough that a signal after an early checkpoint always comes before the end.
 constexpr const char* kRecipe = R"(
 recipe_version: 1
 run_name: resumable
@@ -27,7 +28,7 @@ data:
 loss: cross_entropy
 optimizer: {type: adamw, lr: 1.0e-3}
 lr_scheduler: {type: cosine, warmup_steps: 5}
-training: {max_steps: 60, micro_batch_size: 4, gradient_accumulation_steps: 2, clip_grad_norm: 1.0}
+training: {max_steps: 300, micro_batch_size: 4, gradient_accumulation_steps: 2, clip_grad_norm: 1.0}
 eval: {eval_steps: 15}
 checkpoint: {save_steps: 10, save_total_limit: 3}
 callbacks: [{type: early_stopping, monitor: val/loss, patience: 50}]
@@ -76,7 +77,7 @@ std::string undisturbed(const std::string& file) {
   const int status = process.wait();
   INFO(process.output());
   REQUIRE(status == 0);
-  return read(place.run_dirs().front() / "checkpoints/step-000060" / file);
+  return read(place.run_dirs().front() / "checkpoints/step-000300" / file);
 }
 
 }  // namespace
@@ -97,7 +98,7 @@ TEST_CASE("a killed run goes on with the same command and ends bit-identical", "
   REQUIRE(place.run_dirs().size() == 1);
   for (const char* file : {"model.safetensors", "optimizer.safetensors", "random_states_0.safetensors"}) {
     INFO(file);
-    CHECK(read(place.run_dirs().front() / "checkpoints/step-000060" / file) == undisturbed(file));
+    CHECK(read(place.run_dirs().front() / "checkpoints/step-000300" / file) == undisturbed(file));
   }
 }
 
@@ -115,7 +116,7 @@ TEST_CASE("SIGTERM saves and exits 75, and the same command goes on to the same 
   const int status = second.wait();
   INFO(second.output());
   REQUIRE(status == 0);
-  CHECK(read(place.run_dirs().front() / "checkpoints/step-000060/model.safetensors") ==
+  CHECK(read(place.run_dirs().front() / "checkpoints/step-000300/model.safetensors") ==
         undisturbed("model.safetensors"));
 }
 

@@ -190,6 +190,23 @@ TEST_CASE("no folder, an empty one and one of others hold no checkpoint", "[arti
   CHECK(skipped == std::vector<std::string>{dir / "step-000900 holds no manifest.json"});
 }
 
+TEST_CASE("a link by a checkpoint's name is passed over, and that is said", "[artifact]") {
+  const TempDir dir, other;
+  const std::string moved = save(other.path(), 200);
+  save(dir.path(), 100);
+  fs::create_directory_symlink(moved, dir / "step-000200");
+  std::vector<std::string> skipped;
+  const auto newest = newest_verified(dir.path(), skipped);
+  REQUIRE(newest);
+  CHECK(newest->step == 100);
+  CHECK(skipped == std::vector<std::string>{dir / "step-000200 is a link, not the folder of a checkpoint"});
+  // Saved again: the link is put aside, what it leads to stays.
+  save(dir.path(), 200);
+  CHECK(verify_checkpoint(dir / "step-000200"));
+  CHECK(fs::is_symlink(dir / "step-000200-aside-1"));
+  CHECK(verify_checkpoint(moved));
+}
+
 TEST_CASE("order is by recorded branch and step, not by name", "[artifact]") {
   const TempDir dir;
   save(dir.path(), 1000);

@@ -96,7 +96,7 @@ TEST_CASE("a profile is read back as it was written; a damaged one says where", 
   node.find("key_averages")->items()[1].set("flops", runner::core::Node::string("many"));
   auto damaged = profile_from_node(node);
   REQUIRE_FALSE(damaged);
-  CHECK(damaged.failure().message == "the profile's \"flops\" is missing or of another kind");
+  CHECK(damaged.failure().message == "the profile's key_averages has no usable \"flops\"");
   node = to_node(profile);
   node.find("memory")->items()[0].items().pop_back();
   CHECK_FALSE(profile_from_node(node));

@@ -295,7 +295,8 @@ TEST_CASE("what cannot be made is said at once", "[store][writer]") {
   run.output_dir = output.path + "/file/runs";
   const auto writer = RunWriter::create(run, clock);
   REQUIRE_FALSE(writer);
-  CHECK(writer.failure().message == "cannot make the folder " + output.path + "/file/runs: Not a directory");
+  CHECK(writer.failure().message ==
+        "cannot make the folder " + output.path + "/file/runs: a part of the path is no folder");
   CHECK(RunWriter::resume({output.path, 0, 0}, clock).failure().message == "there is no run in " + output.path);
 }
 
