@@ -10,15 +10,17 @@ constexpr std::int64_t kPageBytes = 4096;
 
 }  // namespace
 
-AlignedBytes::~AlignedBytes() {
+AlignedBytes::~AlignedBytes() { release(); }
+
+void AlignedBytes::release() {
   if (data_ != nullptr) ::munmap(data_, static_cast<std::size_t>(size_));
+  data_ = nullptr;
+  size_ = 0;
 }
 
 bool AlignedBytes::reserve(std::int64_t bytes) {
   if (bytes <= size_) return true;
-  if (data_ != nullptr) ::munmap(data_, static_cast<std::size_t>(size_));
-  data_ = nullptr;
-  size_ = 0;
+  release();
   const std::int64_t unit = bytes >= kHugePageBytes ? kHugePageBytes : kPageBytes;
   const std::int64_t rounded = (bytes + unit - 1) / unit * unit;
   void* const start =

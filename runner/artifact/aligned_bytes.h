@@ -18,6 +18,9 @@ class AlignedBytes {
   /// Touches all of it: 0.1 s for a gigabyte, many times that on a virtual machine that has yet to get the memory.
   void prefault();
 
+  /// Gives it back to the system.
+  void release();
+
   char* data() const { return data_; }
   std::int64_t size() const { return size_; }
 

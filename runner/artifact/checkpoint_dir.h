@@ -14,6 +14,7 @@
 namespace runner::artifact {
 
 class Io;
+class Pace;
 /// The disk itself; tests pass one that fails.
 Io& system_io();
 
@@ -56,7 +57,8 @@ struct Manifest {
 };
 
 struct DraftOptions {
-  bool direct = false;  ///< large files past the page cache, where the file system can
+  bool direct = false;   ///< large files past the page cache, where the file system can
+  Pace* pace = nullptr;  ///< rests between pieces of writing and of reading back; null goes as fast as it can
 };
 
 /// One save, in DESIGN 6's order: free space, hidden folder, fsync of files and folder, then commit's verification,
@@ -108,6 +110,9 @@ core::Result<void> check_sizes(const std::string& path, const Manifest& manifest
 /// Sizes and checksums of every file and of the manifest itself. `from_disk`: past the page cache, where the file
 /// system can, so that it is the disk that is asked and not what was meant for it.
 core::Result<Manifest> verify_checkpoint(const std::string& path, bool from_disk = false);
+/// The same with a look of the caller's own at each file; up to two at a time, each on its thread.
+using LookAtFile = std::function<core::Result<void>(const std::string& path, const FileEntry& recorded)>;
+core::Result<Manifest> verify_checkpoint(const std::string& path, const LookAtFile& look);
 /// The newest one that verifies and, where `run_id` is given, belongs to that run; `skipped` gets a line for each newer
 /// one, with the reason.
 std::optional<CheckpointInfo> newest_verified(const std::string& checkpoints_dir, std::vector<std::string>& skipped,

@@ -6,6 +6,7 @@
 
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/artifact/draft_names.h"
+#include "runner/artifact/file_check.h"
 #include "runner/artifact/file_writer.h"
 #include "runner/artifact/io.h"
 #include "runner/artifact/manifest.h"
@@ -52,8 +53,7 @@ class Draft final : public CheckpointDraft {
 
   core::Result<void> add_safetensors(const std::string& file, std::vector<TensorBytes> tensors,
                                      const std::vector<std::pair<std::string, std::string>>& metadata) override {
-    return attempt(
-        [&] { note(write_safetensors(io_, join(path_, file), std::move(tensors), metadata, options_.direct)); });
+    return attempt([&] { note(write_safetensors(io_, join(path_, file), std::move(tensors), metadata, options_)); });
   }
 
   core::Result<void> add_bytes(const std::string& file, const void* data, std::int64_t bytes) override {
@@ -70,7 +70,9 @@ class Draft final : public CheckpointDraft {
       io_.sync_dir(path_);
       std::sort(files_.begin(), files_.end(), [](const FileEntry& a, const FileEntry& b) { return a.name < b.name; });
       // What the disk gives back, where it can be asked past the page cache.
-      for (const FileEntry& file : files_) verify_file(join(path_, file.name), file, options_.direct).value();
+      for (const FileEntry& file : files_) {
+        verify_file(join(path_, file.name), file, {options_.direct, options_.pace}).value();
+      }
       if (metrics_committed) fields.last_metric_row = metrics_committed();
       fields.step = step_;
       const std::string run_id = fields.run_id;
@@ -81,7 +83,7 @@ class Draft final : public CheckpointDraft {
 
  private:
   FileEntry write_file(const std::string& file, const void* data, std::int64_t bytes) {
-    FileWriter writer(io_, join(path_, file), {bytes, options_.direct});
+    FileWriter writer(io_, join(path_, file), {bytes, options_.direct, options_.pace});
     writer.append(data, bytes);
     return writer.finish(file);
   }

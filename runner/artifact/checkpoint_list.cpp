@@ -7,7 +7,7 @@
 
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/artifact/draft_names.h"
-#include "runner/artifact/file_writer.h"
+#include "runner/artifact/file_check.h"
 #include "runner/artifact/manifest.h"
 #include "runner/core/files.h"
 #include "runner/core/json.h"
@@ -136,15 +136,20 @@ core::Result<void> check_sizes(const std::string& path, const Manifest& manifest
 }
 
 core::Result<Manifest> verify_checkpoint(const std::string& path, bool from_disk) {
+  return verify_checkpoint(path, [from_disk](const std::string& file, const FileEntry& recorded) {
+    return verify_file(file, recorded, {.from_disk = from_disk});
+  });
+}
+
+core::Result<Manifest> verify_checkpoint(const std::string& path, const LookAtFile& look) {
   core::Result<Manifest> manifest = read_manifest(path);
   if (!manifest) return manifest;
   const core::Result<void> expected = refuse_extra_files(path, manifest.value());
   if (!expected) return expected.failure();
   const std::vector<FileEntry>& files = manifest.value().files;
   std::vector<core::Result<void>> verdicts(files.size());
-  core::in_parallel(files.size(), kReadersMax, [&](std::size_t i) {
-    verdicts[i] = verify_file((fs::path(path) / files[i].name).string(), files[i], from_disk);
-  });
+  core::in_parallel(files.size(), kReadersMax,
+                    [&](std::size_t i) { verdicts[i] = look((fs::path(path) / files[i].name).string(), files[i]); });
   for (const core::Result<void>& verdict : verdicts) {
     if (!verdict) return verdict.failure();
   }

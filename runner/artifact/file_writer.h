@@ -7,6 +7,7 @@
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/artifact/checksum.h"
 #include "runner/artifact/io.h"
+#include "runner/artifact/pace.h"
 
 namespace runner::artifact {
 
@@ -18,6 +19,7 @@ class FileWriter {
   struct Options {
     std::int64_t bytes = 0;  ///< that the file will have; reserved on the disk first
     bool direct = false;     ///< past the page cache, where the file system can and the file is large
+    Pace* pace = nullptr;    ///< rests between pieces; null goes as fast as it can
   };
   FileWriter(Io& io, std::string path, const Options& options);
   ~FileWriter();
@@ -37,18 +39,13 @@ class FileWriter {
   std::string path_;
   int handle_;
   bool direct_ = false;
+  Pace* pace_;
+  std::int64_t chunk_;
   Checksum checksum_;
   AlignedBytes gathered_;
   std::int64_t gathered_bytes_ = 0;
   std::int64_t written_ = 0;
   std::int64_t started_ = 0;
 };
-
-/// Reads a file again and compares. Failure says how it differs, in the words that a user sees. `from_disk`: past the
-/// page cache where the file system can, so that it is the disk that is asked and not what was meant for it.
-core::Result<void> verify_file(const std::string& path, const FileEntry& recorded, bool from_disk = false);
-
-/// Whether it is there as a regular file of the recorded size; Failure in the same words as verify_file.
-core::Result<void> check_size(const std::string& path, const FileEntry& recorded);
 
 }  // namespace runner::artifact

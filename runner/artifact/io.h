@@ -42,6 +42,7 @@ class Io {
 Io& system_io();
 
 inline constexpr std::int64_t kDirectAlignment = 4096;  ///< of every disk in use; larger sectors refuse, and are asked
+inline constexpr std::int64_t kDirectBytesMin = 1 << 20;  ///< a smaller file is done sooner through the page cache
 
 /// RunError with `what` ("cannot write", ...), the path and the system's words for `error_number`.
 [[noreturn]] void throw_disk_error(const std::string& what, const std::string& path, int error_number);

@@ -10,9 +10,9 @@
 namespace runner::artifact {
 
 /// Writes a new safetensors file from front to back and fsyncs it; tensors in the order of the safetensors library,
-/// data aligned to 64 bytes. `direct`: past the page cache, where the file system can. The entry's name is that of the
-/// file. RunError as Io says.
+/// data aligned to 64 bytes. The entry's name is that of the file. RunError as Io says.
 FileEntry write_safetensors(Io& io, const std::string& path, std::vector<TensorBytes> tensors,
-                            const std::vector<std::pair<std::string, std::string>>& metadata, bool direct);
+                            const std::vector<std::pair<std::string, std::string>>& metadata,
+                            const DraftOptions& options);
 
 }  // namespace runner::artifact

@@ -5,12 +5,12 @@
 #include <map>
 #include <set>
 #include <system_error>
-#include <unordered_map>
 #include <utility>
 
-#include "runner/artifact/file_writer.h"
+#include "runner/artifact/file_check.h"
 #include "runner/artifact/io.h"
 #include "runner/artifact/manifest.h"
+#include "runner/artifact/safetensors_header.h"
 #include "runner/core/error.h"
 #include "runner/core/files.h"
 #include "runner/core/json.h"
@@ -45,23 +45,22 @@ std::map<std::string, std::string> read_index(const std::string& path) {
   return shards;
 }
 
-class Shards final : public SafetensorsReader {
+class Shards final : public TensorList {
  public:
-  explicit Shards(const std::string& index) {
+  Shards(const std::string& index, const OpenTensors& open) {
     const fs::path folder = fs::path(index).parent_path();
     std::map<std::string, const SafetensorsReader*> opened;
     for (const auto& [tensor, shard] : read_index(index)) {
       const SafetensorsReader*& reader = opened[shard];
       if (reader == nullptr) {
-        readers_.push_back(SafetensorsReader::open((folder / shard).string()).value());
+        readers_.push_back(open((folder / shard).string()).value());
         reader = readers_.back().get();
       }
       const TensorBytes* bytes = reader->find(tensor);
       if (bytes == nullptr) {
         throw RunError((folder / shard).string() + " lacks tensor \"" + tensor + "\", which " + index + " says it has");
       }
-      by_name_.emplace(tensor, tensors_.size());
-      tensors_.push_back(*bytes);
+      add(*bytes);
     }
     std::set<std::pair<std::string, std::string>> seen;
     for (const auto& reader : readers_) {
@@ -71,25 +70,15 @@ class Shards final : public SafetensorsReader {
     }
   }
 
-  const std::vector<TensorBytes>& tensors() const override { return tensors_; }
-  const std::vector<std::pair<std::string, std::string>>& metadata() const override { return metadata_; }
-  const TensorBytes* find(const std::string& name) const override {
-    const auto found = by_name_.find(name);
-    return found == by_name_.end() ? nullptr : &tensors_[found->second];
-  }
-
  private:
   std::vector<std::unique_ptr<SafetensorsReader>> readers_;
-  std::vector<TensorBytes> tensors_;
-  std::vector<std::pair<std::string, std::string>> metadata_;
-  std::unordered_map<std::string, std::size_t> by_name_;
 };
 
 }  // namespace
 
-core::Result<std::unique_ptr<SafetensorsReader>> open_tensors(const std::string& path) {
-  if (!path.ends_with(kIndexEnding)) return SafetensorsReader::open(path);
-  return attempt([&]() -> std::unique_ptr<SafetensorsReader> { return std::make_unique<Shards>(path); });
+core::Result<std::unique_ptr<SafetensorsReader>> open_tensors(const std::string& path, const OpenTensors& open) {
+  if (!path.ends_with(kIndexEnding)) return open(path);
+  return attempt([&]() -> std::unique_ptr<SafetensorsReader> { return std::make_unique<Shards>(path, open); });
 }
 
 core::Result<std::vector<std::string>> shards_of(const std::string& index_path) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,10 +14,13 @@ inline constexpr const char* kModelFile = "model.safetensors";
 inline constexpr const char* kSafetensorsEnding = ".safetensors";
 inline constexpr const char* kIndexEnding = ".index.json";  ///< `model.safetensors.index.json`, as transformers writes
 
+using OpenTensors = std::function<core::Result<std::unique_ptr<SafetensorsReader>>(const std::string& path)>;
+
 /// The tensors of a safetensors file, or of all the shards that an index names: `path` decides by its ending. Of a
-/// shard, only what the index lists counts. Views live as long as the object.
+/// shard, only what the index lists counts. Views live as long as the object. `open` opens one safetensors file.
 /// Failure: no such file, an index that is none, a shard that is missing or lacks a tensor the index says it has.
-core::Result<std::unique_ptr<SafetensorsReader>> open_tensors(const std::string& path);
+core::Result<std::unique_ptr<SafetensorsReader>> open_tensors(const std::string& path,
+                                                              const OpenTensors& open = &SafetensorsReader::open);
 
 /// The sets of tensors in a folder, by name: a file's name, and for shards the name without `.index.json`, so that
 /// `model.safetensors` is the model in either case. Sorted.

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "runner/artifact/file_writer.h"
+#include "runner/artifact/file_check.h"
 #include "runner/artifact/io.h"
 #include "runner/artifact/probe.h"
 #include "runner/artifact/safetensors_writer.h"
@@ -118,7 +118,7 @@ Merged merge(const Request& request, const std::string& runs_dir) {
       (fs::path(folder) / ("." + file.filename().string() + "." + std::to_string(::getpid()))).string();
   try {
     const artifact::FileEntry entry =
-        artifact::write_safetensors(io, draft, reader->tensors(), first_of_each(reader->metadata()), false);
+        artifact::write_safetensors(io, draft, reader->tensors(), first_of_each(reader->metadata()), {});
     artifact::verify_file(draft, entry).value();
     io.rename(draft, merged.file);
     io.sync_dir(folder);

@@ -1,4 +1,5 @@
 #include "runner/artifact/file_writer.h"
+#include "runner/artifact/file_check.h"
 
 #include <catch2/catch.hpp>
 
@@ -86,7 +87,7 @@ TEST_CASE("a file holds what was appended, whichever way it went", "[artifact][f
         CHECK(entry.checksum == checksum_of(bytes));
         CHECK(read(dir / "file") == bytes);
         CHECK(verify_file(dir / "file", entry).ok());
-        CHECK(verify_file(dir / "file", entry, true).ok());
+        CHECK(verify_file(dir / "file", entry, {.from_disk = true}).ok());
         CHECK(disk.allocated == (c.bytes >= 1 << 20 ? c.bytes : 0));
       }
     }
@@ -122,7 +123,7 @@ TEST_CASE("damage behind the page cache is found by asking the disk", "[artifact
     file.seekp(2 << 20);
     file.put(static_cast<char>(bytes[2 << 20] ^ 1));
   }
-  const core::Result<void> same = verify_file(dir / "file", entry, true);
+  const core::Result<void> same = verify_file(dir / "file", entry, {.from_disk = true});
   REQUIRE_FALSE(same.ok());
   CHECK(same.failure().message ==
         dir / "file" + " does not match its checksum in the manifest: it was changed or damaged");

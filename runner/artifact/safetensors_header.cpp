@@ -1,0 +1,157 @@
+#include "runner/artifact/safetensors_header.h"
+
+#include <algorithm>
+
+#include "runner/artifact/safetensors_layout.h"
+#include "runner/core/error.h"
+#include "runner/core/json.h"
+
+namespace runner::artifact {
+namespace {
+
+using core::Node;
+using core::RunError;
+
+constexpr std::uint64_t kHeaderBytesMax = 100'000'000;  // the safetensors library's own limit
+constexpr core::JsonLimits kHeaderLimits{4, 20'000'000};
+
+[[noreturn]] void refuse(const std::string& path, const std::string& why) {
+  throw RunError(path + " is no safetensors file: " + why);
+}
+
+class HeaderParser {
+ public:
+  HeaderParser(std::int64_t data_bytes, const std::string& path) : data_bytes_(data_bytes), path_(path) {}
+
+  SafetensorsHeader parse(std::string_view json) const {
+    const core::Result<Node> parsed = core::parse_json(json, kHeaderLimits);
+    if (!parsed) refuse("its header cannot be read: " + parsed.failure().message);
+    if (!parsed.value().is_mapping()) refuse("its header is no object");
+    SafetensorsHeader header;
+    for (const Node::Entry& entry : parsed.value().entries()) {
+      if (entry.key == "__metadata__") {
+        read_metadata(entry.value, header);
+      } else {
+        header.entries.push_back(entry_of(entry.key, entry.value));
+      }
+    }
+    check_places(header);
+    return header;
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& why) const { artifact::refuse(path_, why); }
+
+  void read_metadata(const Node& node, SafetensorsHeader& header) const {
+    if (!node.is_mapping()) refuse("its __metadata__ is no object");
+    for (const Node::Entry& entry : node.entries()) {
+      if (!entry.value.is_string()) refuse("its __metadata__ entry \"" + entry.key + "\" is no text");
+      header.metadata.emplace_back(entry.key, entry.value.as_string());
+    }
+  }
+
+  SafetensorsHeader::Entry entry_of(const std::string& name, const Node& node) const {
+    const Node* dtype = node.find("dtype");
+    const Node* shape = node.find("shape");
+    const Node* offsets = node.find("data_offsets");
+    if (dtype == nullptr || !dtype->is_string() || shape == nullptr || !shape->is_sequence() || offsets == nullptr ||
+        !offsets->is_sequence() || offsets->items().size() != 2) {
+      refuse("tensor \"" + name + "\" lacks dtype, shape or data_offsets");
+    }
+    TensorBytes tensor{name, dtype->as_string(), {}, nullptr, 0};
+    const std::int64_t needed = bytes_of_shape(tensor, *shape);
+    const std::int64_t begin = count_of(name, offsets->items()[0]);
+    const std::int64_t end = count_of(name, offsets->items()[1]);
+    if (begin > end || end > data_bytes_) {
+      refuse("tensor \"" + name + "\" lies at [" + std::to_string(begin) + ", " + std::to_string(end) +
+             "), the data is " + std::to_string(data_bytes_) + " bytes long");
+    }
+    if (end - begin != needed) {
+      refuse("tensor \"" + name + "\" takes " + std::to_string(needed) + " bytes by its shape and type, but " +
+             std::to_string(end - begin) + " by its offsets");
+    }
+    tensor.bytes = needed;
+    return {std::move(tensor), begin};
+  }
+
+  std::int64_t bytes_of_shape(TensorBytes& tensor, const Node& shape) const {
+    std::int64_t bytes = safetensors_item_bytes(tensor.dtype);
+    if (bytes == 0) refuse("tensor \"" + tensor.name + "\" has the unknown type \"" + tensor.dtype + "\"");
+    for (const Node& item : shape.items()) {
+      const std::int64_t size = count_of(tensor.name, item);
+      if (__builtin_mul_overflow(bytes, size, &bytes)) refuse("the shape of tensor \"" + tensor.name + "\" overflows");
+      tensor.shape.push_back(size);
+    }
+    return bytes;
+  }
+
+  std::int64_t count_of(const std::string& name, const Node& node) const {
+    if (!node.is_integer() || node.as_integer() < 0) {
+      refuse("tensor \"" + name + "\" has a size or offset that is no count");
+    }
+    return node.as_integer();
+  }
+
+  /// The format wants the tensors to fill the data: no two on the same bytes, no hole, nothing behind the last.
+  void check_places(const SafetensorsHeader& header) const {
+    std::int64_t end = 0;
+    for (const SafetensorsHeader::Entry* entry : header.by_place()) {
+      const auto& [tensor, begin] = *entry;
+      if (begin < end) refuse("tensor \"" + tensor.name + "\" overlaps the one before it");
+      if (begin > end) refuse("there is a hole before tensor \"" + tensor.name + "\"");
+      end = begin + tensor.bytes;
+    }
+    if (end != data_bytes_) {
+      refuse(std::to_string(data_bytes_ - end) + " bytes behind the last tensor belong to none");
+    }
+  }
+
+  const std::int64_t data_bytes_;
+  const std::string& path_;
+};
+
+}  // namespace
+
+std::vector<const SafetensorsHeader::Entry*> SafetensorsHeader::by_place() const {
+  std::vector<const Entry*> sorted;
+  for (const Entry& entry : entries) sorted.push_back(&entry);
+  std::sort(sorted.begin(), sorted.end(), [](const Entry* a, const Entry* b) {
+    return std::pair(a->begin, a->tensor.bytes) < std::pair(b->begin, b->tensor.bytes);
+  });
+  return sorted;
+}
+
+std::int64_t safetensors_header_bytes(std::string_view start, std::int64_t file_bytes, const std::string& path) {
+  if (file_bytes < kHeaderLengthBytes) {
+    refuse(path, "it holds " + std::to_string(file_bytes) + " bytes, its length field alone takes 8");
+  }
+  std::uint64_t length = 0;
+  for (std::size_t i = 0; i < kHeaderLengthBytes; ++i) {
+    length |= static_cast<std::uint64_t>(static_cast<unsigned char>(start[i])) << (8 * i);
+  }
+  if (length > kHeaderBytesMax) {
+    refuse(path, "its header would be " + std::to_string(length) + " bytes long, at most " +
+                     std::to_string(kHeaderBytesMax) + " are taken");
+  }
+  if (static_cast<std::int64_t>(length) > file_bytes - kHeaderLengthBytes) {
+    refuse(path, "its header would be " + std::to_string(length) + " bytes long, the file ends after " +
+                     std::to_string(file_bytes - kHeaderLengthBytes));
+  }
+  return static_cast<std::int64_t>(length);
+}
+
+SafetensorsHeader parse_safetensors_header(std::string_view json, std::int64_t data_bytes, const std::string& path) {
+  return HeaderParser(data_bytes, path).parse(json);
+}
+
+const TensorBytes* TensorList::find(const std::string& name) const {
+  const auto found = by_name_.find(name);
+  return found == by_name_.end() ? nullptr : &tensors_[found->second];
+}
+
+void TensorList::add(TensorBytes tensor) {
+  by_name_.emplace(tensor.name, tensors_.size());
+  tensors_.push_back(std::move(tensor));
+}
+
+}  // namespace runner::artifact
