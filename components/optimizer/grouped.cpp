@@ -36,10 +36,12 @@ class OneThread {
   int before_;
 };
 
-/// A saved tensor that has the shape and the type of `like`.
-at::Tensor saved_like(const runner::core::StateReader& reader, const std::string& name, const at::Tensor& like) {
-  at::Tensor saved = reader.tensor(name);
-  if (saved.sizes() == like.sizes() && saved.scalar_type() == like.scalar_type()) return saved;
+bool are_alike(const at::Tensor& a, const at::Tensor& b) {
+  return a.sizes() == b.sizes() && a.scalar_type() == b.scalar_type();
+}
+
+void refuse_unlike(const at::Tensor& saved, const std::string& name, const at::Tensor& like) {
+  if (are_alike(saved, like)) return;
   std::ostringstream message;
   message << "optimizer state " << name << " is " << saved.scalar_type() << " " << saved.sizes()
           << ", but the parameter asks for " << like.scalar_type() << " " << like.sizes();
@@ -254,6 +256,19 @@ void GroupedOptimizer::save_state(runner::core::StateWriter& writer) const {
   writer.value("steps", std::move(lagging));
 }
 
+at::Tensor GroupedOptimizer::saved_buffer(const runner::core::StateReader& reader, std::size_t kind,
+                                          const std::string& parameter_name, const at::Tensor& parameter) const {
+  const std::string name = buffer_names_[kind] + "." + parameter_name;
+  at::Tensor saved = reader.has(name) ? reader.tensor(name) : at::Tensor();
+  // Most are like their parameter: no need to fill a new one with zeros, as large as all of them, to compare with.
+  if (saved.defined() && are_alike(saved, parameter)) return saved;
+  const at::Tensor fresh = new_buffer(kind, parameter);
+  if (!fresh.defined()) return {};
+  if (!saved.defined()) saved = reader.tensor(name);  // says that there is none
+  refuse_unlike(saved, name, fresh);
+  return saved;
+}
+
 void GroupedOptimizer::load_state(const runner::core::StateReader& reader) {
   const std::int64_t newest = reader.value("step").as_integer();
   const runner::core::Node& lagging = reader.value("steps");
@@ -266,13 +281,11 @@ void GroupedOptimizer::load_state(const runner::core::StateReader& reader) {
       state.trained[i].reset();
       if (state.steps[i] == 0) continue;
       if (const std::string full_name = "trained." + name; reader.has(full_name)) {
-        state.trained[i] = saved_like(reader, full_name, state.parameters[i]);
+        state.trained[i] = reader.tensor(full_name);
+        refuse_unlike(state.trained[i], full_name, state.parameters[i]);
       }
       for (std::size_t k = 0; k < buffer_names_.size(); ++k) {
-        const at::Tensor fresh = new_buffer(k, state.parameters[i]);
-        if (!fresh.defined()) continue;
-        const std::string full_name = buffer_names_[k] + "." + name;
-        state.buffers[k][i] = saved_like(reader, full_name, fresh);
+        state.buffers[k][i] = saved_buffer(reader, k, name, state.parameters[i]);
       }
     }
     state.compare_steps();

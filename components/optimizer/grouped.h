@@ -66,6 +66,8 @@ class GroupedOptimizer : public Optimizer {
   struct State;
 
   void make_buffers(State& state, std::size_t parameter) const;
+  at::Tensor saved_buffer(const runner::core::StateReader& reader, std::size_t kind, const std::string& parameter_name,
+                          const at::Tensor& parameter) const;
   void step_together(State& state);
   void step_subset(State& state, std::int64_t steps_done);
   void update_part(const State& state, const Batch& batch);

@@ -9,10 +9,13 @@
 
 #include "components/model/model.h"
 #include "runner/artifact/checkpoint_dir.h"
+#include "runner/artifact/pace.h"
 #include "runner/core/node.h"
 #include "runner/core/state.h"
 
 namespace runner::checkpoint {
+
+class HeldFiles;
 
 /// Everything that decides the next step, by reference. `stateful` names go into trainer.json as sections
 /// ("lr_scheduler", "callbacks.0", ...); the optimizer's tensors go into optimizer.safetensors, those of the others
@@ -32,6 +35,8 @@ struct SaveOptions {
   /// A model larger than this goes into several files, none of them larger unless one tensor is.
   std::int64_t shard_bytes_max = std::numeric_limits<std::int64_t>::max();
   bool direct_io = false;  ///< past the page cache, where the file system can
+  /// How write() and commit() go about it when nobody waits for them; null: as fast as they can.
+  std::shared_ptr<artifact::Pace> pace = nullptr;
 };
 
 /// Writes step-NNNNNN with model.safetensors (or shards), optimizer.safetensors, trainer.json and
@@ -43,8 +48,8 @@ std::string save(const TrainState& state, const SaveOptions& options);
 std::int64_t estimate_bytes(const components::model::Model& model, int optimizer_tensors_per_parameter);
 
 /// Fills model, stateful parts and generator from a verified folder; returns the counters. RunError names the tensor
-/// that does not fit.
-core::Node load(const std::string& path, TrainState& state);
+/// that does not fit. `held`: what was read of it when it was verified; null reads the files again.
+core::Node load(const std::string& path, TrainState& state, HeldFiles* held = nullptr);
 
 /// Weights only, for `eval` and `predict`: strict names and shapes. `path`: a checkpoint, a folder with
 /// model.safetensors or its shards, an index, or a safetensors file.

@@ -123,7 +123,7 @@ Node read_trainer(const std::string& path) {
   return with_plain_numbers(parsed.value());
 }
 
-void load_stateful(const std::string& folder, const Node& sections, TrainState& state) {
+void load_stateful(const std::string& folder, const Node& sections, TrainState& state, HeldFiles* held) {
   std::unordered_set<std::string> taken;
   for (const auto& [name, stateful] : state.stateful) {
     const Node* values = sections.find(name);
@@ -136,7 +136,7 @@ void load_stateful(const std::string& folder, const Node& sections, TrainState& 
       core::log_warning(folder + " holds no state of " + name + ": it begins anew");
       continue;
     }
-    stateful->load_state(SectionReader(folder, name, *values));
+    stateful->load_state(SectionReader(folder, name, *values, held));
     taken.insert(name);
   }
   for (const Node::Entry& entry : sections.entries()) {
@@ -146,8 +146,9 @@ void load_stateful(const std::string& folder, const Node& sections, TrainState& 
   }
 }
 
-void load_generator(const std::string& folder) {
-  const at::Tensor generator_state = SectionReader(folder, kRandomSection, Node::mapping()).tensor(kCpuGenerator);
+void load_generator(const std::string& folder, HeldFiles* held) {
+  const SectionReader reader(folder, kRandomSection, Node::mapping(), held);
+  const at::Tensor generator_state = reader.tensor(kCpuGenerator);
   at::Generator generator = at::detail::getDefaultCPUGenerator();
   const std::lock_guard<std::mutex> lock(generator.mutex());
   generator.set_state(generator_state);
@@ -155,13 +156,13 @@ void load_generator(const std::string& folder) {
 
 }  // namespace
 
-Node load(const std::string& path, TrainState& state) {
+Node load(const std::string& path, TrainState& state, HeldFiles* held) {
   const std::string trainer_path = (fs::path(path) / artifact::kTrainerFile).string();
   const Node trainer = read_trainer(trainer_path);
   const Node& sections = section(trainer, "state", trainer_path);
-  load_model(TensorSource(model_path(path)), *state.model, Types::kSame);
-  load_stateful(path, sections, state);
-  load_generator(path);
+  load_model(TensorSource(model_path(path), held), *state.model, Types::kSame);
+  load_stateful(path, sections, state, held);
+  load_generator(path, held);
   return section(trainer, "counters", trainer_path);
 }
 

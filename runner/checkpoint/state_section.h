@@ -27,10 +27,11 @@ class SectionWriter final : public core::StateWriter {
   TensorFile tensors_;
 };
 
-/// The same on the way back, from the checkpoint `folder` and the section as trainer.json holds it.
+/// The same on the way back, from the checkpoint `folder` and the section as trainer.json holds it. `held` as in
+/// TensorSource.
 class SectionReader final : public core::StateReader {
  public:
-  SectionReader(const std::string& folder, const std::string& name, core::Node values);
+  SectionReader(const std::string& folder, const std::string& name, core::Node values, HeldFiles* held);
   const core::Node& value(std::string_view name) const override;
   bool has(std::string_view name) const override;
   at::Tensor tensor(std::string_view name) const override;

@@ -21,6 +21,7 @@
 #include "components/tensors.h"
 #include "runner/artifact/safetensors_layout.h"
 #include "runner/artifact/tensor_set.h"
+#include "runner/checkpoint/held_files.h"
 #include "runner/core/error.h"
 
 namespace runner::checkpoint {
@@ -98,13 +99,6 @@ void copy_past_caches(char* to, const char* from, std::int64_t bytes) {
   }
 #endif
   std::memcpy(to, from, static_cast<std::size_t>(bytes));
-}
-
-/// Row-major copy, byte by byte, because a file of another program may have its data anywhere.
-at::Tensor row_major(const artifact::TensorBytes& bytes, const std::string& path) {
-  at::Tensor tensor = at::empty(bytes.shape, at::TensorOptions().dtype(type_of(bytes, path)));
-  copy_all({{static_cast<char*>(tensor.data_ptr()), static_cast<const char*>(bytes.data), bytes.bytes}});
-  return tensor;
 }
 
 }  // namespace
@@ -209,7 +203,16 @@ core::Result<void> TensorFile::write(artifact::CheckpointDraft& draft) const {
   return draft.add_safetensors(file_name_, contents_->sorted, contents_->metadata);
 }
 
-TensorSource::TensorSource(std::string path) : path_(std::move(path)), reader_(artifact::open_tensors(path_).value()) {}
+at::Tensor new_tensor(const artifact::TensorBytes& bytes, const std::string& path) {
+  return at::empty(bytes.shape, at::TensorOptions().dtype(type_of(bytes, path)));
+}
+
+TensorSource::TensorSource(std::string path, HeldFiles* held) : path_(std::move(path)), held_(held) {
+  const auto open = [held](const std::string& file) {
+    return held != nullptr ? held->open(file) : artifact::SafetensorsReader::open(file);
+  };
+  reader_ = artifact::open_tensors(path_, open).value();
+}
 TensorSource::~TensorSource() = default;
 
 const std::vector<artifact::TensorBytes>& TensorSource::tensors() const { return reader_->tensors(); }
@@ -218,7 +221,8 @@ const artifact::TensorBytes* TensorSource::find(const std::string& name) const {
 at::Tensor TensorSource::tensor(const std::string& name) const {
   const artifact::TensorBytes* bytes = find(name);
   if (bytes == nullptr) throw core::RunError(path_ + " has no tensor " + name);
-  at::Tensor tensor = row_major(*bytes, path_);
+  at::Tensor tensor = held_ != nullptr ? held_->take(*bytes) : at::Tensor();
+  if (!tensor.defined()) tensor = row_major(*bytes);
   for (const auto& [key, value] : reader_->metadata()) {
     if (key != std::string(kStridesKey) + name) continue;
     const std::vector<std::int64_t> strides = parse_sizes(value);
@@ -235,8 +239,15 @@ void TensorSource::copy_to(const artifact::TensorBytes& bytes, const at::Tensor&
   if (target.is_cpu() && target.is_contiguous() && dtype_word(target) == bytes.dtype) {
     copy_all({{static_cast<char*>(target.data_ptr()), static_cast<const char*>(bytes.data), bytes.bytes}});
   } else {
-    target.copy_(row_major(bytes, path_));
+    target.copy_(row_major(bytes));
   }
+}
+
+/// Byte by byte, because a file of another program may have its data anywhere.
+at::Tensor TensorSource::row_major(const artifact::TensorBytes& bytes) const {
+  at::Tensor tensor = new_tensor(bytes, path_);
+  copy_all({{static_cast<char*>(tensor.data_ptr()), static_cast<const char*>(bytes.data), bytes.bytes}});
+  return tensor;
 }
 
 }  // namespace runner::checkpoint

@@ -11,6 +11,8 @@
 
 namespace runner::checkpoint {
 
+class HeldFiles;
+
 /// A stretch of memory to be copied. It borrows `from` until then.
 struct CopyPiece {
   char* to;
@@ -51,22 +53,29 @@ class TensorFile {
 /// A safetensors file, or all the shards of an index, on its way back.
 class TensorSource {
  public:
-  /// RunError when it cannot be read as one.
-  explicit TensorSource(std::string path);
+  /// RunError when it cannot be read as one. `held`: where its files may be in memory already; null where none is.
+  explicit TensorSource(std::string path, HeldFiles* held = nullptr);
   ~TensorSource();
 
   const std::string& path() const { return path_; }
   const std::vector<artifact::TensorBytes>& tensors() const;
   const artifact::TensorBytes* find(const std::string& name) const;
-  /// A new tensor on the CPU with the recorded strides; RunError when there is none of that name.
+  /// A tensor of its own on the CPU with the recorded strides; RunError when there is none of that name.
   at::Tensor tensor(const std::string& name) const;
   /// Fills `target` (same shape; other floating types are converted) in its own memory order.
   void copy_to(const artifact::TensorBytes& bytes, const at::Tensor& target) const;
 
  private:
+  at::Tensor row_major(const artifact::TensorBytes& bytes) const;
+
   std::string path_;
+  HeldFiles* held_;
   std::unique_ptr<artifact::SafetensorsReader> reader_;
 };
+
+/// Of the shape and type that a file at `path` records; its content is not set. RunError for a type that LibTorch has
+/// not.
+at::Tensor new_tensor(const artifact::TensorBytes& bytes, const std::string& path);
 
 /// safetensors' word for the tensor's type, "" when it has none.
 std::string dtype_word(const at::Tensor& tensor);

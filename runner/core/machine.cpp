@@ -40,6 +40,16 @@ std::int64_t memory_limit() {
   return limit;
 }
 
+std::int64_t free_memory() {
+  std::ifstream file("/proc/meminfo");
+  std::string word;
+  while (file >> word) {
+    std::int64_t kilobytes = 0;
+    if (word == "MemAvailable:" && file >> kilobytes) return std::min(kilobytes * 1024, memory_limit());
+  }
+  return memory_limit();
+}
+
 double process_age_s() {
   std::ifstream file("/proc/self/stat");
   std::string line;

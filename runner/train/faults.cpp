@@ -68,7 +68,7 @@ void Faults::note_checkpoint() {
 
 Faults::Outcome Faults::step(bool want_grad_norm, Saver& saver, StepResult& result) {
   const bool cares = config_.on_nan == OnNan::kSkip || config_.on_nan == OnNan::kRollback;
-  result = step_that_fits(want_grad_norm || cares || config_.spike_grad_z_score.has_value());
+  result = step_that_fits(want_grad_norm || cares || config_.spike_grad_z_score.has_value(), saver);
   if (may_roll_back()) windows_.push_back({failed_step() - (result.moved ? 1 : 0), stepper_.window_start()});
   if (windows_.size() > kWindowsMax) windows_.pop_front();
   if (result.moved) {
@@ -92,7 +92,7 @@ Faults::Outcome Faults::step(bool want_grad_norm, Saver& saver, StepResult& resu
   return Outcome::kRolledBack;
 }
 
-StepResult Faults::step_that_fits(bool want_grad_norm) {
+StepResult Faults::step_that_fits(bool want_grad_norm, Saver& saver) {
   const Judge judge_it = [this](const StepResult& result) {
     trouble_ = judge(result);
     return !trouble_ || trouble_->action == Action::kIgnore;
@@ -111,7 +111,7 @@ StepResult Faults::step_that_fits(bool want_grad_norm) {
                              "smaller micro-batches do not change that: use a smaller model, an optimizer that keeps "
                              "less (sgd), or more memory");
       }
-      shrink_or_refuse(error, size, what);
+      if (!micro_batches_.shrinks() || !saver.give_up_copies()) shrink_or_refuse(error, size, what);
       stepper_.rewind();
       stepper_.set_micro_batch_size(size);
     }
@@ -150,13 +150,14 @@ void Faults::shrink_or_refuse(const std::exception& error, std::int64_t& size, c
   ++shrinks_;
 }
 
-EvalResult Faults::evaluate(const NamedDataset& set, EvalOptions options) {
+EvalResult Faults::evaluate(const NamedDataset& set, EvalOptions options, Saver& saver) {
   while (true) {
     if (eval_batch_ > 0) options.micro_batch_size = std::min(options.micro_batch_size, eval_batch_);
     try {
       return train::evaluate(experiment_, set.name, *set.data, options);
     } catch (const std::exception& error) {
       if (!is_out_of_memory(error)) throw;
+      if (saver.give_up_copies()) continue;
       std::int64_t size = options.micro_batch_size;
       shrink_or_refuse(
           error, size,
@@ -315,7 +316,7 @@ void Faults::roll_back(const Trouble& trouble, Saver& saver) {
   const std::int64_t skips = skips_, rollbacks = rollbacks_, overflows = overflows_,
                      micro = stepper_.micro_batch_size();
   const std::int64_t eval_batch = eval_batch_, shrinks = shrinks_, rollbacks_there = rollbacks_there_ + 1;
-  saver.restore(checkpoint);
+  saver.restore(checkpoint, {});
   const std::int64_t back = stepper_.progress().step;
   checkpoint_step_ = back;
   rollbacks_there_ = rollbacks_there;

@@ -34,7 +34,7 @@ class Faults final : public core::Stateful {
   Outcome step(bool want_grad_norm, Saver& saver, StepResult& result);
 
   /// Evaluates, with smaller micro-batches where `auto_micro_batch` allows it and the memory asks for it.
-  EvalResult evaluate(const NamedDataset& set, EvalOptions options);
+  EvalResult evaluate(const NamedDataset& set, EvalOptions options, Saver& saver);
 
   /// True when a rollback may come: there has to be a checkpoint before the first step.
   bool may_roll_back() const;
@@ -58,7 +58,7 @@ class Faults final : public core::Stateful {
     Loader::Position start;
   };
 
-  StepResult step_that_fits(bool want_grad_norm);
+  StepResult step_that_fits(bool want_grad_norm, Saver& saver);
   void shrink_or_refuse(const std::exception& error, std::int64_t& size, const std::string& what);
   std::optional<Trouble> judge(const StepResult& result) const;
   void remember(const StepResult& result);

@@ -138,7 +138,7 @@ class Loop final : public Context, public core::Stateful {
   // Exit status 2: nothing happened yet, so the run is no worse than before.
   void restore() {
     try {
-      saver_.restore(request_.checkpoint, request_.verify_seconds);
+      saver_.restore(request_.checkpoint, {request_.held.get(), request_.verify_seconds});
     } catch (const core::RunError& error) {
       throw core::RunError(error.what(), error.hint(), core::kExitUsage);
     }
@@ -261,7 +261,7 @@ class Loop final : public Context, public core::Stateful {
     const std::int64_t begin_ns = clock_.monotonic_ns();
     for (const auto& set : experiment_.eval_data) {
       if (traced_) core::log_debug("evaluating " + set.name + " at step " + std::to_string(step()));
-      const EvalResult result = faults_.evaluate(set, options);
+      const EvalResult result = faults_.evaluate(set, options, saver_);
       for (const auto& [name, value] : result.values) {
         log_metric(set.name + "/" + name, value);
         shown += "  " + set.name + "/" + name + " " + short_number(value);

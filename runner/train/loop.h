@@ -10,6 +10,10 @@
 #include "runner/store/run_writer.h"
 #include "runner/train/experiment.h"
 
+namespace runner::checkpoint {
+class HeldFiles;
+}
+
 namespace runner::train {
 
 enum class Ending { kLimit, kCallback, kSignal, kTimeLimit };
@@ -21,10 +25,11 @@ struct LoopRequest {
   bool smoke = false;
   bool progress_bar = false;
   bool quiet = false;
-  std::string checkpoint;     ///< folder to go on from; "" starts at step 0
-  double verify_seconds = 0;  ///< that finding and verifying it took
-  double peak_flops = 0;      ///< of this machine for the recipe's precision; 0 when not measured
-  double process_age_s = 0;   ///< for `launch.time_limit`, which counts from the start of the process
+  std::string checkpoint;                       ///< folder to go on from; "" starts at step 0
+  std::shared_ptr<checkpoint::HeldFiles> held;  ///< what was read of it already; null: nothing
+  double verify_seconds = 0;                    ///< that was waited until it was found and verified
+  double peak_flops = 0;                        ///< of this machine for the recipe's precision; 0 when not measured
+  double process_age_s = 0;                     ///< for `launch.time_limit`, which counts from the start of the process
 };
 
 struct LoopResult {

@@ -12,6 +12,7 @@
 #include "runner/artifact/checkpoint_name.h"
 #include "runner/artifact/manifest.h"
 #include "runner/checkpoint/fit.h"
+#include "runner/checkpoint/held_files.h"
 #include "runner/registry/changes.h"
 #include "runner/store/run_reader.h"
 #include "runner/train/experiment.h"
@@ -32,8 +33,13 @@ std::string owner_text(const store::LeaseOwner& owner) {
 class Chooser {
  public:
   Chooser(const registry::Recipe& recipe, const TrainRequest& request, const Experiment* experiment,
-          const core::Clock& clock, Diagnostics& diagnostics)
-      : recipe_(recipe), request_(request), experiment_(experiment), clock_(clock), diagnostics_(diagnostics) {}
+          const checkpoint::HeldFiles* held, const core::Clock& clock, Diagnostics& diagnostics)
+      : recipe_(recipe),
+        request_(request),
+        experiment_(experiment),
+        held_(held),
+        clock_(clock),
+        diagnostics_(diagnostics) {}
 
   Start choose() {
     const Node& wish = recipe_.at("checkpoint.resume_from_checkpoint");
@@ -97,7 +103,7 @@ class Chooser {
 
   void use_path(std::string path, const core::Place& place) {
     while (path.size() > 1 && path.ends_with('/')) path.pop_back();
-    auto manifest = experiment_ != nullptr ? artifact::verify_checkpoint(path) : artifact::read_manifest(path);
+    auto manifest = experiment_ != nullptr ? verified(path) : artifact::read_manifest(path);
     if (!manifest) return refuse(place, manifest.failure());
     CheckpointInfo info{path, manifest.value().fields.step, std::move(manifest).value()};
     const fs::path run_dir = fs::path(path).parent_path().parent_path();
@@ -114,6 +120,10 @@ class Chooser {
       return;
     }
     go_on(run.value(), info);
+  }
+
+  core::Result<artifact::Manifest> verified(const std::string& path) const {
+    return held_ != nullptr && held_->checkpoint() == path ? held_->verdict() : artifact::verify_checkpoint(path);
   }
 
   /// Of the branch that the run is on: a checkpoint of one that was left is older than it looks.
@@ -137,8 +147,7 @@ class Chooser {
     for (auto info = all.rbegin(); info != all.rend() && !newest; ++info) {
       if (info->manifest.fields.run_id != run.id) {
         note_skipped(info->path + " belongs to run " + info->manifest.fields.run_id + ", not to this one");
-      } else if (const auto whole = experiment_ == nullptr ? info->manifest : artifact::verify_checkpoint(info->path);
-                 !whole) {
+      } else if (const auto whole = experiment_ == nullptr ? info->manifest : verified(info->path); !whole) {
         note_skipped(whole.failure().message);
       } else {
         newest = *info;
@@ -225,6 +234,7 @@ class Chooser {
   const registry::Recipe& recipe_;
   const TrainRequest& request_;
   const Experiment* experiment_;
+  const checkpoint::HeldFiles* held_;
   const core::Clock& clock_;
   Diagnostics& diagnostics_;
   Start start_;
@@ -235,8 +245,8 @@ class Chooser {
 Surroundings present_surroundings() { return {at::get_num_threads(), at::get_cpu_capability(), TORCH_VERSION}; }
 
 Start choose_start(const registry::Recipe& recipe, const TrainRequest& request, const Experiment* experiment,
-                   const core::Clock& clock, Diagnostics& diagnostics) {
-  return Chooser(recipe, request, experiment, clock, diagnostics).choose();
+                   const checkpoint::HeldFiles* held, const core::Clock& clock, Diagnostics& diagnostics) {
+  return Chooser(recipe, request, experiment, held, clock, diagnostics).choose();
 }
 
 }  // namespace runner::train

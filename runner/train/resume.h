@@ -11,6 +11,10 @@
 #include "runner/train/resume_contract.h"
 #include "runner/train/train_request.h"
 
+namespace runner::checkpoint {
+class HeldFiles;
+}
+
 namespace runner::train {
 
 struct Experiment;
@@ -28,9 +32,10 @@ struct Start {
 /// surroundings or data are not what the checkpoint was made with by the resume contract.
 ///
 /// `experiment` null is the quick look before anything is built: checkpoints' files are not read, and only those data
-/// files are looked at that were recorded.
+/// files are looked at that were recorded. `held`: a checkpoint that is being read already, as the quick look chose it;
+/// null: none.
 Start choose_start(const registry::Recipe& recipe, const TrainRequest& request, const Experiment* experiment,
-                   const core::Clock& clock, core::Diagnostics& diagnostics);
+                   const checkpoint::HeldFiles* held, const core::Clock& clock, core::Diagnostics& diagnostics);
 
 /// What the arithmetic of this process runs on; after configure_torch().
 Surroundings present_surroundings();

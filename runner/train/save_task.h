@@ -35,6 +35,7 @@ class SaveTask {
 
   std::int64_t step() const { return options_.fields.step; }
   std::int64_t bytes() const { return bytes_; }
+  const std::shared_ptr<artifact::Pace>& pace() const { return options_.pace; }  ///< null when it never rests
 
  private:
   template <typename Attempt>

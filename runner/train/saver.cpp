@@ -1,23 +1,19 @@
 #include "runner/train/saver.h"
 
-#include <pthread.h>
-#include <signal.h>
-#include <sys/resource.h>
 #include <torch/version.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <exception>
-#include <fstream>
-#include <limits>
 #include <utility>
 
 #include "runner/artifact/probe.h"
 #include "runner/artifact/retention.h"
 #include "runner/checkpoint/checkpoint.h"
+#include "runner/checkpoint/held_files.h"
 #include "runner/checkpoint/snapshot.h"
+#include "runner/core/beside.h"
 #include "runner/core/build_info.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
@@ -26,6 +22,7 @@
 #include "runner/registry/registry.h"
 #include "runner/train/judged_weights.h"
 #include "runner/train/save_task.h"
+#include "runner/train/tensor_memory.h"
 
 namespace runner::train {
 namespace {
@@ -33,36 +30,13 @@ namespace {
 using core::Node;
 
 constexpr int kNice = 15;                           // of the thread that writes: the steps come first
+constexpr double kPacedBytesPerSecondMin = 200e6;   // slower would gain nothing and leave a crash more to lose
 constexpr std::int64_t kMetricsPatienceMs = 2'000;  // with a full disk, before the save as a whole tries again
 
 std::string recipe_hash_of(const Experiment& experiment) {
   registry::Recipe recipe;
   recipe.root = experiment.recipe;
   return recipe.hash();
-}
-
-std::int64_t free_memory() {
-  std::ifstream file("/proc/meminfo");
-  std::string word;
-  while (file >> word) {
-    std::int64_t kilobytes = 0;
-    if (word == "MemAvailable:" && file >> kilobytes) return kilobytes * 1024;
-  }
-  return std::numeric_limits<std::int64_t>::max();
-}
-
-/// A thread that leaves the signals to the loop and the cores to the steps.
-template <typename Work>
-auto beside(Work work) {
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  auto future = std::async(std::launch::async, [work = std::move(work)]() mutable {
-    ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNice);
-    return work();
-  });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return future;
 }
 
 }  // namespace
@@ -82,6 +56,7 @@ Saver::Saver(Experiment& experiment, Stepper& stepper, core::Stateful& faults, s
 
 Saver::~Saver() {
   over_ = true;
+  if (pace_ != nullptr) pace_->hurry();
   if (prefault_.valid()) prefault_.wait();
   if (!under_way_.valid()) return;
   try {
@@ -92,18 +67,21 @@ Saver::~Saver() {
 }
 
 void Saver::prepare() {
+  first_step_ = stepper_.progress().step;
+  rhythm_.note(first_step_, clock_.monotonic_ns());
   const std::int64_t bytes =
       checkpoint::estimate_bytes(*experiment_.model, JudgedWeights::saved_tensors(*experiment_.optimizer));
   artifact::probe_folder(checkpoints_dir_, bytes);
   async_ = config_.async_save && (config_.save_steps || config_.save_best) && copies_fit(bytes);
-  if (!async_) return;
+  // What max_memory leaves for copies is known when the steps have taken theirs.
+  if (!async_ || tensor_memory_is_limited()) return;
   // Pages that the kernel has yet to find would cost the first save more than the copy itself.
-  if (memory_.reserve(bytes)) prefault_ = beside([this] { memory_.prefault(); });
+  if (memory_.reserve(bytes)) prefault_ = core::beside([this] { memory_.prefault(); }, kNice);
 }
 
 bool Saver::copies_fit(std::int64_t bytes) const {
   // Gradients and the optimizer's tensors are yet to come and take about as much again.
-  const std::int64_t free = std::min(free_memory(), core::memory_limit());
+  const std::int64_t free = core::free_memory();
   if (bytes <= free / 2) return true;
   core::log_info("a checkpoint of " + core::format_bytes(bytes) + " is too large to be copied in " +
                  core::format_bytes(free) + " of free memory: training waits for each save");
@@ -177,8 +155,12 @@ void Saver::save(const std::map<std::string, double>& eval_metrics, When when) {
                   "for faster than this disk takes them");
   }
   core::log_debug("saving step " + std::to_string(stepper_.progress().step));
+  if (waits) rhythm_.note_wait();
+  rhythm_.note(stepper_.progress().step, begin_ns);
   finish();
-  const bool copy = async_ && when == When::kBetweenSteps;
+  // Before the first step nobody knows what max_memory leaves for a copy.
+  const bool known = !tensor_memory_is_limited() || stepper_.progress().step > first_step_;
+  const bool copy = async_ && known && when == When::kBetweenSteps;
   const JudgedWeights judged(experiment_);  // what evaluates and exports the checkpoint knows no optimizer
   auto task = take_down(eval_metrics, copy);
   saved_step_ = task->step();
@@ -226,27 +208,61 @@ std::unique_ptr<SaveTask> Saver::take_down(const std::map<std::string, double>& 
   full_disk.give_up = [this] { return over_ || signals_.received() != nullptr; };
 
   checkpoint::Snapshot snapshot(state, config_.max_shard_size);
-  if (prefault_.valid() && snapshot.bytes() > memory_.size()) prefault_.wait();  // it is about to move
-  if (copy && !snapshot.copy_to(memory_)) {
+  if (copy && !copy_state(snapshot)) {
     async_ = false;
+    give_back_memory(std::exchange(counted_bytes_, 0));
     console_.line("no memory for a copy of the state: training waits for each save");
   }
+  if (copy && async_) options.pace = pace_for(snapshot.bytes());
   return std::make_unique<SaveTask>(std::move(snapshot), std::move(options), std::move(retention), std::move(full_disk),
                                     run_, clock_);
+}
+
+bool Saver::copy_state(checkpoint::Snapshot& snapshot) {
+  const std::int64_t bytes = snapshot.bytes();
+  if (bytes > counted_bytes_) {
+    if (!take_memory_beside_tensors(bytes - counted_bytes_)) return false;
+    counted_bytes_ = bytes;
+  }
+  if (prefault_.valid() && bytes > memory_.size()) prefault_.wait();  // it is about to move
+  return snapshot.copy_to(memory_);
+}
+
+bool Saver::give_up_copies() {
+  if (!async_ || memory_.size() == 0) return false;
+  finish();
+  if (prefault_.valid()) prefault_.wait();
+  memory_.release();
+  give_back_memory(std::exchange(counted_bytes_, 0));
+  async_ = false;
+  console_.line("memory has run out: what copies of the state took is given back, training waits for each save");
+  return true;
+}
+
+/// Null where there is no time to rest in.
+std::shared_ptr<artifact::Pace> Saver::pace_for(std::int64_t bytes) const {
+  const std::int64_t work = 2 * bytes;  // written, then read back
+  const double seconds = std::min(rhythm_.seconds_for_save(), static_cast<double>(work) / kPacedBytesPerSecondMin);
+  if (seconds <= 0) return nullptr;
+  return std::make_shared<artifact::Pace>(artifact::Pace::Plan{work, seconds}, clock_);
 }
 
 /// The loop goes on as soon as nothing needs the state any more: when it is copied, or when it is written. The look at
 /// what the disk holds, the commit and the rotation are a thread's either way.
 void Saver::start(std::unique_ptr<SaveTask> task, std::int64_t begin_ns, bool copied) {
+  pace_ = task->pace();
   if (!copied) task->write();
   const double stall_seconds = seconds_since(begin_ns);
-  under_way_ = beside([this, begin_ns, stall_seconds, copied, task = std::move(task)] {
-    if (copied) task->write();
-    Saved saved{task->commit(), 0, stall_seconds};
-    saved.seconds = seconds_since(begin_ns);
-    record(*task, saved);
-    return saved;
-  });
+  under_way_ = core::beside(
+      [this, begin_ns, stall_seconds, copied, task = std::move(task)] {
+        if (copied) task->write();
+        Saved saved{task->commit(), 0, stall_seconds, 0};
+        saved.seconds = seconds_since(begin_ns);
+        if (task->pace() != nullptr) saved.rest_seconds = task->pace()->rested_seconds();
+        record(*task, saved);
+        return saved;
+      },
+      kNice);
 }
 
 void Saver::record(const SaveTask& task, const Saved& saved) {
@@ -255,6 +271,7 @@ void Saver::record(const SaveTask& task, const Saved& saved) {
   data.set("bytes", Node::integer(task.bytes()));
   data.set("seconds", Node::floating(saved.seconds));
   data.set("stall_seconds", Node::floating(saved.stall_seconds));
+  data.set("rest_seconds", Node::floating(saved.rest_seconds));
   run_.event("checkpoint", task.step(), std::move(data));
   core::log_debug("committed step " + std::to_string(task.step()));
 }
@@ -262,7 +279,7 @@ void Saver::record(const SaveTask& task, const Saved& saved) {
 void Saver::note(const Saved& saved) {
   if (saved.path.empty()) return;
   last_checkpoint_ = saved.path;
-  longest_save_s_ = std::max(longest_save_s_, saved.seconds);
+  longest_save_s_ = std::max(longest_save_s_, saved.seconds - saved.rest_seconds);
   console_.line("saved " + saved.path + " in " + core::format_duration(saved.seconds) + ", training stood still for " +
                 core::format_duration(saved.stall_seconds));
 }
@@ -273,6 +290,7 @@ void Saver::poll() {
 }
 
 void Saver::finish() {
+  if (pace_ != nullptr) pace_->hurry();
   if (under_way_.valid()) note(under_way_.get());
 }
 
@@ -282,11 +300,11 @@ double Saver::seconds_since(std::int64_t begin_ns) const {
   return static_cast<double>(clock_.monotonic_ns() - begin_ns) * 1e-9;
 }
 
-void Saver::restore(const std::string& checkpoint, double verify_seconds) {
+void Saver::restore(const std::string& checkpoint, const Found& found) {
   finish();
   const std::int64_t begin_ns = clock_.monotonic_ns();
   checkpoint::TrainState state = train_state();
-  const Node counters = checkpoint::load(checkpoint, state);
+  const Node counters = checkpoint::load(checkpoint, state, found.held);
   JudgedWeights::put_back(experiment_);
   stepper_.restore(counters);
   saved_step_ = stepper_.progress().step;
@@ -304,7 +322,11 @@ void Saver::restore(const std::string& checkpoint, double verify_seconds) {
   }
   Node data = Node::mapping();
   data.set("path", Node::string(checkpoint));
-  data.set("seconds", Node::floating(verify_seconds + seconds_since(begin_ns)));
+  data.set("seconds", Node::floating(found.verify_seconds + seconds_since(begin_ns)));
+  if (found.held != nullptr) {
+    data.set("read_seconds", Node::floating(found.held->seconds()));  // beside the building of model and data
+    found.held->release();
+  }
   run_.event("restore", saved_step_, std::move(data));
 }
 

@@ -12,18 +12,22 @@
 
 #include "generated/section/checkpoint.h"
 #include "runner/artifact/aligned_bytes.h"
+#include "runner/artifact/pace.h"
 #include "runner/core/clock.h"
 #include "runner/core/node.h"
 #include "runner/core/state.h"
 #include "runner/store/run_writer.h"
 #include "runner/train/console.h"
 #include "runner/train/experiment.h"
+#include "runner/train/save_rhythm.h"
 #include "runner/train/signals.h"
 #include "runner/train/stepper.h"
 
 namespace runner::checkpoint {
+class HeldFiles;
+class Snapshot;
 struct TrainState;
-}
+}  // namespace runner::checkpoint
 
 namespace runner::train {
 
@@ -32,8 +36,9 @@ class SaveTask;
 /// The checkpoints of one training: knows what belongs into them, which was the best, and which may go.
 ///
 /// A save copies the state (`checkpoint.async_save`) or writes it, and returns; a thread does what is left of writing,
-/// verifying, committing and rotating. At most one save is under way: the next one waits for it. What went wrong on the
-/// thread is thrown by the next call here.
+/// verifying, committing and rotating. After a copy it rests between pieces of that, as far as the time to the next
+/// save allows, so that the steps beside it keep their speed. At most one save is under way: the next one waits for it,
+/// and nothing that is waited for rests. What went wrong on the thread is thrown by the next call here.
 class Saver {
  public:
   enum class When {
@@ -52,14 +57,21 @@ class Saver {
   /// Before the first step: tries the folder (RunError when it would refuse a checkpoint) and gets the memory that the
   /// copies need.
   void prepare();
+  /// How a checkpoint came to be the one to go on from.
+  struct Found {
+    checkpoint::HeldFiles* held = nullptr;  ///< what was read of it already, and is let go of then
+    double verify_seconds = 0;              ///< that were waited for its verification, for the record
+  };
   /// Goes on from a checkpoint folder: fills model, optimizer, schedule, callbacks, counters and RNG.
-  /// `verify_seconds`: how long it took to find and verify it, for the record.
-  void restore(const std::string& checkpoint, double verify_seconds = 0);
+  void restore(const std::string& checkpoint, const Found& found);
 
   /// Saves the state after the present step, once a step unless note_best() was called since. `eval_metrics`: what an
   /// evaluation at this very step found, by `DATA_SET/METRIC`. RunError when the disk refuses; what was saved before is
   /// still whole.
   void save(const std::map<std::string, double>& eval_metrics, When when = When::kBetweenSteps);
+  /// Where memory has run out: gives back that of the copies, after what is under way; from now on training waits for
+  /// each save. False when there was none.
+  bool give_up_copies();
   /// Takes note of a save that has come to its end meanwhile. Once a step.
   void poll();
   /// Waits until nothing is under way.
@@ -82,16 +94,18 @@ class Saver {
   /// What the thread reports when it is done.
   struct Saved {
     std::string path;
-    double seconds = 0, stall_seconds = 0;
+    double seconds = 0, stall_seconds = 0, rest_seconds = 0;  ///< the rests are part of the seconds
   };
 
   checkpoint::TrainState train_state() const;
   core::Node counters() const;
   std::unique_ptr<SaveTask> take_down(const std::map<std::string, double>& eval_metrics, bool copy);
+  bool copy_state(checkpoint::Snapshot& snapshot);
   void start(std::unique_ptr<SaveTask> task, std::int64_t begin_ns, bool copied);
   void note(const Saved& saved);
   void record(const SaveTask& task, const Saved& saved);
   bool copies_fit(std::int64_t bytes) const;
+  std::shared_ptr<artifact::Pace> pace_for(std::int64_t bytes) const;
   double seconds_since(std::int64_t begin_ns) const;
 
   Experiment& experiment_;
@@ -107,12 +121,15 @@ class Saver {
   std::vector<std::pair<std::string, core::Stateful*>> more_state_;
   std::string last_checkpoint_;
   std::optional<double> best_value_;
-  std::int64_t best_step_ = 0, saved_step_ = -1;
+  std::int64_t best_step_ = 0, saved_step_ = -1, first_step_ = 0;
 
-  double longest_save_s_ = 0;
+  double longest_save_s_ = 0;  // without rests
+  SaveRhythm rhythm_;
+  std::shared_ptr<artifact::Pace> pace_;  // of the save that is under way; null when it does not rest
   bool async_ = false;
   bool told_to_wait_ = false;
-  artifact::AlignedBytes memory_;  // of the copies; the thread reads it while a save is under way
+  artifact::AlignedBytes memory_;   // of the copies; the thread reads it while a save is under way
+  std::int64_t counted_bytes_ = 0;  // of it, towards training.max_memory
   std::future<void> prefault_;
   std::atomic<bool> over_{false};  // nobody will ask for the result any more
   std::future<Saved> under_way_;

@@ -63,6 +63,19 @@ void limit_tensor_memory(std::int64_t limit_bytes) {
   c10::SetCPUAllocator(new LimitedAllocator(*inner), 1);  // LibTorch keeps it for good
 }
 
+bool tensor_memory_is_limited() { return limit.load(std::memory_order_relaxed) > 0; }
+
+bool take_memory_beside_tensors(std::int64_t bytes) {
+  if (!tensor_memory_is_limited()) return true;
+  if (tensor_memory_peak_bytes() + bytes > limit.load(std::memory_order_relaxed)) return false;
+  count(bytes);
+  return true;
+}
+
+void give_back_memory(std::int64_t bytes) {
+  if (tensor_memory_is_limited()) held.fetch_sub(bytes, std::memory_order_relaxed);
+}
+
 std::int64_t tensor_memory_bytes() { return held.load(std::memory_order_relaxed); }
 std::int64_t tensor_memory_peak_bytes() { return peak.load(std::memory_order_relaxed); }
 

@@ -10,6 +10,13 @@ namespace runner::train {
 /// count.
 void limit_tensor_memory(std::int64_t limit_bytes);
 
+/// Takes `bytes` of other memory out of what tensors may hold, if the limit leaves them beside the most that was ever
+/// held; true without a limit. give_back_memory() returns them.
+bool take_memory_beside_tensors(std::int64_t bytes);
+void give_back_memory(std::int64_t bytes);
+
+bool tensor_memory_is_limited();
+
 /// What tensors hold now, and the most they ever held; 0 without a limit.
 std::int64_t tensor_memory_bytes();
 std::int64_t tensor_memory_peak_bytes();

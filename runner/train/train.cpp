@@ -4,17 +4,21 @@
 #include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "components/fused.h"
 #include "generated/section/launch.h"
 #include "generated/section/training.h"
 #include "runner/artifact/capsule.h"
 #include "runner/artifact/tensor_set.h"
+#include "runner/checkpoint/held_files.h"
 #include "runner/checkpoint/init_from.h"
 #include "runner/core/build_info.h"
 #include "runner/core/clock.h"
@@ -39,6 +43,7 @@ namespace {
 
 using core::Node;
 
+constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kCapsulePatience_ms = 30'000;  ///< for data that is still being read when the training is over
 
 std::unique_ptr<store::RunWriter> open_run(const registry::Recipe& recipe, const Start& start,
@@ -227,10 +232,12 @@ int train(const registry::Recipe& recipe, const TrainRequest& request, double pe
   const core::Clock& clock = core::system_clock();
   configure_torch(recipe);
   // Says what is refused before anything is read.
-  const Start first = choose_start(recipe, request, nullptr, clock, diagnostics);
+  const Start first = choose_start(recipe, request, nullptr, nullptr, clock, diagnostics);
   if (diagnostics.has_errors()) return core::kExitUsage;
   const auto training = sections::training::parse_config(recipe.at("training"));
   if (training.max_memory) limit_tensor_memory(*training.max_memory);
+  std::shared_ptr<checkpoint::HeldFiles> held = checkpoint::HeldFiles::begin(
+      first.checkpoint, std::min(training.max_memory.value_or(kNoLimit), core::free_memory()));
   const auto experiment = build(recipe, diagnostics);
   if (experiment == nullptr) return core::kExitUsage;
   std::optional<checkpoint::InitWeights> init;
@@ -240,9 +247,10 @@ int train(const registry::Recipe& recipe, const TrainRequest& request, double pe
   // Two programs that start at the same instant must not both find nothing to go on with.
   auto lock = std::make_optional<store::StartLock>(recipe.at("output_dir").as_string());
   const std::int64_t begin_ns = clock.monotonic_ns();
-  const Start start = choose_start(recipe, request, experiment.get(), clock, diagnostics);
+  const Start start = choose_start(recipe, request, experiment.get(), held.get(), clock, diagnostics);
   const double verify_seconds = static_cast<double>(clock.monotonic_ns() - begin_ns) * 1e-9;
   if (diagnostics.has_errors()) return core::kExitUsage;
+  if (held != nullptr && held->checkpoint() != start.checkpoint) held.reset();
   // What there was to go on from at first may be gone by now.
   if (start.checkpoint.empty() && !first.checkpoint.empty()) init = init_weights(*experiment, diagnostics);
   if (diagnostics.has_errors()) return core::kExitUsage;
@@ -279,6 +287,7 @@ int train(const registry::Recipe& recipe, const TrainRequest& request, double pe
   loop.progress_bar = request.progress_bar;
   loop.quiet = request.quiet;
   loop.checkpoint = start.checkpoint;
+  loop.held = std::move(held);
   loop.verify_seconds = verify_seconds;
   loop.peak_flops = peak_flops;
   loop.process_age_s = core::process_age_s();
