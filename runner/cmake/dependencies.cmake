@@ -40,6 +40,9 @@ if(ROUX_ENGINE)
     "${ROUX_TORCH}/include" "${ROUX_TORCH}/include/torch/csrc/api/include")
   target_compile_definitions(third_party_torch INTERFACE _GLIBCXX_USE_CXX11_ABI=1)
   target_link_libraries(third_party_torch INTERFACE "${ROUX_TORCH}/lib/libtorch_cpu.so" "${ROUX_TORCH}/lib/libc10.so")
+  # LibTorch's own run time of OpenMP, and not the compiler's: two of them would start twice as many threads.
+  file(GLOB openmp "${ROUX_TORCH}/lib/libgomp*.so*")
+  target_link_libraries(third_party_torch INTERFACE "${openmp}")
   target_link_options(third_party_torch INTERFACE
     "-Wl,-rpath-link,${ROUX_TORCH}/lib:${ROUX_DEPS}/nvidia/cu13/lib")
   set(ROUX_TORCH_RPATH "${ROUX_TORCH}/lib;${ROUX_DEPS}/nvidia/cu13/lib")

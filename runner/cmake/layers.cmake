@@ -15,17 +15,18 @@ function(roux_common target)
   endif()
 endfunction()
 
-# The torch layers share one precompiled header; the first target that asks makes it.
+# The torch layers share one precompiled header; the first target that asks makes it. at::parallel_for is a template: a
+# file that is compiled without -fopenmp runs it on one thread, and nothing says so.
 function(use_torch target)
   target_link_libraries(${target} PRIVATE third_party_torch)
-  target_compile_options(${target} PRIVATE -Wno-unused-parameter)
+  target_compile_options(${target} PRIVATE -Wno-unused-parameter -fopenmp)
   if(NOT TARGET torch_pch)
     file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/torch_pch.cpp" CONTENT "// Carries the precompiled header.\n")
     add_library(torch_pch OBJECT "${CMAKE_BINARY_DIR}/torch_pch.cpp")
     target_link_libraries(torch_pch PRIVATE third_party_torch)
     target_include_directories(torch_pch PUBLIC "${CMAKE_SOURCE_DIR}" "${CMAKE_BINARY_DIR}")
     target_compile_definitions(torch_pch PRIVATE ROUX_VERSION="${PROJECT_VERSION}")
-    target_compile_options(torch_pch PRIVATE -Wno-unused-parameter -fpch-preprocess)
+    target_compile_options(torch_pch PRIVATE -Wno-unused-parameter -fopenmp -fpch-preprocess)
     # In quotes CMake takes it as it is: no folder of this machine in the text, so checkouts share cache entries.
     target_precompile_headers(torch_pch PRIVATE "\"runner/cmake/torch_pch.h\"")
   endif()
@@ -54,7 +55,9 @@ function(add_layer name)
     target_compile_options(roux_layer_kernels PRIVATE -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math)
     # Products and sums may become one instruction here: bits may differ from one kind of processor to the next. Wide
     # registers are passed between inlined functions only, so their calling convention does not matter.
-    file(GLOB levels "${CMAKE_SOURCE_DIR}/components/kernels/transformer_*.cpp")
+    file(GLOB levels "${CMAKE_SOURCE_DIR}/components/kernels/*_plain.cpp"
+                     "${CMAKE_SOURCE_DIR}/components/kernels/*_avx2.cpp"
+                     "${CMAKE_SOURCE_DIR}/components/kernels/*_avx512.cpp")
     set_source_files_properties(${levels} PROPERTIES COMPILE_OPTIONS "-ffp-contract=fast;-Wno-psabi")
   endif()
   foreach(library ${L_LINK})
