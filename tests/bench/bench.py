@@ -204,7 +204,7 @@ def dataload(a):
 
 
 def gpt(a):
-    python, script, own = sys.executable, PEERS / "gpt.py", HERE / "roux_gpt.py"
+    python, script, own = sys.executable, PEERS / "gpt.py", HERE / "roux_throughput.py"
     gpt2 = ["model.n_positions=256", "data.train.max_seq_len=256", "training.max_steps=7", "checkpoint.save_steps=null",
             "training.micro_batch_size=2", "training.clip_grad_norm=1", "checkpoint.save_at_end=false"]
     # Of the stock form and of the strongest one: compiled, with the fused AdamW, under tcmalloc where it is installed.
@@ -219,13 +219,19 @@ def gpt(a):
         recipe = RECIPES / ("gpt_small.yaml" if config == "small" else "gpt2.yaml")
         sets = [f"precision.mode={'bf16-mixed' if dtype == 'bf16' else '32-true'}"] + (gpt2 if config == "gpt2" else [])
         peer = [python, script, "--config", config, "--dtype", dtype, "--steps", "10" if config == "small" else "5"]
+        roux = [python, own, a.roux, recipe, "tokens_per_s", *sets]
+        done = subprocess.run([*peer, "--peer", "accelerate"], stdout=subprocess.PIPE, text=True, check=True)
+        figures = json.loads(done.stdout.splitlines()[-1])
         table = interleave(a.rounds, ["tokens_per_s", "peak_rss_mb"], {
-            "roux": [python, own, a.roux, recipe, *sets],
-            "roux-plain": [python, own, a.roux, recipe, *sets, "training.fused_kernels=false"],
-            "accelerate": [*peer, "--peer", "accelerate"],
-            "strongest": [*preload, *peer, "--compile", "--fused"]})
+            "roux": roux,
+            "roux-plain": [*roux, "training.fused_kernels=false"],
+            "accelerate": [*peer, "--no-peak", "--peer", "accelerate"],
+            "strongest": [*preload, *peer, "--no-peak", "--compile", "--fused"]})
         show(f"gpt: {config}, {dtype}, tokens/s (roux-plain: without fused kernels)", table["tokens_per_s"],
              {"accelerate": stock, "strongest": strongest}, at_most=False)
+        print(f"  of {figures['peak_gflops']:.0f} GFLOP/s, at which PyTorch multiplies large matrices here: " + ", ".join(
+            f"{name} {row['median'] * figures['gflops'] / figures['tokens_per_s'] / figures['peak_gflops']:.0%}"
+            for name, row in table["tokens_per_s"].items()))
         show(f"gpt: {config}, {dtype}, peak memory, MB", table["peak_rss_mb"], {"accelerate": memory[config]},
              at_most=True)
 

@@ -1,6 +1,7 @@
-"""Tokens per second of roux on the workloads of peers/gpt.py: roux_gpt.py ROUX RECIPE [SET...] -> one JSON line.
+"""How fast roux trains, under the peers' names: roux_throughput.py ROUX RECIPE SERIES[=KEY] [SET...] -> one JSON line.
 
-The median step of a run, its first two left out, as the peer does it.
+SERIES is a metric of the run, tokens_per_s or samples_per_s; KEY is what the peer calls it. The value is that of the
+median step, the first two left out, as the peers do it.
 """
 import json
 import os
@@ -12,7 +13,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-roux, recipe, *sets = sys.argv[1:]
+roux, recipe, series, *sets = sys.argv[1:]
+series, _, key = series.partition("=")
 with tempfile.TemporaryDirectory() as folder:
     line = [roux, "run", recipe, "--new", "--quiet", "--output-dir", folder]
     for one in sets:
@@ -23,6 +25,8 @@ with tempfile.TemporaryDirectory() as folder:
     database = next(Path(folder).glob("*/run.db"))
     with sqlite3.connect(f"file:{database}?mode=ro", uri=True) as connection:
         rates = [value for value, in connection.execute(
-            "SELECT m.value FROM metrics m JOIN series s ON m.series = s.id WHERE s.name = 'tokens_per_s' ORDER BY m.step")]
-print(json.dumps({"tokens_per_s": statistics.median(rates[2:]), "steps": len(rates),
+            "SELECT m.value FROM metrics m JOIN series s ON m.series = s.id WHERE s.name = ? ORDER BY m.step", (series,))]
+if len(rates) < 3:
+    raise SystemExit(f"{' '.join(line)}: {len(rates)} points of {series}, and the first two do not count")
+print(json.dumps({key or series: statistics.median(rates[2:]), "steps": len(rates),
                   "peak_rss_mb": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024}))
