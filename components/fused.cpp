@@ -1,16 +1,44 @@
 #include "components/fused.h"
 
+#include <ATen/autocast_mode.h>
+
 #include <atomic>
 
 namespace components {
 namespace {
 
 std::atomic<bool> are_allowed{true};
+std::atomic<int> pretended{-1};  // 0 and 1: what a test said
+
+bool found_bf16_units() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx512bf16");  // whatever has AMX has it too
+#else
+  return false;
+#endif
+}
 
 }  // namespace
 
 bool fused_kernels() { return are_allowed; }
 
 void set_fused_kernels(bool allowed) { are_allowed = allowed; }
+
+bool has_bf16_units() {
+  static const bool found = found_bf16_units();
+  const int told = pretended;
+  return told < 0 ? found : told == 1;
+}
+
+void pretend_bf16_units(std::optional<bool> has) { pretended = has ? static_cast<int>(*has) : -1; }
+
+bool fused_kernels_fit_autocast() {
+  return !at::autocast::is_autocast_enabled(at::kCPU) || at::autocast::get_autocast_dtype(at::kCPU) == at::kBFloat16;
+}
+
+bool lowers_to_bf16() {
+  return has_bf16_units() && at::autocast::is_autocast_enabled(at::kCPU) &&
+         at::autocast::get_autocast_dtype(at::kCPU) == at::kBFloat16;
+}
 
 }  // namespace components
