@@ -70,12 +70,16 @@ at::Tensor lowered<float>(const at::Tensor& tensor) {
 
 template <>
 at::Tensor lowered<Bf16>(const at::Tensor& tensor) {
+  at::Tensor low = new_like<Bf16>(tensor);
+  lower_into(low, tensor);
+  return low;
+}
+
+void lower_into(const at::Tensor& low, const at::Tensor& tensor) {
   const at::Tensor dense = tensor.contiguous();
-  at::Tensor low = new_like<Bf16>(dense);
   in_pieces(dense.numel(), [&](std::int64_t, std::int64_t begin, std::int64_t end) {
     transformer<Bf16>().lower(data<float>(dense) + begin, data<Bf16>(low) + begin, end - begin);
   });
-  return low;
 }
 
 template <>

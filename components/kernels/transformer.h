@@ -91,6 +91,12 @@ struct JoinHeads {
   std::int64_t positions, heads, width;
 };
 
+/// Rows of a matrix of attention, from position `first` on: row r looks at columns 0 to first + r. One every `stride`
+/// elements, of which the first `columns` are written.
+struct CausalRows {
+  std::int64_t first, rows, columns, stride;
+};
+
 /// The kernels for rows of type T (float or Bf16), compiled for what this processor has.
 template <typename T>
 struct TransformerKernels {
@@ -111,11 +117,10 @@ struct TransformerKernels {
   void (*split_heads)(const SplitHeads<T>&);
   void (*join_heads)(const JoinHeads<T>&);
 
-  /// Causal softmax of `scale * scores`, in place: row t of a [positions, positions] matrix looks at columns 0 to t,
-  /// the others become 0.
-  void (*causal_softmax)(T* scores, float scale, std::int64_t positions);
+  /// Causal softmax of `scale * scores`, in place; columns that a row does not look at become 0.
+  void (*causal_softmax)(T* scores, float scale, const CausalRows& shape);
   /// Its backward pass, in place of `dprobs`: `scale * probs * (dprobs - sum(probs * dprobs))`.
-  void (*causal_softmax_backward)(const T* probs, T* dprobs, float scale, std::int64_t positions);
+  void (*causal_softmax_backward)(const T* probs, T* dprobs, float scale, const CausalRows& shape);
 
   /// Cross entropy of each row of logits, and in their place `scale` times its gradient, softmax minus the target's
   /// indicator.

@@ -1,87 +1,10 @@
-// The kernels of transformer.h, included once for each level of the processor. Arithmetic is written in packs of sixteen
-// floats, which the compiler cuts into the registers that the level has.
+// The kernels of transformer.h, included once for each level of the processor.
+
+#include "components/kernels/packs.inl"
 
 namespace components::kernels {
 namespace ROUX_LEVEL {
 namespace {
-
-#define ROUX_INLINE [[gnu::always_inline]] inline
-
-constexpr std::int64_t kPack = 16;
-using Floats = float __attribute__((vector_size(64)));
-using Bits = std::uint32_t __attribute__((vector_size(64)));
-using Halves = std::uint16_t __attribute__((vector_size(32)));
-
-ROUX_INLINE Floats all(float value) { return Floats{} + value; }
-
-ROUX_INLINE Bits bits_of(Floats x) { return reinterpret_cast<Bits>(x); }
-ROUX_INLINE Floats floats_of(Bits x) { return reinterpret_cast<Floats>(x); }
-
-ROUX_INLINE Floats load(const float* from) {
-  Floats x;
-  std::memcpy(&x, from, sizeof x);
-  return x;
-}
-
-ROUX_INLINE Floats load(const Bf16* from) {
-  Halves x;
-  std::memcpy(&x, from, sizeof x);
-  return floats_of(__builtin_convertvector(x, Bits) << 16);
-}
-
-ROUX_INLINE void store(float* to, Floats x) { std::memcpy(to, &x, sizeof x); }
-
-ROUX_INLINE void store(Bf16* to, Floats x) {
-  const Bits bits = bits_of(x);
-  const Bits rounded = (bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16;
-  // A NaN would lose its payload's upper bits and could become infinite.
-  const Bits low = x == x ? rounded : (bits >> 16) | 0x40U;
-  const Halves halves = __builtin_convertvector(low, Halves);
-  std::memcpy(to, &halves, sizeof halves);
-}
-
-/// The last `size` < kPack elements; the others of the pack are `fill`.
-template <typename T>
-ROUX_INLINE Floats load_some(const T* from, std::int64_t size, float fill = 0) {
-  T some[kPack];
-  Floats x = all(fill);
-  store(some, x);
-  std::memcpy(static_cast<void*>(some), from, static_cast<std::size_t>(size) * sizeof(T));
-  return load(some);
-}
-
-template <typename T>
-ROUX_INLINE void store_some(T* to, Floats x, std::int64_t size) {
-  T some[kPack];
-  store(some, x);
-  std::memcpy(static_cast<void*>(to), some, static_cast<std::size_t>(size) * sizeof(T));
-}
-
-/// `step(i, load, store)` for each pack of a row, the last one in part. `load(p)` and `store(p, x)` take pointers to the
-/// row's first element.
-template <typename Step>
-ROUX_INLINE void each_pack(std::int64_t size, const Step& step) {
-  std::int64_t i = 0;
-  for (; i + kPack <= size; i += kPack) {
-    step([i](const auto* row) __attribute__((always_inline)) { return load(row + i); },
-         [i](auto* row, Floats x) __attribute__((always_inline)) { store(row + i, x); });
-  }
-  if (i == size) return;
-  const std::int64_t rest = size - i;
-  step([i, rest](const auto* row) __attribute__((always_inline)) { return load_some(row + i, rest); },
-       [i, rest](auto* row, Floats x) __attribute__((always_inline)) { store_some(row + i, x, rest); });
-}
-
-#define ROUX_EACH(size) \
-  each_pack(size, [&]([[maybe_unused]] const auto& get, [[maybe_unused]] const auto& put) __attribute__((always_inline))
-
-/// In a fixed order, whatever the level.
-ROUX_INLINE float add_up(Floats x) {
-  float lanes[kPack], sum = 0;
-  store(lanes, x);
-  for (const float lane : lanes) sum += lane;
-  return sum;
-}
 
 /// e^x to 2 ulp: 2^n times a polynomial on [-ln 2 / 2, ln 2 / 2] (Cephes' coefficients).
 ROUX_INLINE Floats exponential(Floats x) {
@@ -322,28 +245,33 @@ ROUX_INLINE float sum_of_exponentials(const T* row, float most, float scale, std
 }
 
 template <typename T>
-void causal_softmax(T* scores, float scale, std::int64_t positions) {
-  for (std::int64_t t = 0; t < positions; ++t) {
-    T* row = scores + t * positions;
-    const std::int64_t seen = t + 1;
+ROUX_INLINE void hide_future(T* row, std::int64_t seen, std::int64_t columns) {
+  std::memset(static_cast<void*>(row + seen), 0, static_cast<std::size_t>(columns - seen) * sizeof(T));
+}
+
+template <typename T>
+void causal_softmax(T* scores, float scale, const CausalRows& shape) {
+  for (std::int64_t r = 0; r < shape.rows; ++r) {
+    T* row = scores + r * shape.stride;
+    const std::int64_t seen = shape.first + r + 1;
     const float most = greatest(row, seen);
     const float share = 1.0F / sum_of_exponentials(row, most, scale, seen);
     ROUX_EACH(seen) { put(row, exponential((get(row) - most) * scale) * share); });
-    std::memset(static_cast<void*>(row + seen), 0, static_cast<std::size_t>(positions - seen) * sizeof(T));
+    hide_future(row, seen, shape.columns);
   }
 }
 
 template <typename T>
-void causal_softmax_backward(const T* probs, T* dprobs, float scale, std::int64_t positions) {
-  for (std::int64_t t = 0; t < positions; ++t) {
-    const T* p = probs + t * positions;
-    T* d = dprobs + t * positions;
-    const std::int64_t seen = t + 1;
+void causal_softmax_backward(const T* probs, T* dprobs, float scale, const CausalRows& shape) {
+  for (std::int64_t r = 0; r < shape.rows; ++r) {
+    const T* p = probs + r * shape.stride;
+    T* d = dprobs + r * shape.stride;
+    const std::int64_t seen = shape.first + r + 1;
     Floats dots = {};
     ROUX_EACH(seen) { dots += get(p) * get(d); });
     const float dot = add_up(dots);
     ROUX_EACH(seen) { put(d, scale * get(p) * (get(d) - dot)); });
-    std::memset(static_cast<void*>(d + seen), 0, static_cast<std::size_t>(positions - seen) * sizeof(T));
+    hide_future(d, seen, shape.columns);
   }
 }
 

@@ -11,6 +11,7 @@
 #include "components/fused.h"
 #include "components/loss/loss.h"
 #include "components/loss/projected_cross_entropy.h"
+#include "components/steady_weight.h"
 #include "components/tensors.h"
 #include "generated/loss/cross_entropy.h"  // Config; declares make()
 
@@ -34,7 +35,7 @@ class CrossEntropy final : public Loss {
     if (!fused_kernels() || config_.label_smoothing != 0.0 || !projected_cross_entropy_fits(hidden, weight_VC)) {
       return Loss::sum_projected(hidden, weight_VC, target, gradient);
     }
-    return projected_cross_entropy(hidden, weight_VC, target, config_.ignore_index, gradient);
+    return projected_cross_entropy(hidden, weight_VC, low_VC_, target, config_.ignore_index, gradient);
   }
 
   std::int64_t count(const at::Tensor& target) const override {
@@ -50,6 +51,7 @@ class CrossEntropy final : public Loss {
 
  private:
   Config config_;
+  mutable SteadyWeight low_VC_;  // the projection's copy; there is one projection
 };
 
 }  // namespace

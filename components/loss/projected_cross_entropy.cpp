@@ -3,9 +3,7 @@
 #include "components/loss/projected_cross_entropy.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/mm.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/autograd/function.h>
@@ -18,7 +16,10 @@
 #include <utility>
 #include <vector>
 
+#include "components/fused.h"
 #include "components/kernel_rows.h"
+#include "components/products.h"
+#include "components/steady_weight.h"
 #include "runner/core/error.h"
 
 namespace components::loss {
@@ -40,24 +41,32 @@ struct Found {
 };
 
 template <typename T>
-void add_product(const at::Tensor& dlogits, const at::Tensor& hidden, at::Tensor& dweight) {
-  if constexpr (std::is_same_v<T, float>) {
-    if (dweight.defined()) {
-      dweight.addmm_(dlogits.t(), hidden);
-    } else {
-      dweight = at::mm(dlogits.t(), hidden);
-    }
+void add_weight_gradient(const at::Tensor& dlogits, const at::Tensor& hidden, at::Tensor& dweight) {
+  if (!dweight.defined()) {
+    dweight = raised<T>(product(dlogits.t(), hidden));
+  } else if constexpr (std::is_same_v<T, float>) {
+    product_into(dweight, dlogits.t(), hidden, true);
   } else {
-    const at::Tensor part = raised<T>(at::mm(dlogits.t(), hidden));
-    dweight = dweight.defined() ? dweight.add_(part) : part;
+    dweight.add_(product(dlogits.t(), hidden));
   }
 }
 
+/// The gradient of a chunk's rows, into its place.
 template <typename T>
-Found compute(const at::Tensor& hidden_NC, const at::Tensor& weight_VC, const std::int64_t* target,
-              std::int64_t ignored, double gradient, bool with_gradients) {
+void store_gradient(const at::Tensor& dlogits, const at::Tensor& weight, const at::Tensor& dhidden) {
+  if constexpr (std::is_same_v<T, float>) {
+    product_into(dhidden, dlogits, weight, false);
+  } else {
+    dhidden.copy_(product(dlogits, weight));
+  }
+}
+
+/// `low_VC`: the weight in the type of the products.
+template <typename T>
+Found compute(const at::Tensor& hidden_NC, const at::Tensor& low_VC, const std::int64_t* target, std::int64_t ignored,
+              double gradient, bool with_gradients) {
   Found found;
-  const at::Tensor low_NC = lowered<T>(hidden_NC), low_VC = lowered<T>(weight_VC);
+  const at::Tensor low_NC = lowered<T>(hidden_NC);
   const std::int64_t rows = low_NC.size(0), classes = low_VC.size(0);
   const std::int64_t of_row = classes * static_cast<std::int64_t>(sizeof(T));
   // Chunks of one size: the last one should not be a handful of rows.
@@ -67,7 +76,7 @@ Found compute(const at::Tensor& hidden_NC, const at::Tensor& weight_VC, const st
     const std::int64_t first = rows * chunk / chunks, size = rows * (chunk + 1) / chunks - first;
     if (size == 0) continue;
     const at::Tensor part_NC = low_NC.narrow(0, first, size);
-    const at::Tensor logits_NV = at::mm(part_NC, low_VC.t());
+    const at::Tensor logits_NV = product(part_NC, low_VC.t());
     std::vector<double> losses(static_cast<std::size_t>(at::get_num_threads()));
     in_pieces(size, [&](std::int64_t piece, std::int64_t begin, std::int64_t end) {
       losses[static_cast<std::size_t>(piece)] =
@@ -76,8 +85,8 @@ Found compute(const at::Tensor& hidden_NC, const at::Tensor& weight_VC, const st
     });
     for (const double loss : losses) found.loss += loss;
     if (!with_gradients) continue;
-    found.dhidden.narrow(0, first, size).copy_(at::mm(logits_NV, low_VC));
-    add_product<T>(logits_NV, part_NC, found.dweight);
+    store_gradient<T>(logits_NV, low_VC, found.dhidden.narrow(0, first, size));
+    add_weight_gradient<T>(logits_NV, part_NC, found.dweight);
   }
   return found;
 }
@@ -116,15 +125,13 @@ class ProjectedCrossEntropyBackward final : public torch::autograd::Node {
 }  // namespace
 
 bool projected_cross_entropy_fits(const at::Tensor& hidden, const at::Tensor& weight_VC) {
-  const bool cast = at::autocast::is_autocast_enabled(at::kCPU);
   return hidden.scalar_type() == at::kFloat && hidden.is_cpu() && hidden.numel() > 0 &&
-         weight_VC.scalar_type() == at::kFloat && weight_VC.is_contiguous() &&
-         (!cast || at::autocast::get_autocast_dtype(at::kCPU) == at::kBFloat16);
+         weight_VC.scalar_type() == at::kFloat && weight_VC.is_contiguous() && fused_kernels_fit_autocast();
 }
 
-at::Tensor projected_cross_entropy(const at::Tensor& hidden, const at::Tensor& weight_VC, const at::Tensor& target,
-                                   std::int64_t ignored, double gradient) {
-  const bool bf16 = at::autocast::is_autocast_enabled(at::kCPU);
+at::Tensor projected_cross_entropy(const at::Tensor& hidden, const at::Tensor& weight_VC, SteadyWeight& low_VC,
+                                   const at::Tensor& target, std::int64_t ignored, double gradient) {
+  const bool bf16 = lowers_to_bf16();
   const bool wanted = torch::autograd::compute_requires_grad(hidden, weight_VC);
   Found found;
   {
@@ -133,7 +140,7 @@ at::Tensor projected_cross_entropy(const at::Tensor& hidden, const at::Tensor& w
     const at::Tensor rows = hidden.reshape({-1, hidden.size(-1)}).contiguous(), dense = target.contiguous();
     const std::int64_t* of_rows = dense.const_data_ptr<std::int64_t>();
     const double scale = gradient != 0.0 ? gradient : 1.0;
-    found = bf16 ? compute<Bf16>(rows, weight_VC, of_rows, ignored, scale, wanted)
+    found = bf16 ? compute<Bf16>(rows, low_VC.in_bf16(weight_VC), of_rows, ignored, scale, wanted)
                  : compute<float>(rows, weight_VC, of_rows, ignored, scale, wanted);
     gradient = scale;
   }

@@ -4,6 +4,10 @@
 
 #include "runner/core/tensor_fwd.h"
 
+namespace components {
+class SteadyWeight;
+}
+
 namespace components::loss {
 
 /// Whether projected_cross_entropy() covers this under the present autocast: float32 on the CPU, products in float32 or
@@ -14,13 +18,13 @@ bool projected_cross_entropy_fits(const at::Tensor& hidden, const at::Tensor& we
 /// replaces it while it is still at hand, so that the backward pass only hands on what the forward pass has found.
 ///
 /// hidden     [..., C] float32
-/// weight_VC  [V, C] float32
+/// weight_VC  [V, C] float32, and where its bfloat16 copy is kept
 /// target     as many as hidden has rows, int64; those equal to `ignored` count nothing
 /// gradient   what the gradient of the result will be, where that is known: saves scaling afterwards
 /// Returns    scalar, float32
 ///
 /// Source  Liger Kernel's fused linear cross entropy (Hsu et al. 2024)
-at::Tensor projected_cross_entropy(const at::Tensor& hidden, const at::Tensor& weight_VC, const at::Tensor& target,
-                                   std::int64_t ignored, double gradient);
+at::Tensor projected_cross_entropy(const at::Tensor& hidden, const at::Tensor& weight_VC, SteadyWeight& low_VC,
+                                   const at::Tensor& target, std::int64_t ignored, double gradient);
 
 }  // namespace components::loss

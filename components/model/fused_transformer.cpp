@@ -2,23 +2,23 @@
 
 #include "components/model/fused_transformer.h"
 
-#include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/bmm.h>
-#include <ATen/ops/mm.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/saved_variable.h>
 
 #include <array>
-#include <cmath>
 #include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
 
+#include "components/fused.h"
 #include "components/kernel_rows.h"
+#include "components/model/causal_attention.h"
+#include "components/products.h"
+#include "components/steady_weight.h"
 #include "components/tensors.h"
 #include "runner/core/error.h"
 
@@ -28,7 +28,6 @@ namespace {
 using kernels::Bf16;
 using kernels::data;
 using kernels::in_pieces;
-using kernels::lowered;
 using kernels::new_like;
 using kernels::new_tensor;
 using kernels::PieceSums;
@@ -42,18 +41,14 @@ constexpr std::int64_t kPositionsMax = 1024;  // beyond, attention weights would
 enum Input { kX, kLn1W, kLn1B, kQkvW, kQkvB, kProjW, kProjB, kLn2W, kLn2B, kFcW, kFcB, kOutW, kOutB, kInputs };
 using Inputs = std::array<at::Tensor, kInputs>;
 
-struct Sizes {
-  std::int64_t batch, positions, features, heads;
+struct Sizes : AttentionShape {
   double eps;
-  std::int64_t rows() const { return batch * positions; }
-  std::int64_t head() const { return features / heads; }
-  float scale() const { return static_cast<float>(1.0 / std::sqrt(static_cast<double>(head()))); }
 };
 
 /// What the backward pass needs of the forward pass.
 struct Kept {
   at::Tensor normed_1, mean_1, rstd_1;  // [N, C], [N], [N]
-  at::Tensor q, k, v, probs;            // [BH, T, D] three times, [BH, T, T]
+  at::Tensor q, k, v, probs;            // [BH, T, D] three times; of causal_attention()
   at::Tensor mixed;                     // [N, C], what attention gives
   at::Tensor y;                         // [N, C] float32, the stream between attention and MLP
   at::Tensor normed_2, mean_2, rstd_2;
@@ -61,84 +56,74 @@ struct Kept {
   at::Tensor qkv_w, proj_w, fc_w, out_w;  // in the type of the products
 };
 
-/// [BH, T, D] to [N, C] and back.
-at::Tensor merge_heads(const at::Tensor& x, const Sizes& s) {
-  return x.view({s.batch, s.heads, s.positions, s.head()}).transpose(1, 2).reshape({s.rows(), s.features});
-}
-at::Tensor part_heads(const at::Tensor& x, const Sizes& s) {
-  return x.view({s.batch, s.positions, s.heads, s.head()})
-      .transpose(1, 2)
-      .reshape({s.batch * s.heads, s.positions, s.head()});
-}
-
 template <typename T>
 void norm(const float* x, const at::Tensor& branch, const at::Tensor& branch_bias, const at::Tensor& sum,
           const at::Tensor& weight, const at::Tensor& bias, const Sizes& s, at::Tensor& normed, at::Tensor& mean,
           at::Tensor& rstd) {
-  normed = new_tensor<T>({s.rows(), s.features});
+  normed = new_tensor<T>({s.rows(), s.features()});
   mean = new_tensor<float>({s.rows()});
   rstd = new_tensor<float>({s.rows()});
   in_pieces(s.rows(), [&](std::int64_t, std::int64_t begin, std::int64_t end) {
-    const std::int64_t at = begin * s.features;
+    const std::int64_t at = begin * s.features();
     kernels::transformer<T>().layer_norm(
         {x + at, branch.defined() ? data<T>(branch) + at : nullptr, data<float>(branch_bias),
          sum.defined() ? data<float>(sum) + at : nullptr, data<float>(weight), data<float>(bias), s.eps,
-         data<T>(normed) + at, data<float>(mean) + begin, data<float>(rstd) + begin, end - begin, s.features});
+         data<T>(normed) + at, data<float>(mean) + begin, data<float>(rstd) + begin, end - begin, s.features()});
   });
 }
 
 template <typename T>
 at::Tensor attend(const at::Tensor& qkv, const at::Tensor& bias, const at::Tensor& cos, const at::Tensor& sin,
                   const Sizes& s, Kept& kept) {
-  const std::int64_t samples = s.batch * s.heads;
-  kept.q = new_tensor<T>({samples, s.positions, s.head()});
-  kept.k = new_tensor<T>({samples, s.positions, s.head()});
-  kept.v = new_tensor<T>({samples, s.positions, s.head()});
-  const std::int64_t of_sample = s.positions * s.features;
+  for (at::Tensor* part : {&kept.q, &kept.k, &kept.v}) *part = new_tensor<T>({s.samples(), s.positions, s.head});
+  const std::int64_t of_sample = s.positions * s.features();
   in_pieces(s.batch, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
     for (std::int64_t b = begin; b < end; ++b) {
       kernels::transformer<T>().split_heads({data<T>(qkv) + b * 3 * of_sample, data<float>(bias), data<float>(cos),
                                              data<float>(sin), data<T>(kept.q) + b * of_sample,
                                              data<T>(kept.k) + b * of_sample, data<T>(kept.v) + b * of_sample,
-                                             s.positions, s.heads, s.head()});
+                                             s.positions, s.heads, s.head});
     }
   });
-  kept.probs = at::bmm(kept.q, kept.k.transpose(1, 2));
-  in_pieces(samples, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      kernels::transformer<T>().causal_softmax(data<T>(kept.probs) + i * s.positions * s.positions, s.scale(),
-                                               s.positions);
-    }
-  });
-  return merge_heads(at::bmm(kept.probs, kept.v), s);
+  return causal_attention<T>(kept.q, kept.k, kept.v, s, kept.probs);
 }
 
 template <typename T>
-at::Tensor forward(const Inputs& in, const at::Tensor& cos, const at::Tensor& sin, const Sizes& s, Kept& kept) {
-  kept.qkv_w = lowered<T>(in[kQkvW]);
-  kept.proj_w = lowered<T>(in[kProjW]);
-  kept.fc_w = lowered<T>(in[kFcW]);
-  kept.out_w = lowered<T>(in[kOutW]);
+at::Tensor for_products(const at::Tensor& weight, SteadyWeight& low) {
+  if constexpr (std::is_same_v<T, float>) {
+    return weight;
+  } else {
+    return low.in_bf16(weight);
+  }
+}
+
+template <typename T>
+at::Tensor forward(const Inputs& in, const TransformerWeights& w, const at::Tensor& cos, const at::Tensor& sin,
+                   const Sizes& s, Kept& kept) {
+  kept.qkv_w = for_products<T>(w.qkv_weight, w.qkv_low);
+  kept.proj_w = for_products<T>(w.proj_weight, w.proj_low);
+  kept.fc_w = for_products<T>(w.fc_weight, w.fc_low);
+  kept.out_w = for_products<T>(w.out_weight, w.out_low);
   const float* x = data<float>(in[kX]);
   norm<T>(x, {}, {}, {}, in[kLn1W], in[kLn1B], s, kept.normed_1, kept.mean_1, kept.rstd_1);
-  const at::Tensor qkv = at::mm(kept.normed_1, kept.qkv_w.t());
+  const at::Tensor qkv = product(kept.normed_1, kept.qkv_w.t());
   kept.mixed = attend<T>(qkv, in[kQkvB], cos, sin, s, kept);
-  const at::Tensor attended = at::mm(kept.mixed, kept.proj_w.t());
-  kept.y = new_tensor<float>({s.rows(), s.features});
+  const at::Tensor attended = product(kept.mixed, kept.proj_w.t());
+  kept.y = new_tensor<float>({s.rows(), s.features()});
   norm<T>(x, attended, in[kProjB], kept.y, in[kLn2W], in[kLn2B], s, kept.normed_2, kept.mean_2, kept.rstd_2);
-  kept.hidden = at::mm(kept.normed_2, kept.fc_w.t());
+  kept.hidden = product(kept.normed_2, kept.fc_w.t());
   kept.active = new_like<T>(kept.hidden);
   const std::int64_t wide = kept.hidden.size(1);
   in_pieces(s.rows(), [&](std::int64_t, std::int64_t begin, std::int64_t end) {
     kernels::transformer<T>().bias_gelu(data<T>(kept.hidden) + begin * wide, data<float>(in[kFcB]),
                                         data<T>(kept.active) + begin * wide, end - begin, wide);
   });
-  const at::Tensor branch = at::mm(kept.active, kept.out_w.t());
-  const at::Tensor out = new_tensor<float>({s.batch, s.positions, s.features});
+  const at::Tensor branch = product(kept.active, kept.out_w.t());
+  const at::Tensor out = new_tensor<float>({s.batch, s.positions, s.features()});
   in_pieces(s.rows(), [&](std::int64_t, std::int64_t begin, std::int64_t end) {
-    const std::int64_t at = begin * s.features;
+    const std::int64_t at = begin * s.features();
     kernels::transformer<T>().add_branch(data<float>(kept.y) + at, data<T>(branch) + at, data<float>(in[kOutB]),
-                                         data<float>(out) + at, end - begin, s.features);
+                                         data<float>(out) + at, end - begin, s.features());
   });
   return out;
 }
@@ -162,7 +147,7 @@ class FusedTransformerBackward final : public torch::autograd::Node {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     if (!gradients[0].defined()) return variable_list(kInputs);
     RUNNER_ASSERT(kept_.y.defined(), "a block's backward pass runs once");
-    const at::Tensor dz = std::move(gradients[0]).contiguous().view({sizes_.rows(), sizes_.features});
+    const at::Tensor dz = std::move(gradients[0]).contiguous().view({sizes_.rows(), sizes_.features()});
     return bf16_ ? backward<Bf16>(dz) : backward<float>(dz);
   }
 
@@ -178,7 +163,7 @@ class FusedTransformerBackward final : public torch::autograd::Node {
 
   template <typename T>
   at::Tensor weight_gradient(Input i, const at::Tensor& dout, const at::Tensor& in) const {
-    return wants(i) ? raised<T>(at::mm(dout.t(), in)) : at::Tensor();
+    return wants(i) ? raised<T>(product(dout.t(), in)) : at::Tensor();
   }
 
   /// The gradient of what was normed, with that of the stream that passes by.
@@ -188,16 +173,17 @@ class FusedTransformerBackward final : public torch::autograd::Node {
                            at::Tensor* low, at::Tensor* sum, Input weight_place, Input bias_place,
                            variable_list& of_inputs) const {
     const Sizes& s = sizes_;
-    const at::Tensor dx = new_tensor<float>({s.rows(), s.features});
-    if (low != nullptr) *low = new_tensor<T>({s.rows(), s.features});
-    const PieceSums dweight(true, s.features), dbias(has_[bias_place], s.features), dsum(sum != nullptr, s.features);
+    const at::Tensor dx = new_tensor<float>({s.rows(), s.features()});
+    if (low != nullptr) *low = new_tensor<T>({s.rows(), s.features()});
+    const PieceSums dweight(true, s.features()), dbias(has_[bias_place], s.features()),
+        dsum(sum != nullptr, s.features());
     in_pieces(s.rows(), [&](std::int64_t piece, std::int64_t begin, std::int64_t end) {
-      const std::int64_t at = begin * s.features;
+      const std::int64_t at = begin * s.features();
       kernels::transformer<T>().layer_norm_backward(
           {data<float>(x) + at, data<float>(mean) + begin, data<float>(rstd) + begin, data<float>(weight),
            data<T>(dnormed) + at, data<float>(dstream) + at, data<float>(dx) + at,
            low != nullptr ? data<T>(*low) + at : nullptr, dweight.of(piece), dbias.of(piece), dsum.of(piece),
-           end - begin, s.features});
+           end - begin, s.features()});
     });
     of_inputs[weight_place] = dweight.total();
     of_inputs[bias_place] = dbias.total();
@@ -208,26 +194,16 @@ class FusedTransformerBackward final : public torch::autograd::Node {
   template <typename T>
   at::Tensor attention_backward(const at::Tensor& dmixed, variable_list& of_inputs) const {
     const Sizes& s = sizes_;
-    const at::Tensor dout = part_heads(dmixed, s);
-    const at::Tensor dv = at::bmm(kept_.probs.transpose(1, 2), dout);
-    const at::Tensor dscores = at::bmm(dout, kept_.v.transpose(1, 2));
-    const std::int64_t square = s.positions * s.positions;
-    in_pieces(s.batch * s.heads, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) {
-        kernels::transformer<T>().causal_softmax_backward(data<T>(kept_.probs) + i * square,
-                                                          data<T>(dscores) + i * square, s.scale(), s.positions);
-      }
-    });
-    const at::Tensor dq = at::bmm(dscores, kept_.k);
-    const at::Tensor dk = at::bmm(dscores.transpose(1, 2), kept_.q);
-    const at::Tensor dqkv = new_tensor<T>({s.rows(), 3 * s.features});
-    const PieceSums dbias(has_[kQkvB], 3 * s.features);
-    const std::int64_t of_sample = s.positions * s.features;
+    at::Tensor dq, dk, dv;
+    causal_attention_backward<T>(kept_.q, kept_.k, kept_.v, kept_.probs, dmixed, s, dq, dk, dv);
+    const at::Tensor dqkv = new_tensor<T>({s.rows(), 3 * s.features()});
+    const PieceSums dbias(has_[kQkvB], 3 * s.features());
+    const std::int64_t of_sample = s.positions * s.features();
     in_pieces(s.batch, [&](std::int64_t piece, std::int64_t begin, std::int64_t end) {
       for (std::int64_t b = begin; b < end; ++b) {
         kernels::transformer<T>().join_heads(
             {data<T>(dq) + b * of_sample, data<T>(dk) + b * of_sample, data<T>(dv) + b * of_sample, data<float>(cos_),
-             data<float>(sin_), data<T>(dqkv) + b * 3 * of_sample, dbias.of(piece), s.positions, s.heads, s.head()});
+             data<float>(sin_), data<T>(dqkv) + b * 3 * of_sample, dbias.of(piece), s.positions, s.heads, s.head});
       }
     });
     of_inputs[kQkvB] = dbias.total();
@@ -244,15 +220,15 @@ class FusedTransformerBackward final : public torch::autograd::Node {
     const Sizes& s = sizes_;
     variable_list of_inputs(kInputs);
     const at::Tensor dz_low = std::is_same_v<T, float> ? dz : new_like<T>(dz);
-    const PieceSums dout_bias(true, s.features);
+    const PieceSums dout_bias(true, s.features());
     in_pieces(s.rows(), [&](std::int64_t piece, std::int64_t begin, std::int64_t end) {
-      const std::int64_t at = begin * s.features;
+      const std::int64_t at = begin * s.features();
       kernels::transformer<T>().sum_rows(data<float>(dz) + at, dout_bias.of(piece),
                                          std::is_same_v<T, float> ? nullptr : data<T>(dz_low) + at, end - begin,
-                                         s.features);
+                                         s.features());
     });
     if (has_[kOutB]) of_inputs[kOutB] = dout_bias.total();
-    const at::Tensor dhidden = at::mm(dz_low, weight_of<T>(kOutW, kept_.out_w));
+    const at::Tensor dhidden = product(dz_low, weight_of<T>(kOutW, kept_.out_w));
     of_inputs[kOutW] = weight_gradient<T>(kOutW, dz_low, kept_.active);
     kept_.active = at::Tensor();
     const std::int64_t wide = dhidden.size(1);
@@ -265,20 +241,20 @@ class FusedTransformerBackward final : public torch::autograd::Node {
     });
     of_inputs[kFcB] = dfc_bias.total();
     kept_.hidden = at::Tensor();
-    const at::Tensor dnormed_2 = at::mm(dhidden, weight_of<T>(kFcW, kept_.fc_w));
+    const at::Tensor dnormed_2 = product(dhidden, weight_of<T>(kFcW, kept_.fc_w));
     of_inputs[kFcW] = weight_gradient<T>(kFcW, dhidden, kept_.normed_2);
     at::Tensor dy_low, dproj_bias;
     const at::Tensor dy = norm_backward<T>(kept_.y, kept_.mean_2, kept_.rstd_2, saved_[kLn2W].unpack(), dnormed_2, dz,
                                            &dy_low, has_[kProjB] ? &dproj_bias : nullptr, kLn2W, kLn2B, of_inputs);
     of_inputs[kProjB] = dproj_bias;
-    const at::Tensor dmixed = at::mm(dy_low, weight_of<T>(kProjW, kept_.proj_w));
+    const at::Tensor dmixed = product(dy_low, weight_of<T>(kProjW, kept_.proj_w));
     of_inputs[kProjW] = weight_gradient<T>(kProjW, dy_low, kept_.mixed);
     const at::Tensor dqkv = attention_backward<T>(dmixed, of_inputs);
-    const at::Tensor dnormed_1 = at::mm(dqkv, weight_of<T>(kQkvW, kept_.qkv_w));
+    const at::Tensor dnormed_1 = product(dqkv, weight_of<T>(kQkvW, kept_.qkv_w));
     of_inputs[kQkvW] = weight_gradient<T>(kQkvW, dqkv, kept_.normed_1);
     const at::Tensor dx = norm_backward<T>(saved_[kX].unpack(), kept_.mean_1, kept_.rstd_1, saved_[kLn1W].unpack(),
                                            dnormed_1, dy, nullptr, nullptr, kLn1W, kLn1B, of_inputs);
-    of_inputs[kX] = dx.view({s.batch, s.positions, s.features});
+    of_inputs[kX] = dx.view({s.batch, s.positions, s.features()});
     for (int i = 0; i < kInputs; ++i) {
       if (!wants(static_cast<Input>(i))) of_inputs[static_cast<std::size_t>(i)] = at::Tensor();
     }
@@ -296,10 +272,9 @@ class FusedTransformerBackward final : public torch::autograd::Node {
 }  // namespace
 
 bool fused_transformer_fits(const at::Tensor& x_BTC, const at::Tensor& weight, std::int64_t heads) {
-  const bool cast = at::autocast::is_autocast_enabled(at::kCPU);
   return x_BTC.dim() == 3 && x_BTC.scalar_type() == at::kFloat && weight.scalar_type() == at::kFloat &&
          x_BTC.is_cpu() && x_BTC.is_contiguous() && x_BTC.numel() > 0 && x_BTC.size(1) <= kPositionsMax &&
-         x_BTC.size(2) % (2 * heads) == 0 && (!cast || at::autocast::get_autocast_dtype(at::kCPU) == at::kBFloat16);
+         x_BTC.size(2) % (2 * heads) == 0 && fused_kernels_fit_autocast();
 }
 
 at::Tensor fused_transformer(const at::Tensor& x_BTC, const TransformerWeights& w, const TransformerShape& shape,
@@ -307,14 +282,14 @@ at::Tensor fused_transformer(const at::Tensor& x_BTC, const TransformerWeights& 
   const Inputs inputs = {x_BTC,         w.ln_1_weight, w.ln_1_bias,   w.qkv_weight, w.qkv_bias,
                          w.proj_weight, w.proj_bias,   w.ln_2_weight, w.ln_2_bias,  w.fc_weight,
                          w.fc_bias,     w.out_weight,  w.out_bias};
-  const Sizes sizes{x_BTC.size(0), x_BTC.size(1), x_BTC.size(2), shape.heads, shape.eps};
-  const bool bf16 = at::autocast::is_autocast_enabled(at::kCPU);
+  const Sizes sizes{{x_BTC.size(0), x_BTC.size(1), shape.heads, x_BTC.size(2) / shape.heads}, shape.eps};
+  const bool bf16 = lowers_to_bf16();
   Kept kept;
   at::Tensor z_BTC;
   {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::DispatchKey::AutocastCPU);
-    z_BTC = bf16 ? forward<Bf16>(inputs, cos, sin, sizes, kept) : forward<float>(inputs, cos, sin, sizes, kept);
+    z_BTC = bf16 ? forward<Bf16>(inputs, w, cos, sin, sizes, kept) : forward<float>(inputs, w, cos, sin, sizes, kept);
   }
   const bool wanted = at::GradMode::is_enabled() &&
                       std::any_of(inputs.begin(), inputs.end(), [](const at::Tensor& t) { return t.requires_grad(); });

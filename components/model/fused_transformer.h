@@ -4,6 +4,10 @@
 
 #include "runner/core/tensor_fwd.h"
 
+namespace components {
+class SteadyWeight;
+}
+
 namespace components::model {
 
 /// Weights of one pre-norm transformer block, float32; a bias is an undefined tensor where the block has none.
@@ -14,6 +18,7 @@ struct TransformerWeights {
   const at::Tensor &ln_2_weight, &ln_2_bias;
   const at::Tensor &fc_weight, &fc_bias;    ///< [4C, C], [4C]
   const at::Tensor &out_weight, &out_bias;  ///< [C, 4C], [C]
+  SteadyWeight &qkv_low, &proj_low, &fc_low, &out_low;
 };
 
 struct TransformerShape {

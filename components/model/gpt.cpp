@@ -25,6 +25,7 @@
 #include "components/model/basic_block.h"
 #include "components/model/fused_transformer.h"
 #include "components/model/model.h"
+#include "components/steady_weight.h"
 #include "components/tensors.h"
 #include "generated/model/gpt.h"  // Config; declares make()
 #include "runner/core/error.h"
@@ -192,7 +193,8 @@ class Transformer final : public GptBlock {
   at::Tensor fused(const at::Tensor& x_BTC) const {
     const TransformerWeights weights{weight(ln_1_),      bias(ln_1_),      weight(attn_qkv_), bias(attn_qkv_),
                                      weight(attn_proj_), bias(attn_proj_), weight(ln_2_),     bias(ln_2_),
-                                     weight(mlp_fc_),    bias(mlp_fc_),    weight(mlp_proj_), bias(mlp_proj_)};
+                                     weight(mlp_fc_),    bias(mlp_fc_),    weight(mlp_proj_), bias(mlp_proj_),
+                                     attn_qkv_low_,      attn_proj_low_,   mlp_fc_low_,       mlp_proj_low_};
     static const at::Tensor none;
     return fused_transformer(x_BTC, weights, {n_head_, kLayerNormEps}, rotation_ ? rotation_->cos_T1D : none,
                              rotation_ ? rotation_->sin_T1D : none);
@@ -218,6 +220,7 @@ class Transformer final : public GptBlock {
   std::int64_t n_head_, n_embd_;
   std::shared_ptr<const Rotation> rotation_;
   Affine ln_1_, attn_qkv_, attn_proj_, ln_2_, mlp_fc_, mlp_proj_;
+  mutable SteadyWeight attn_qkv_low_, attn_proj_low_, mlp_fc_low_, mlp_proj_low_;
 };
 
 /// The last norm and the projection to the vocabulary, whose weight may be the token embedding's.

@@ -198,8 +198,6 @@ void GroupedOptimizer::for_each_slice(const Batch& batch, std::size_t elementwis
       run(slice, piece.parameter);
     }
   });
-  // As an operation would: what was computed from them is stale now.
-  for (const at::Tensor& parameter : batch.parameters) parameter.unsafeGetTensorImpl()->bump_version();
 }
 
 void GroupedOptimizer::step_together(State& state) {
@@ -228,9 +226,15 @@ void GroupedOptimizer::step_subset(State& state, std::int64_t steps_done) {
 }
 
 void GroupedOptimizer::update_part(const State& state, const Batch& batch) {
-  if (!state.small) return update(batch);
-  const OneThread one_thread;
-  update(batch);
+  if (state.small) {
+    const OneThread one_thread;
+    update(batch);
+  } else {
+    update(batch);
+  }
+  // Our own kernels do not say that the parameters have moved, and LibTorch's fused ones do not either: what was
+  // computed from them is stale now.
+  for (const at::Tensor& parameter : batch.parameters) parameter.unsafeGetTensorImpl()->bump_version();
 }
 
 void GroupedOptimizer::save_state(runner::core::StateWriter& writer) const {

@@ -2,13 +2,13 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/mm.h>
 #include <ATen/ops/randn.h>
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
 
+#include "components/products.h"
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
 #include "runner/core/machine.h"
@@ -41,9 +41,9 @@ double best_rate(double amount, Work work) {
 
 double matmul_flops(at::ScalarType type) {
   const at::Tensor a = at::randn({kMatrix, kMatrix}).to(type), b = at::randn({kMatrix, kMatrix}).to(type);
-  at::Tensor out = at::empty({kMatrix, kMatrix}, at::TensorOptions().dtype(type));
+  const at::Tensor out = at::empty({kMatrix, kMatrix}, at::TensorOptions().dtype(type));
   const double flops = 2.0 * static_cast<double>(kMatrix) * kMatrix * kMatrix;
-  return best_rate(flops, [&] { at::mm_out(out, a, b); });
+  return best_rate(flops, [&] { components::product_into(out, a, b, false); });
 }
 
 double copy_bytes_per_s() {

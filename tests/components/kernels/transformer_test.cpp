@@ -79,7 +79,7 @@ TEST_CASE("a causal softmax sums to one over what it may see", "[kernels]") {
     for (const std::int64_t positions : {1, 16, 21}) {
       const auto scores = draw(static_cast<std::size_t>(positions * positions), 20);
       auto probs = scores;
-      level->of_float.causal_softmax(probs.data(), 0.5F, positions);
+      level->of_float.causal_softmax(probs.data(), 0.5F, {0, positions, positions, positions});
       for (std::int64_t t = 0; t < positions; ++t) {
         double sum = 0, of_exponentials = 0;
         const auto at = [&](std::int64_t i) { return static_cast<std::size_t>(t * positions + i); };

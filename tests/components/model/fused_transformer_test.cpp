@@ -9,10 +9,12 @@
 
 #include <catch2/catch.hpp>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "components/fused.h"
+#include "components/kernels/product.h"
 #include "components/loss/loss.h"
 #include "components/model/model.h"
 #include "components/tensors.h"
@@ -32,6 +34,18 @@ struct Plain {
   ~Plain() { components::set_fused_kernels(true); }
 };
 
+/// Products and attention as on a processor for which there are no kernels of our own.
+struct LibTorchProducts {
+  LibTorchProducts() { components::kernels::pretend_no_product_kernel(true); }
+  ~LibTorchProducts() { components::kernels::pretend_no_product_kernel(false); }
+};
+
+/// A processor with or without units for bfloat16.
+struct Bf16Units {
+  explicit Bf16Units(bool has) { components::pretend_bf16_units(has); }
+  ~Bf16Units() { components::pretend_bf16_units(std::nullopt); }
+};
+
 struct Case {
   const char* name;
   const char* model;
@@ -45,6 +59,7 @@ constexpr Case kCases[] = {
     {"no biases", "{type: gpt, n_layer: 2, n_head: 2, n_embd: 24, bias: false}", 2, 19, 30},
     {"a head of its own", "{type: gpt, n_layer: 1, n_head: 2, n_embd: 16, tie_embeddings: false}", 2, 9, 20},
     {"one position", "{type: gpt, n_layer: 1, n_head: 1, n_embd: 8}", 1, 1, 5},
+    {"several blocks of attention", "{type: gpt, n_layer: 1, n_head: 2, n_embd: 40}", 2, 101, 37},
 };
 
 struct Task {
@@ -122,13 +137,21 @@ TEST_CASE("the fused kernels give the gradients of the plain operations in doubl
   for (const Case& c : kCases) {
     DYNAMIC_SECTION(c.name) {
       const Task expected = reference(c);
-      Task fused(c, 5);
-      fused.forward_backward();
-      check_gradients(fused, expected, 2e-5);
-      // What bfloat16 loses, the plain operations lose too.
-      Task low(c, 5);
-      low.forward_backward(true);
-      check_gradients(low, expected, 0.06);
+      const auto check = [&] {
+        Task fused(c, 5);
+        fused.forward_backward();
+        check_gradients(fused, expected, 2e-5);
+        // What bfloat16 loses, the plain operations lose too.
+        const Bf16Units units(true);
+        Task low(c, 5);
+        low.forward_backward(true);
+        check_gradients(low, expected, 0.06);
+      };
+      check();
+      {
+        const LibTorchProducts products;
+        check();
+      }
       Task plain_low(c, 5);
       {
         const Plain plain;
@@ -137,6 +160,14 @@ TEST_CASE("the fused kernels give the gradients of the plain operations in doubl
       check_gradients(plain_low, expected, 0.06);
     }
   }
+}
+
+TEST_CASE("a processor without units for bfloat16 computes in float32 under bf16-mixed", "[model][fused]") {
+  const Bf16Units none(false);
+  Task mixed(kCases[1], 5), full(kCases[1], 5);
+  CHECK(mixed.forward_backward(true) == full.forward_backward(false));
+  const auto a = mixed.model->parameters(), b = full.model->parameters();
+  for (std::size_t i = 0; i < a.size(); ++i) CHECK(a[i].tensor.grad().equal(b[i].tensor.grad()));
 }
 
 TEST_CASE("a second backward pass adds, and a gradient that was not foreseen is scaled", "[model][fused]") {

@@ -1,0 +1,99 @@
+// M: rows   N: columns   K: depth
+
+#include "components/products.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/mm.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "components/kernel_rows.h"
+#include "components/kernels/product.h"
+
+namespace components {
+namespace {
+
+using kernels::Matrix;
+using kernels::Product;
+using kernels::ProductKernel;
+
+constexpr std::int64_t kSmallProductMax = 1 << 15;  // multiplications; below, preparing takes longer than LibTorch does
+
+bool has_unit_stride(const at::Tensor& t) { return t.stride(0) == 1 || t.stride(1) == 1; }
+
+const ProductKernel* kernel_for(const at::Tensor& a, const at::Tensor& b) {
+  const bool fits = a.scalar_type() == at::kFloat && b.scalar_type() == at::kFloat && has_unit_stride(a) &&
+                    has_unit_stride(b) && a.size(0) * a.size(1) * b.size(1) > kSmallProductMax;
+  return fits ? kernels::product_kernel() : nullptr;
+}
+
+Matrix matrix_of(const at::Tensor& t) { return {t.const_data_ptr<float>(), t.stride(0), t.stride(1)}; }
+
+std::int64_t up(std::int64_t whole, std::int64_t part) { return (whole + part - 1) / part; }
+
+/// Into how many rows and columns of parts a product is cut, so that the largest part is the smallest possible.
+struct Grid {
+  std::int64_t rows, columns;
+};
+Grid choose_grid(std::int64_t tile_rows, std::int64_t tile_columns, std::int64_t threads) {
+  Grid best{1, 1};
+  std::int64_t least = tile_rows * tile_columns;
+  for (std::int64_t rows = 1; rows <= std::min(threads, tile_rows); ++rows) {
+    const std::int64_t columns = std::min(threads / rows, tile_columns);
+    const std::int64_t largest = up(tile_rows, rows) * up(tile_columns, columns);
+    if (largest >= least) continue;
+    least = largest;
+    best = {rows, columns};
+  }
+  return best;
+}
+
+void multiply(const ProductKernel& kernel, const Product& whole) {
+  const std::int64_t row_tiles = up(whole.rows, kernel.tile_rows),
+                     column_tiles = up(whole.columns, kernel.tile_columns);
+  const Grid grid = choose_grid(row_tiles, column_tiles, at::get_num_threads());
+  const at::Tensor scratch = kernels::new_tensor<float>({grid.rows * grid.columns, kernel.scratch});
+  kernels::in_pieces(grid.rows * grid.columns, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const auto cut = [](std::int64_t tiles, std::int64_t part, std::int64_t parts, std::int64_t tile,
+                          std::int64_t all) { return std::min(tiles * part / parts * tile, all); };
+      const std::int64_t r = i / grid.columns, c = i % grid.columns;
+      const std::int64_t row = cut(row_tiles, r, grid.rows, kernel.tile_rows, whole.rows);
+      const std::int64_t column = cut(column_tiles, c, grid.columns, kernel.tile_columns, whole.columns);
+      Product part = whole;
+      part.a.data += row * whole.a.row;
+      part.b.data += column * whole.b.column;
+      part.c += row * whole.c_row + column;
+      part.rows = cut(row_tiles, r + 1, grid.rows, kernel.tile_rows, whole.rows) - row;
+      part.columns = cut(column_tiles, c + 1, grid.columns, kernel.tile_columns, whole.columns) - column;
+      kernel.multiply(part, kernels::data<float>(scratch) + i * kernel.scratch);
+    }
+  });
+}
+
+}  // namespace
+
+at::Tensor product(const at::Tensor& a, const at::Tensor& b) {
+  if (kernel_for(a, b) == nullptr) return at::mm(a, b);
+  at::Tensor out = kernels::new_tensor<float>({a.size(0), b.size(1)});
+  product_into(out, a, b, false);
+  return out;
+}
+
+void product_into(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, bool add) {
+  if (const ProductKernel* kernel = kernel_for(a, b)) {
+    return multiply(*kernel, {matrix_of(a), matrix_of(b), kernels::data<float>(out), out.stride(0), a.size(0),
+                              b.size(1), a.size(1), add});
+  }
+  if (add) {
+    out.addmm_(a, b);
+  } else {
+    at::Tensor target = out;
+    at::mm_out(target, a, b);
+  }
+}
+
+}  // namespace components
