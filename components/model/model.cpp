@@ -1,10 +1,12 @@
 #include "components/model/model.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "components/model/recompute.h"
 #include "components/tensors.h"
 #include "runner/core/error.h"
 
@@ -14,6 +16,14 @@ namespace {
 template <typename T>
 void append(std::vector<T>& all, std::vector<T> more) {
   for (T& item : more) all.push_back(std::move(item));
+}
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+void add_once(std::vector<std::string>& names, const std::string& name) {
+  if (!contains(names, name)) names.push_back(name);
 }
 
 }  // namespace
@@ -39,7 +49,8 @@ void Model::with_hooks(const Block& block, TensorMap& activations, const Step& s
 }
 
 void Model::forward(TensorMap& activations) const {
-  for (const auto& block : blocks_) forward_block(*block, activations);
+  forward_all_but_last(activations);
+  forward_block(*blocks_.back(), activations);
 }
 
 void Model::forward_block(const Block& block, TensorMap& activations) const {
@@ -48,10 +59,61 @@ void Model::forward_block(const Block& block, TensorMap& activations) const {
 
 void Model::forward_for_loss(TensorMap& activations) const {
   const Block& last = *blocks_.back();
-  for (const auto& block : blocks_) {
-    if (block.get() != &last) forward_block(*block, activations);
-  }
+  forward_all_but_last(activations);
   with_hooks(last, activations, [&] { last.forward_hidden(activations); });
+}
+
+void Model::forward_all_but_last(TensorMap& activations) const {
+  auto recomputed = recomputed_.begin();
+  for (std::size_t i = 0; i + 1 < blocks_.size();) {
+    if (recomputed != recomputed_.end() && recomputed->blocks.first == i) {
+      forward_recomputed(recomputed->part, activations);
+      i += recomputed->blocks.count;
+      ++recomputed;
+    } else {
+      forward_block(*blocks_[i++], activations);
+    }
+  }
+}
+
+void Model::set_recomputed(const std::vector<RecomputedBlocks>& blocks) {
+  std::vector<Recomputed> recomputed;
+  std::size_t end = 0;
+  for (const RecomputedBlocks& part : blocks) {
+    RUNNER_ASSERT(part.count > 0 && part.first >= end && part.first + part.count < blocks_.size(),
+                  "recomputed blocks are named in order and once, and never the last one");
+    end = part.first + part.count;
+    recomputed.push_back({part, make_recomputed(part)});
+  }
+  recomputed_ = std::move(recomputed);
+}
+
+std::shared_ptr<const RecomputedPart> Model::make_recomputed(const RecomputedBlocks& blocks) const {
+  auto part = std::make_shared<RecomputedPart>();
+  part->keep_products = blocks.keep_products;
+  const NamedTensors all = parameters();
+  for (std::size_t i = blocks.first; i < blocks.first + blocks.count; ++i) {
+    const Block& block = *blocks_[i];
+    for (const Port& port : block.inputs()) {
+      if (!contains(part->outputs, port.name)) add_once(part->inputs, port.name);
+    }
+    for (const Port& port : block.outputs()) add_once(part->outputs, port.name);
+    append(part->parameters, block.parameters());
+    append(part->buffers, block.buffers());
+  }
+  for (std::size_t i = blocks.first; i < blocks.first + blocks.count; ++i) {
+    for (const Tie& tie : blocks_[i]->ties()) {
+      const auto is_owner = [&tie](const NamedTensor& parameter) { return parameter.name == tie.owner; };
+      if (std::any_of(part->parameters.begin(), part->parameters.end(), is_owner)) continue;
+      const auto owner = std::find_if(all.begin(), all.end(), is_owner);
+      RUNNER_ASSERT(owner != all.end(), "a tied parameter has an owner in the same model");
+      part->parameters.push_back(*owner);
+    }
+  }
+  part->forward = [this, blocks](TensorMap& activations) {
+    for (std::size_t i = blocks.first; i < blocks.first + blocks.count; ++i) forward_block(*blocks_[i], activations);
+  };
+  return part;
 }
 
 std::vector<NamedTensor> Model::parameters() const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -18,6 +19,7 @@ class TensorMap;
 }  // namespace components
 
 namespace components::model {
+struct RecomputedPart;
 
 /// A parameter that is the same storage as one of another block (saved and counted once, under its owner).
 struct Tie {
@@ -28,6 +30,7 @@ struct Tie {
 /// The unit of everything that wraps, places or cuts a model: sharding, activation checkpointing, pipeline stages,
 /// adapters, profiler ranges. A block reads its inputs from the map and writes its outputs there. What decides its next
 /// step beside parameters, buffers and LibTorch's default generator is its state (a generator of its own).
+/// Where activations are recomputed, `forward` runs a second time from the same buffers and random numbers.
 class Block : public runner::core::Stateful {
  public:
   virtual const std::string& name() const = 0;  ///< `h.0`; unique in the model
@@ -52,6 +55,13 @@ struct BlockHooks {
   std::function<void(const Block&, TensorMap&)> after_forward;
 };
 
+/// Neighbouring blocks whose activations are not kept for the backward pass but computed again, from what goes into the
+/// first of them.
+struct RecomputedBlocks {
+  std::size_t first = 0, count = 0;
+  bool keep_products = false;  ///< keep what matrix products, convolutions and fused attention give
+};
+
 /// An ordered list of named blocks. `forward` needs `kInput` in the map and leaves `kOutput` there.
 class Model {
  public:
@@ -67,6 +77,9 @@ class Model {
   /// The same for the loss alone: leaves `kOutput`, or `kHidden` [..., C] and `kProjection` [V, C] in its place.
   void forward_for_loss(TensorMap& activations) const;
   void add_hooks(BlockHooks hooks) { hooks_.push_back(std::move(hooks)); }
+  /// The model's activation checkpointing: changes what is kept, never what comes out. Hooks run again with their
+  /// block. In order, without overlap, and without the last block, whose backward pass comes first anyway.
+  void set_recomputed(const std::vector<RecomputedBlocks>& blocks);
 
   std::vector<NamedTensor> parameters() const;
   std::vector<NamedTensor> buffers() const;
@@ -76,11 +89,19 @@ class Model {
   std::int64_t parameter_count() const;  ///< tied ones once
 
  private:
+  struct Recomputed {
+    RecomputedBlocks blocks;
+    std::shared_ptr<const RecomputedPart> part;
+  };
+
   template <typename Step>
   void with_hooks(const Block& block, TensorMap& activations, const Step& step) const;
+  void forward_all_but_last(TensorMap& activations) const;
+  std::shared_ptr<const RecomputedPart> make_recomputed(const RecomputedBlocks& blocks) const;
 
   std::vector<std::unique_ptr<Block>> blocks_;
   std::vector<BlockHooks> hooks_;
+  std::vector<Recomputed> recomputed_;
 };
 
 /// What a model is made for. On the meta device nothing is allocated: `plan` builds every model that way first.

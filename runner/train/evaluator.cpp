@@ -44,7 +44,7 @@ void predict(const Experiment& experiment, const components::data::Dataset& data
     const std::int64_t first = loader.position().sample;
     loader.next(loader.batch_at(first), batch);
     {
-      const Autocast autocast(options.autocast);
+      const components::Autocast autocast(options.autocast);
       experiment.model->forward(batch);
     }
     consume(first, batch);

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "runner/train/autocast.h"
+#include "components/autocast.h"
 #include "runner/train/experiment.h"
 
 namespace components {
@@ -19,7 +19,7 @@ namespace runner::train {
 struct EvalOptions {
   std::int64_t micro_batch_size = 1;
   std::optional<std::int64_t> max_batches;
-  AutocastOptions autocast;
+  components::AutocastOptions autocast;
   int num_workers = 0;  ///< Loader::Options
   std::int64_t prefetch_factor = 2;
 };

@@ -15,6 +15,7 @@
 #include "runner/core/suggest.h"
 #include "runner/core/units.h"
 #include "runner/registry/validate.h"
+#include "runner/train/activation_checkpointing.h"
 #include "runner/train/precision.h"
 #include "runner/train/rounded_weights.h"
 
@@ -102,6 +103,8 @@ void build_model(Experiment& experiment, const BuildOptions& options, Diagnostic
     experiment.model = components::model::build(block, {signature, false, block, diagnostics});
   }
   apply_precision(section(experiment.recipe, "precision"), *experiment.model, diagnostics);
+  apply_activation_checkpointing(section(experiment.recipe, "activation_checkpointing"), *experiment.model,
+                                 diagnostics);
 }
 
 void build_judges(Experiment& experiment, Diagnostics& diagnostics) {

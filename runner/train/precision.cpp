@@ -18,13 +18,14 @@
 namespace runner::train {
 namespace {
 
+using components::Autocast;
 using components::model::Block;
 using components::model::Model;
 using core::Node;
 using sections::precision::Config;
 using sections::precision::Mode;
 using sections::precision::Overrides;
-using Type = AutocastOptions::Type;
+using Type = components::AutocastOptions::Type;
 
 /// The number formats of one block.
 struct BlockFormat {

@@ -3,17 +3,17 @@
 #include <optional>
 #include <string_view>
 
+#include "components/autocast.h"
 #include "components/model/model.h"
 #include "runner/core/diagnostics.h"
 #include "runner/core/node.h"
-#include "runner/train/autocast.h"
 #include "runner/train/grad_scaler.h"
 
 namespace runner::train {
 
 /// What the section `precision` asks of a training step.
 struct Precision {
-  AutocastOptions autocast;
+  components::AutocastOptions autocast;
   GradScaler::Options scaler;
 };
 Precision read_precision(const core::Node& section);

@@ -96,7 +96,7 @@ void Stepper::begin_window() {
   }
   optimizer_began_ = false;
   window_start_ = loader_.position();
-  if (options_.rewinds) window_random_ = RandomState::now();
+  if (options_.rewinds) window_random_ = components::RandomState::now();
 }
 
 // The recipe's micro-batches say which samples belong to the window; each stretch of them inside one epoch is then cut
@@ -160,7 +160,7 @@ double Stepper::forward_backward(MicroBatch& micro, double weight) {
   const double scaled = weight * scaler_.scale();
   at::Tensor sum;
   {
-    const Autocast autocast(options_.autocast);
+    const components::Autocast autocast(options_.autocast);
     RECORD_USER_SCOPE("forward");
     // A block with a number format of its own has to be left before the next operation.
     if (options_.autocast.by_block) {
@@ -295,7 +295,7 @@ void Stepper::count_epochs() {
 
 std::string Stepper::first_bad_tensor() {
   if (window_.empty()) return "";
-  const Autocast autocast(options_.autocast);
+  const components::Autocast autocast(options_.autocast);
   components::TensorMap activations;
   MicroBatch& micro = window_.back();
   for (const char* name : {components::kInput, components::kTarget}) {

@@ -7,15 +7,15 @@
 #include <string>
 #include <vector>
 
+#include "components/autocast.h"
+#include "components/random_state.h"
 #include "components/tensors.h"
 #include "runner/train/accumulation.h"
-#include "runner/train/autocast.h"
 #include "runner/train/experiment.h"
 #include "runner/train/grad_scaler.h"
 #include "runner/train/gradients.h"
 #include "runner/train/loader.h"
 #include "runner/train/progress.h"
-#include "runner/train/random_state.h"
 
 namespace runner::train {
 
@@ -33,7 +33,7 @@ struct StepperOptions {
   ScheduleClock::Options schedule;
   Loader::Options loader;
   ClipOptions clip;
-  AutocastOptions autocast;
+  components::AutocastOptions autocast;
   GradScaler::Options scaler;
   bool rewinds = false;  ///< a step may be taken back: where the random numbers stood is kept
 };
@@ -141,7 +141,7 @@ class Stepper {
   std::int64_t micro_batch_size_;
   std::vector<DataJump> jumps_;
   Loader::Position window_start_;
-  RandomState window_random_;
+  components::RandomState window_random_;
   bool optimizer_began_ = false;
   std::vector<std::int64_t> pieces_;  // samples of each forward pass of the window
   std::int64_t recipe_batches_ = 0;   // micro-batches of the window as the recipe cuts it

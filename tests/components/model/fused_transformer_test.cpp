@@ -13,12 +13,12 @@
 #include <string>
 #include <vector>
 
+#include "components/autocast.h"
 #include "components/fused.h"
 #include "components/kernels/product.h"
 #include "components/loss/loss.h"
 #include "components/model/model.h"
 #include "components/tensors.h"
-#include "runner/train/autocast.h"
 #include "tests/support/blocks.h"
 #include "tests/support/tensors_torch.h"
 
@@ -95,8 +95,8 @@ struct Task {
     tensors.set(components::kInput, x);
     at::Tensor sum;
     {
-      using runner::train::AutocastOptions;
-      const runner::train::Autocast autocast({bf16 ? AutocastOptions::Type::kBf16 : AutocastOptions::Type::kNone});
+      using components::AutocastOptions;
+      const components::Autocast autocast({bf16 ? AutocastOptions::Type::kBf16 : AutocastOptions::Type::kNone});
       model->forward_for_loss(tensors);
       sum = loss->sum_projected(tensors.at(components::kHidden), tensors.at(components::kProjection), y, foreseen);
     }

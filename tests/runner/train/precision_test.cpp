@@ -25,6 +25,7 @@
 #include "runner/train/loop.h"
 #include "runner/train/precision.h"
 #include "runner/train/rounded_weights.h"
+#include "tests/support/built_experiment_torch.h"
 #include "tests/support/folder.h"
 #include "tests/support/tensors_torch.h"
 
@@ -57,31 +58,8 @@ optimizer: adamw
 training: {max_steps: 2, micro_batch_size: 4}
 )";
 
-struct Built {
-  std::unique_ptr<Experiment> experiment;
-  std::string messages;
-};
-
-Built build_with(const std::vector<std::string>& sets, const char* recipe_text = kRecipe) {
-  const tests::Folder folder;
-  folder.write("recipe.yaml", recipe_text);
-  folder.write("corpus.txt", std::string(2000, 'a') + "b");
-  core::Diagnostics diagnostics;
-  recipe::ComposeOptions options;
-  for (const std::string& set : sets) options.overrides.push_back({recipe::Override::Kind::kSet, set});
-  const auto recipe = registry::load_recipe("recipe.yaml", options, registry::Registry::builtin(), diagnostics);
-  Built built;
-  if (recipe) built.experiment = build_experiment(*recipe, {}, diagnostics);
-  built.messages = core::render(diagnostics, {});
-  return built;
-}
-
 std::unique_ptr<Experiment> experiment_of(const std::vector<std::string>& sets) {
-  Built built = build_with(sets);
-  INFO(built.messages);
-  REQUIRE(built.experiment != nullptr);
-  CHECK(built.messages == "");
-  return std::move(built.experiment);
+  return tests::experiment_of(kRecipe, sets);
 }
 
 std::unique_ptr<store::RunWriter> new_run(const std::string& output_dir) {
@@ -97,17 +75,6 @@ LoopRequest from(const std::string& checkpoint) {
   request.quiet = true;
   request.checkpoint = checkpoint;
   return request;
-}
-
-bool same_bits(const Experiment& a, const Experiment& b) {
-  const auto left = a.model->parameters(), right = b.model->parameters();
-  for (std::size_t i = 0; i < left.size(); ++i) {
-    if (left[i].tensor.nbytes() != right[i].tensor.nbytes()) return false;
-    if (std::memcmp(left[i].tensor.const_data_ptr(), right[i].tensor.const_data_ptr(), left[i].tensor.nbytes()) != 0) {
-      return false;
-    }
-  }
-  return left.size() == right.size();
 }
 
 LoopResult run_whole(Experiment& experiment, store::RunWriter& run, const std::string& checkpoint = "") {
@@ -151,7 +118,7 @@ std::map<std::string, std::string> formats_seen(Experiment& experiment) {
   const std::int64_t indices[] = {0, 1, 2};
   experiment.train_data->fetch(indices, batch);
   {
-    const Autocast autocast(read_precision(*experiment.recipe.find("precision")).autocast);
+    const components::Autocast autocast(read_precision(*experiment.recipe.find("precision")).autocast);
     experiment.model->forward(batch);
   }
   CHECK_FALSE(at::autocast::is_autocast_enabled(at::kCPU));
@@ -197,17 +164,17 @@ TEST_CASE("each block computes in the format of its mode", "[train][precision]")
 }
 
 TEST_CASE("a pattern that matches no block, and a tied weight in two formats, are refused", "[train][precision]") {
-  CHECK(build_with({"precision.overrides={layer.1: 32-true}"}).messages ==
+  CHECK(tests::build_recipe(kRecipe, {"precision.overrides={layer.1: 32-true}"}).messages ==
         "--set precision.overrides={layer.1: 32-true}: error: the model has no block called \"layer.1\"\n"
         "  hint: did you mean \"layers.1\"? `*` stands for any text\n");
-  CHECK(build_with({"precision.overrides={encoder: 32-true}"}).messages ==
+  CHECK(tests::build_recipe(kRecipe, {"precision.overrides={encoder: 32-true}"}).messages ==
         "--set precision.overrides={encoder: 32-true}: error: the model has no block called \"encoder\"\n"
         "  hint: its blocks are called layers.0, layers.1, layers.2; `*` stands for any text\n");
-  CHECK(build_with({"precision.mode=bf16-true", "precision.overrides={head: 32-true}"}, kGpt).messages ==
+  CHECK(tests::build_recipe(kGpt, {"precision.mode=bf16-true", "precision.overrides={head: 32-true}"}).messages ==
         "--set precision.overrides={head: 32-true}: error: blocks embed and head share wte.weight, but embed keeps its "
         "weights in bfloat16 and head in float32\n"
         "  hint: give both the same kind of mode, or untie them\n");
-  CHECK(build_with({"precision.mode=bf16-mixed", "precision.overrides={head: 32-true}"}, kGpt).messages == "");
+  CHECK(tests::build_recipe(kGpt, {"precision.mode=bf16-mixed", "precision.overrides={head: 32-true}"}).messages == "");
 }
 
 TEST_CASE("every mode learns, and ends near float32", "[train][precision]") {
@@ -240,7 +207,7 @@ TEST_CASE("an overflow leaves a step out, and a resume remembers it to the last 
     const auto resumed = experiment_of(sets);
     const auto again = new_run("resumed");
     const LoopResult end = run_whole(*resumed, *again, run->run_dir() + "/checkpoints/" + step);
-    CHECK(same_bits(*straight, *resumed));
+    CHECK(tests::same_weights(*straight, *resumed));
     CHECK(summary_figure(end, "overflows") == summary_figure(result, "overflows"));
   }
   const auto plain = experiment_of({"precision.mode=16-mixed"});
@@ -297,10 +264,10 @@ TEST_CASE("weights in bfloat16 go on after a resume as if nothing had been", "[t
     for (const auto& parameter : straight->model->parameters()) CHECK(parameter.tensor.scalar_type() == at::kBFloat16);
     const auto twice = experiment_of(sets);
     run_whole(*twice, *new_run("twice"));
-    CHECK(same_bits(*straight, *twice));
+    CHECK(tests::same_weights(*straight, *twice));
     const auto resumed = experiment_of(sets);
     run_whole(*resumed, *new_run("resumed"), run->run_dir() + "/checkpoints/step-000010");
-    CHECK(same_bits(*straight, *resumed));
+    CHECK(tests::same_weights(*straight, *resumed));
     const auto reseeded = experiment_of({sets[0], sets[1], "precision.overrides={layers.0: 32-true}"});
     run_whole(*reseeded, *new_run("mixed"));
     CHECK(reseeded->model->parameters().front().tensor.scalar_type() == at::kFloat);

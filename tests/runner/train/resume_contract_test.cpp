@@ -74,6 +74,7 @@ TEST_CASE("each difference is classed by what it does to the next step", "[train
       {{"eval.eval_steps=4"}, "eval.eval_steps", Effect::kHarmless},
       {{"checkpoint.save_steps=4"}, "checkpoint.save_steps", Effect::kHarmless},
       {{"training.max_time=1h"}, "training.max_time", Effect::kHarmless},
+      {{"activation_checkpointing=full"}, "activation_checkpointing.mode", Effect::kHarmless},
       {{"callbacks=[]"}, "callbacks", Effect::kHarmless},
       {{"callbacks[0].patience=5"}, "callbacks[0].patience", Effect::kHarmless},
       {{"data.val.num_samples=30"}, "data.val.num_samples", Effect::kHarmless},

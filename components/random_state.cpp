@@ -1,11 +1,11 @@
-#include "runner/train/random_state.h"
+#include "components/random_state.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/Generator.h>
 
 #include <mutex>
 
-namespace runner::train {
+namespace components {
 
 struct RandomState::State {
   at::Tensor bytes;
@@ -25,4 +25,4 @@ void RandomState::restore() const {
   generator.set_state(state_->bytes);
 }
 
-}  // namespace runner::train
+}  // namespace components

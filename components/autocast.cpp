@@ -1,8 +1,8 @@
-#include "runner/train/autocast.h"
+#include "components/autocast.h"
 
 #include <ATen/autocast_mode.h>
 
-namespace runner::train {
+namespace components {
 namespace {
 
 using Type = AutocastOptions::Type;
@@ -23,6 +23,13 @@ Autocast::Autocast(const AutocastOptions& options) : active_(options.type != Typ
   set_type(options.type);
 }
 
+AutocastOptions Autocast::now() {
+  const bool enabled = at::autocast::is_autocast_enabled(at::kCPU);
+  return {.type = enabled ? type_of(at::autocast::get_autocast_dtype(at::kCPU)) : Type::kNone,
+          .cache = at::autocast::is_autocast_cache_enabled(),
+          .by_block = true};
+}
+
 Autocast::~Autocast() {
   if (!active_) return;
   // The cache holds lower copies of the weights, which the next optimizer step makes stale.
@@ -40,4 +47,4 @@ void Autocast::set_type(Type type) {
   at::autocast::set_autocast_dtype(at::kCPU, dtype_of(type));
 }
 
-}  // namespace runner::train
+}  // namespace components

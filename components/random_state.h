@@ -2,7 +2,7 @@
 
 #include <memory>
 
-namespace runner::train {
+namespace components {
 
 /// Where LibTorch's default CPU generator stood at one moment: 5 kB, about a microsecond to take.
 class RandomState {
@@ -15,4 +15,4 @@ class RandomState {
   std::shared_ptr<const State> state_;
 };
 
-}  // namespace runner::train
+}  // namespace components

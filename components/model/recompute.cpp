@@ -1,0 +1,194 @@
+#include "components/model/recompute.h"
+
+#include <ATen/autocast_mode.h>
+#include <ATen/core/grad_mode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/functions/utils.h>
+#include <torch/csrc/autograd/saved_variable.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <utility>
+
+#include "components/autocast.h"
+#include "components/model/products.h"
+#include "components/random_state.h"
+#include "runner/core/error.h"
+
+namespace components::model {
+namespace {
+
+using torch::autograd::SavedVariable;
+using torch::autograd::variable_list;
+
+/// The values of buffers, which a forward pass may move (running statistics), at one moment.
+class BufferValues {
+ public:
+  explicit BufferValues(const NamedTensors& buffers) : buffers_(buffers) {
+    for (const NamedTensor& buffer : buffers_) values_.push_back(buffer.tensor.detach().clone());
+  }
+  void restore() const {
+    // Not a change that autograd has to know of.
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    for (std::size_t i = 0; i < values_.size(); ++i) buffers_[i].tensor.copy_(values_[i]);
+  }
+
+ private:
+  const NamedTensors& buffers_;
+  std::vector<at::Tensor> values_;
+};
+
+/// Random numbers and buffers stand as they did at a moment before, and afterwards as if nothing had happened.
+class GoneBack {
+ public:
+  GoneBack(const RandomState& random, const BufferValues& buffers, const NamedTensors& now)
+      : random_now_(RandomState::now()), buffers_now_(now) {
+    random.restore();
+    buffers.restore();
+  }
+  ~GoneBack() {
+    random_now_.restore();
+    buffers_now_.restore();
+  }
+  GoneBack(const GoneBack&) = delete;
+  GoneBack& operator=(const GoneBack&) = delete;
+
+ private:
+  RandomState random_now_;
+  BufferValues buffers_now_;
+};
+
+/// A copy of a weight in lower precision that was made without a graph must not be found by a pass with one.
+class NoAutocastCache {
+ public:
+  NoAutocastCache() : before_(at::autocast::is_autocast_cache_enabled()) {
+    at::autocast::set_autocast_cache_enabled(false);
+  }
+  ~NoAutocastCache() { at::autocast::set_autocast_cache_enabled(before_); }
+  NoAutocastCache(const NoAutocastCache&) = delete;
+  NoAutocastCache& operator=(const NoAutocastCache&) = delete;
+
+ private:
+  bool before_;
+};
+
+/// Its inputs are those of the part, then its parameters.
+class RecomputeBackward final : public torch::autograd::Node {
+ public:
+  RecomputeBackward(std::shared_ptr<const RecomputedPart> part, const std::vector<at::Tensor>& inputs)
+      : part_(std::move(part)), random_(RandomState::now()), buffers_(part_->buffers), autocast_(Autocast::now()) {
+    torch::autograd::edge_list edges;
+    for (const at::Tensor& input : inputs) {
+      inputs_.emplace_back(input, false);
+      edges.push_back(torch::autograd::impl::gradient_edge(input));
+    }
+    for (const NamedTensor& parameter : part_->parameters) {
+      edges.push_back(torch::autograd::impl::gradient_edge(parameter.tensor));
+    }
+    set_next_edges(std::move(edges));
+  }
+
+  /// The first pass.
+  void forward(TensorMap& activations) {
+    const at::NoGradGuard no_grad;
+    const NoAutocastCache no_cache;
+    std::optional<Products::Keeping> keeping;
+    if (part_->keep_products) keeping.emplace(products_);
+    part_->forward(activations);
+  }
+
+  variable_list apply(variable_list&& gradients) override {
+    RUNNER_ASSERT(!at::GradMode::is_enabled(), "nothing here asks for gradients of gradients");
+    RUNNER_ASSERT(part_ != nullptr, "the backward pass of what is recomputed runs once");
+    TensorMap activations;
+    std::vector<at::Tensor> leaves = unpack(activations);
+    forward_again(activations);
+    variable_list roots, of_roots;
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      const at::Tensor& output = activations.at(part_->outputs[i]);
+      if (!gradients[i].defined() || !output.requires_grad()) continue;
+      roots.push_back(output);
+      of_roots.push_back(std::move(gradients[i]));
+    }
+    activations.clear();
+    return differentiate(roots, of_roots, leaves);
+  }
+
+  std::string name() const override { return "RecomputeBackward"; }
+
+  void release_variables() override {
+    for (SavedVariable& input : inputs_) input.reset_data();
+    part_ = nullptr;
+  }
+
+ private:
+  /// The inputs of the second pass, the beginning of a graph of its own; with the parameters, what gradients are of.
+  std::vector<at::Tensor> unpack(TensorMap& activations) const {
+    std::vector<at::Tensor> leaves;
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      const at::Tensor input = inputs_[i].unpack();
+      leaves.push_back(input.detach().set_requires_grad(input.requires_grad()));
+      activations.set(part_->inputs[i], leaves.back());
+    }
+    for (const NamedTensor& parameter : part_->parameters) leaves.push_back(parameter.tensor);
+    return leaves;
+  }
+
+  void forward_again(TensorMap& activations) {
+    const at::AutoGradMode with_graph(true);
+    const GoneBack gone_back(random_, buffers_, part_->buffers);
+    const Autocast autocast(autocast_);
+    std::optional<Products::Taking> taking;
+    if (part_->keep_products) taking.emplace(products_);
+    part_->forward(activations);
+  }
+
+  variable_list differentiate(const variable_list& roots, const variable_list& of_roots, const variable_list& leaves) {
+    variable_list of_leaves(leaves.size()), wanted;
+    std::vector<std::size_t> places;
+    for (std::size_t i = 0; i < leaves.size(); ++i) {
+      if (!task_should_compute_output(i)) continue;
+      wanted.push_back(leaves[i]);
+      places.push_back(i);
+    }
+    if (roots.empty() || wanted.empty()) return of_leaves;
+    variable_list found = torch::autograd::grad(roots, wanted, of_roots, /*retain_graph=*/false,
+                                                /*create_graph=*/false, /*allow_unused=*/true);
+    for (std::size_t i = 0; i < places.size(); ++i) of_leaves[places[i]] = std::move(found[i]);
+    return of_leaves;
+  }
+
+  std::shared_ptr<const RecomputedPart> part_;
+  std::vector<SavedVariable> inputs_;
+  RandomState random_;
+  BufferValues buffers_;
+  AutocastOptions autocast_;
+  Products products_;
+};
+
+bool any_requires_grad(const std::vector<at::Tensor>& inputs, const NamedTensors& parameters) {
+  return std::any_of(inputs.begin(), inputs.end(), [](const at::Tensor& input) { return input.requires_grad(); }) ||
+         std::any_of(parameters.begin(), parameters.end(),
+                     [](const NamedTensor& parameter) { return parameter.tensor.requires_grad(); });
+}
+
+}  // namespace
+
+void forward_recomputed(const std::shared_ptr<const RecomputedPart>& part, TensorMap& activations) {
+  std::vector<at::Tensor> inputs;
+  for (const std::string& name : part->inputs) inputs.push_back(activations.at(name));
+  if (!at::GradMode::is_enabled() || !any_requires_grad(inputs, part->parameters)) return part->forward(activations);
+  const std::shared_ptr<RecomputeBackward> node(new RecomputeBackward(part, inputs), torch::autograd::deleteNode);
+  node->forward(activations);
+  for (const std::string& name : part->outputs) {
+    // A tensor of its own: one that the pass hands through would get two places in the graph.
+    at::Tensor output = activations.at(name).detach();
+    torch::autograd::set_history(output, node);
+    activations.set(name, std::move(output));
+  }
+}
+
+}  // namespace components::model

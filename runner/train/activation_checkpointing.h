@@ -1,0 +1,14 @@
+#pragma once
+
+#include "components/model/model.h"
+#include "runner/core/diagnostics.h"
+#include "runner/core/node.h"
+
+namespace runner::train {
+
+/// Tells the model which of its blocks to recompute: the section `activation_checkpointing`. An error for a model that
+/// has none to recompute.
+void apply_activation_checkpointing(const core::Node& section, components::model::Model& model,
+                                    core::Diagnostics& diagnostics);
+
+}  // namespace runner::train
