@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdarg>
 #include <cstdio>
+#include <utility>
+#include <vector>
 
 #include "runner/core/node.h"
 #include "runner/core/units.h"
@@ -65,12 +67,13 @@ std::string training_text(const engine::Plan& plan) {
 }
 
 std::string memory_text(const engine::Plan& plan) {
-  const std::int64_t total = plan.weights_bytes + plan.gradients_bytes + plan.optimizer_bytes + plan.activations_bytes;
+  const std::int64_t total = plan.weights_bytes + plan.gradients_bytes + plan.optimizer_bytes +
+                             plan.weight_average_bytes + plan.activations_bytes;
   std::string text = format("memory, at least %s\n", core::format_bytes(total).c_str());
-  const std::pair<const char*, std::int64_t> rows[] = {{"weights", plan.weights_bytes},
-                                                       {"gradients", plan.gradients_bytes},
-                                                       {"optimizer", plan.optimizer_bytes},
-                                                       {"block outputs", plan.activations_bytes}};
+  std::vector<std::pair<const char*, std::int64_t>> rows = {
+      {"weights", plan.weights_bytes}, {"gradients", plan.gradients_bytes}, {"optimizer", plan.optimizer_bytes}};
+  if (plan.weight_average_bytes > 0) rows.emplace_back("weight average", plan.weight_average_bytes);
+  rows.emplace_back("block outputs", plan.activations_bytes);
   for (const auto& [name, bytes] : rows) text += format("  %-14s %s\n", name, core::format_bytes(bytes).c_str());
   return text;
 }
@@ -128,6 +131,7 @@ std::string plan_json(const engine::Plan& plan) {
       {"weights_bytes", plan.weights_bytes},
       {"gradients_bytes", plan.gradients_bytes},
       {"optimizer_bytes", plan.optimizer_bytes},
+      {"weight_average_bytes", plan.weight_average_bytes},
       {"block_output_bytes", plan.activations_bytes},
       {"checkpoint_bytes", plan.checkpoint_bytes},
       {"checkpoints_kept", plan.checkpoints_kept},

@@ -39,6 +39,7 @@ struct Plan {
   std::int64_t disk_free_bytes = 0;      ///< where output_dir is
   std::string saved, kept;               ///< when checkpoints are saved and which stay, in words
   double flops_per_step = 0;
+  std::int64_t weight_average_bytes = 0;  ///< 0: no average is kept
   std::string init_from;  ///< which weights it begins with, in one line; "" when they are drawn
 };
 

@@ -12,6 +12,7 @@
 #include "runner/core/units.h"
 #include "runner/train/experiment.h"
 #include "runner/train/save_plan.h"
+#include "runner/train/weight_average.h"
 
 namespace runner::engine {
 namespace {
@@ -48,6 +49,7 @@ void plan_model(const train::Experiment& experiment, Plan& plan) {
   }
   plan.gradients_bytes = plan.weights_bytes;
   plan.optimizer_bytes = plan.parameters * std::int64_t{sizeof(float)} * experiment.optimizer->moments();
+  plan.weight_average_bytes = experiment.weight_average->bytes();
   plan.flops_per_step = 3.0 * experiment.model->forward_flops(std::max<std::int64_t>(1, time)) *
                         static_cast<double>(plan.global_batch_size);
 }

@@ -18,6 +18,7 @@
 #include "runner/train/activation_checkpointing.h"
 #include "runner/train/precision.h"
 #include "runner/train/rounded_weights.h"
+#include "runner/train/weight_average.h"
 
 namespace runner::train {
 namespace {
@@ -211,6 +212,30 @@ components::NamedTensors weights_to_move(Experiment& experiment) {
   return experiment.rounded_weights->for_optimizer();
 }
 
+void build_weight_average(Experiment& experiment, Diagnostics& diagnostics) {
+  const Node& block = section(experiment.recipe, "weight_averaging");
+  std::shared_ptr<components::weight_averaging::Averaging> averaging;
+  if (!block.is_null()) {
+    const Node& optimizer = section(experiment.recipe, "optimizer");
+    averaging = components::weight_averaging::build(block, {section(optimizer, "lr").as_double()});
+    if (experiment.optimizer->has_judged_weights()) {
+      diagnostics.error(block.place(),
+                        "weight_averaging averages the weights, and so does optimizer " +
+                            optimizer.find("type")->as_string() + " itself",
+                        "leave weight_averaging out, or use adamw or sgd");
+    }
+    if (experiment.total_steps > 0 && averaging->start_step() >= experiment.total_steps) {
+      diagnostics.error(section(block, "start_step").place(),
+                        "weight_averaging begins after step " + std::to_string(averaging->start_step()) +
+                            ", but the training ends with step " + std::to_string(experiment.total_steps),
+                        "a smaller start_step: three quarters of the training are usual for swa");
+    }
+  }
+  components::NamedTensors weights = experiment.model->parameters();
+  for (auto& buffer : experiment.model->buffers()) weights.push_back(std::move(buffer));
+  experiment.weight_average = std::make_shared<WeightAverage>(std::move(averaging), weights);
+}
+
 void build_training(Experiment& experiment, Diagnostics& diagnostics) {
   settle_lengths(experiment, diagnostics);
   build_schedule(experiment, diagnostics);
@@ -224,6 +249,7 @@ void build_training(Experiment& experiment, Diagnostics& diagnostics) {
                           " has none that it could move",
                       "use sgd or rmsprop with momentum, adam or adamw, or leave cycle_momentum out");
   }
+  if (experiment.optimizer != nullptr) build_weight_average(experiment, diagnostics);
   for (const Node& block : section(experiment.recipe, "callbacks").items()) {
     auto callback = components::callback::build(
         block, {block, diagnostics, experiment.train_data->signature(), experiment.metric_names});

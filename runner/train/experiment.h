@@ -21,6 +21,7 @@
 namespace runner::train {
 
 class RoundedWeights;
+class WeightAverage;
 
 struct BuildOptions {
   bool meta = false;         ///< `plan`: nothing allocated, data by their headers
@@ -43,6 +44,7 @@ struct Experiment {
   std::shared_ptr<components::loss::Loss> loss;
   std::shared_ptr<components::optimizer::Optimizer> optimizer;
   std::shared_ptr<RoundedWeights> rounded_weights;  ///< between model and optimizer; null when all weights are float32
+  std::shared_ptr<WeightAverage> weight_average;    ///< null where nothing is trained
   std::shared_ptr<components::lr_scheduler::Scheduler> scheduler;
   std::vector<std::shared_ptr<components::metric::Metric>> metrics;
   std::vector<std::shared_ptr<components::callback::Callback>> callbacks;

@@ -175,6 +175,11 @@ class Judge {
       const std::string& misfit = first_misfit();
       difference.effect = misfit.empty() ? Effect::kChangesTheMaths : Effect::kImpossible;
       difference.why = misfit;
+    } else if (path == "weight_averaging") {
+      difference.effect = Effect::kChangesTheMaths;
+      difference.why = is_set(present_.recipe, "weight_averaging")
+                           ? "what is evaluated and saved is an average from its first update on"
+                           : "the average is given up: what is evaluated and saved are the trained weights again";
     } else if (is_under_any(path, kHarmless) || is_under(path, "data")) {
       difference.effect = Effect::kHarmless;
     } else {

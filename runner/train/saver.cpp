@@ -23,6 +23,7 @@
 #include "runner/train/judged_weights.h"
 #include "runner/train/save_task.h"
 #include "runner/train/tensor_memory.h"
+#include "runner/train/weight_average.h"
 
 namespace runner::train {
 namespace {
@@ -69,8 +70,7 @@ Saver::~Saver() {
 void Saver::prepare() {
   first_step_ = stepper_.progress().step;
   rhythm_.note(first_step_, clock_.monotonic_ns());
-  const std::int64_t bytes =
-      checkpoint::estimate_bytes(*experiment_.model, JudgedWeights::saved_tensors(*experiment_.optimizer));
+  const std::int64_t bytes = checkpoint::estimate_bytes(*experiment_.model, JudgedWeights::saved_tensors(experiment_));
   artifact::probe_folder(checkpoints_dir_, bytes);
   async_ = config_.async_save && (config_.save_steps || config_.save_best) && copies_fit(bytes);
   // What max_memory leaves for copies is known when the steps have taken theirs.
@@ -122,6 +122,7 @@ checkpoint::TrainState Saver::train_state() const {
   checkpoint::TrainState state;
   state.model = experiment_.model.get();
   state.stateful.emplace_back("optimizer", experiment_.optimizer.get());
+  state.stateful.emplace_back("weight_average", experiment_.weight_average.get());
   state.stateful.emplace_back("lr_scheduler", experiment_.scheduler.get());
   state.stateful.emplace_back("faults", &faults_);
   state.stateful.emplace_back("loss", experiment_.loss.get());
@@ -304,6 +305,7 @@ void Saver::restore(const std::string& checkpoint, const Found& found) {
   finish();
   const std::int64_t begin_ns = clock_.monotonic_ns();
   checkpoint::TrainState state = train_state();
+  experiment_.weight_average->begin_anew();  // a checkpoint from before there was one has no section for it
   const Node counters = checkpoint::load(checkpoint, state, found.held);
   JudgedWeights::put_back(experiment_);
   stepper_.restore(counters);

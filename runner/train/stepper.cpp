@@ -20,6 +20,7 @@
 #include "runner/core/error.h"
 #include "runner/train/precision.h"
 #include "runner/train/rounded_weights.h"
+#include "runner/train/weight_average.h"
 
 namespace runner::train {
 namespace {
@@ -239,10 +240,11 @@ StepResult Stepper::step(bool want_grad_norm, const Judge& may_move) {
     optimizer_began_ = true;
     experiment_.optimizer->step();
     if (experiment_.rounded_weights) experiment_.rounded_weights->narrow();
+    if (experiment_.weight_average) experiment_.weight_average->after_step(progress_.step + 1);
   }
   if (scaler_.enabled()) scaler_.update(false);
-  close_window(true);
   count_progress(result);
+  close_window(true);
   return result;
 }
 
@@ -254,7 +256,9 @@ void Stepper::close_window(bool moved) {
 }
 
 void Stepper::apply_schedule() {
-  experiment_.optimizer->set_lr_factor(experiment_.scheduler->factor(schedule_.step()));
+  const double scheduled = experiment_.scheduler->factor(schedule_.step());
+  const WeightAverage* average = experiment_.weight_average.get();
+  experiment_.optimizer->set_lr_factor(average != nullptr ? average->lr_factor(progress_.step, scheduled) : scheduled);
   experiment_.optimizer->set_momentum(experiment_.scheduler->momentum(schedule_.step()));
 }
 

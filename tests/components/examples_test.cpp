@@ -12,6 +12,7 @@
 #include "components/metric/metric.h"
 #include "components/model/model.h"
 #include "components/optimizer/optimizer.h"
+#include "components/weight_averaging/weight_averaging.h"
 #include "runner/registry/registry.h"
 #include "runner/registry/validate.h"
 #include "tests/support/tensors_torch.h"
@@ -43,6 +44,7 @@ bool build_one(const std::string& kind, const Node& block, const Situation& s, D
   if (kind == "model") return model::build(block, {s.data, false, block, diagnostics}) != nullptr;
   if (kind == "loss") return loss::build(block, {s.output, s.data, block, diagnostics}) != nullptr;
   if (kind == "metric") return metric::build(block, {s.output, s.data, block, diagnostics}) != nullptr;
+  if (kind == "weight_averaging") return weight_averaging::build(block, {}) != nullptr;
   if (kind == "lr_scheduler") return lr_scheduler::build(block, {}) != nullptr;
   if (kind == "optimizer") return optimizer::build(block, {optimizer::cut_groups(block, {}, diagnostics)}) != nullptr;
   for (const Port& port : {s.data.input, Port{"x", Dtype::kFloat32, {kBatch, kTime, 8}}}) {
@@ -56,7 +58,7 @@ bool build_one(const std::string& kind, const Node& block, const Situation& s, D
 
 TEST_CASE("every example of these kinds builds", "[examples]") {
   const auto& registry = runner::registry::Registry::builtin();
-  for (const std::string kind : {"model", "layer", "loss", "optimizer", "lr_scheduler", "metric"}) {
+  for (const std::string kind : {"model", "layer", "loss", "optimizer", "lr_scheduler", "weight_averaging", "metric"}) {
     for (const std::string& name : registry.names(kind)) {
       const auto* fragment = registry.find(kind, name);
       INFO(kind << "/" << name);

@@ -98,6 +98,7 @@ TEST_CASE("each difference is classed by what it does to the next step", "[train
       {{"optimizer.type=adam"}, "optimizer.type", Effect::kImpossible},
       {{"model.hidden=[16]"}, "model.hidden[0]", Effect::kImpossible},
       {{"model.dropout=0.5"}, "model.dropout", Effect::kChangesTheMaths},
+      {{"weight_averaging=ema"}, "weight_averaging", Effect::kChangesTheMaths},
   };
   for (const Case& c : cases) {
     DYNAMIC_SECTION(c.key << " " << c.sets.front()) {
@@ -195,6 +196,20 @@ TEST_CASE("a longer training goes on where no rate depends on its length", "[tra
     INFO(schedule);
     CHECK(all_harmless == same);
   }
+}
+
+TEST_CASE("an average that is given up says what is judged from then on", "[train][contract]") {
+  const tests::Folder folder;
+  std::string text = kRecipe;
+  text += "weight_averaging: ema\n";
+  folder.write("recipe.yaml", text);
+  Recorded recorded;
+  recorded.recipe = load({}).root;
+  const registry::Recipe present = load({"weight_averaging=null"});
+  const auto differences = list_differences(recorded, {present.root, {}, {}});
+  REQUIRE(differences.size() == 1);
+  CHECK(differences[0].effect == Effect::kChangesTheMaths);
+  CHECK(differences[0].why == "the average is given up: what is evaluated and saved are the trained weights again");
 }
 
 TEST_CASE("a change that was allowed lets the run go on, by its key or by the section above", "[train][contract]") {

@@ -4,23 +4,23 @@
 #include <ATen/Functions.h>
 
 #include <catch2/catch.hpp>
-#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "components/tensors.h"
-#include "runner/registry/load.h"
 #include "runner/store/run_reader.h"
-#include "runner/store/run_writer.h"
 #include "runner/train/experiment.h"
 #include "runner/train/loop.h"
 #include "tests/support/folder.h"
+#include "tests/support/recipe_experiment_torch.h"
 
 namespace runner::train {
 namespace {
 
 using core::Node;
+using tests::new_run;
+using tests::same_bits;
+using tests::train_quietly;
 
 constexpr const char* kRecipe = R"(
 recipe_version: 1
@@ -77,39 +77,9 @@ class Watcher final : public components::callback::Callback {
 };
 
 std::unique_ptr<Experiment> experiment_of(bool with_state) {
-  core::Diagnostics diagnostics;
-  const auto recipe = registry::load_recipe("recipe.yaml", {}, registry::Registry::builtin(), diagnostics);
-  INFO(core::render(diagnostics));
-  REQUIRE(recipe.has_value());
-  auto experiment = build_experiment(*recipe, {}, diagnostics);
-  REQUIRE(experiment != nullptr);
+  auto experiment = tests::experiment_of_recipe();
   if (with_state) experiment->loss = std::make_shared<DrawnLoss>(experiment->loss);
   return experiment;
-}
-
-std::unique_ptr<store::RunWriter> new_run(const std::string& output_dir) {
-  store::NewRun fresh;
-  fresh.output_dir = output_dir;
-  fresh.run_name = "stateful";
-  fresh.resolved_json = "{}";
-  return store::RunWriter::create(fresh, core::system_clock()).value();
-}
-
-LoopRequest from(const std::string& checkpoint) {
-  LoopRequest request;
-  request.quiet = true;
-  request.checkpoint = checkpoint;
-  return request;
-}
-
-bool same_bits(const Experiment& a, const Experiment& b) {
-  const auto left = a.model->parameters(), right = b.model->parameters();
-  for (std::size_t i = 0; i < left.size(); ++i) {
-    if (std::memcmp(left[i].tensor.const_data_ptr(), right[i].tensor.const_data_ptr(), left[i].tensor.nbytes()) != 0) {
-      return false;
-    }
-  }
-  return left.size() == right.size();
 }
 
 }  // namespace
@@ -119,13 +89,12 @@ TEST_CASE("a component's own generator and counters go on where the checkpoint l
   folder.write("recipe.yaml", kRecipe);
   const auto straight = experiment_of(true);
   const auto run = new_run("straight");
-  run_loop(*straight, *run, from(""), core::system_clock());
-  run->finish(store::RunStatus::kFinished, "");
+  train_quietly(*straight, *run);
   for (const char* step : {"step-000005", "step-000010"}) {
     INFO(step);
     const auto resumed = experiment_of(true);
     const auto again = new_run("resumed");
-    run_loop(*resumed, *again, from(run->run_dir() + "/checkpoints/" + step), core::system_clock());
+    train_quietly(*resumed, *again, run->run_dir() + "/checkpoints/" + step);
     CHECK(same_bits(*straight, *resumed));
   }
   // The check would be worth nothing if the state made no difference.
@@ -133,7 +102,7 @@ TEST_CASE("a component's own generator and counters go on where the checkpoint l
       *straight, *[] {
         auto plain = experiment_of(false);
         const auto again = new_run("plain");
-        run_loop(*plain, *again, from(""), core::system_clock());
+        train_quietly(*plain, *again);
         return plain;
       }()));
 }
@@ -152,15 +121,12 @@ TEST_CASE("a resumed run shows callbacks the metrics that were known, and logs a
   const auto straight = experiment_of(false);
   const auto expected = watched(*straight);
   const auto run = new_run("straight");
-  run_loop(*straight, *run, from(""), core::system_clock());
-  run->finish(store::RunStatus::kFinished, "");
+  train_quietly(*straight, *run);
 
   const auto resumed = experiment_of(false);
   const auto seen = watched(*resumed);
   const auto again = new_run("resumed");
-  const LoopResult result =
-      run_loop(*resumed, *again, from(run->run_dir() + "/checkpoints/step-000010"), core::system_clock());
-  again->finish(store::RunStatus::kFinished, "");
+  const LoopResult result = train_quietly(*resumed, *again, run->run_dir() + "/checkpoints/step-000010");
   REQUIRE(expected->seen.size() == 12);
   CHECK(seen->seen == std::vector(expected->seen.begin() + 10, expected->seen.end()));
   // Logged at step 1 and every fourth: 8 lies before the checkpoint, 12 after it, and 11 is nobody's.
