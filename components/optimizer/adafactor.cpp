@@ -1,7 +1,5 @@
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/norm.h>
-#include <ATen/ops/zeros.h>
-#include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
 #include <cmath>
@@ -9,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "components/optimizer/factored.h"
 #include "components/optimizer/grouped.h"
 #include "components/optimizer/optimizer.h"
 #include "components/tensors.h"
@@ -16,12 +15,6 @@
 
 namespace components::optimizer::adafactor {
 namespace {
-
-enum Buffer : std::size_t { kRowVar, kColVar, kVariance };
-
-double root_mean_square(const at::Tensor& tensor) {
-  return at::norm(tensor).item<double>() / std::sqrt(static_cast<double>(tensor.numel()));
-}
 
 /// Mean of the squares along one dimension, which stays with size 1.
 at::Tensor mean_square(const at::Tensor& tensor, std::int64_t dim) {
@@ -41,12 +34,7 @@ class Adafactor final : public GroupedOptimizer {
     for (std::size_t i = 0; i < batch.parameters.size(); ++i) update_one(batch, i);
   }
   at::Tensor new_buffer(std::size_t kind, const at::Tensor& parameter) const override {
-    const bool factored = parameter.dim() > 1;
-    if (factored == (kind == kVariance)) return {};
-    if (kind == kVariance) return at::zeros_like(parameter);
-    std::vector<std::int64_t> sizes = parameter.sizes().vec();
-    sizes[sizes.size() - (kind == kRowVar ? 1 : 2)] = 1;
-    return at::zeros(sizes, parameter.options().requires_grad(false));
+    return Factored::new_buffer(kind, parameter);
   }
 
  private:
@@ -59,13 +47,13 @@ class Adafactor final : public GroupedOptimizer {
     if (batch.weight_decay != 0.0) parameter.mul_(1.0 - batch.lr * batch.weight_decay);
     at::Tensor estimate;
     if (gradient.dim() > 1) {
-      const at::Tensor &row = batch.buffers[kRowVar][i], &column = batch.buffers[kColVar][i];
+      const at::Tensor &row = batch.buffers[Factored::kRow][i], &column = batch.buffers[Factored::kColumn][i];
       row.lerp_(mean_square(gradient, -1), weight);
       column.lerp_(mean_square(gradient, -2), weight);
       estimate = at::matmul(row, column);
       estimate.div_(row.mean(-2, /*keepdim=*/true).clamp_min_(config_.eps[0]));
     } else {
-      const at::Tensor& variance = batch.buffers[kVariance][i];
+      const at::Tensor& variance = batch.buffers[Factored::kWhole][i];
       variance.lerp_(gradient.square(), weight);
       estimate = variance.clone();
     }

@@ -39,6 +39,9 @@ class Optimizer : public runner::core::Stateful {
   virtual const std::vector<Group>& groups() const = 0;
   /// Tensors of a parameter's size that it keeps beside each parameter once it has moved: 0 sgd, 1 momentum, 2 adam.
   virtual int moments() const = 0;
+  /// True when it is meant to move each parameter as soon as the backward pass has its gradient: step() is then called
+  /// with each gradient as it arrives, all others being gone or yet to come.
+  virtual bool steps_in_backward() const { return false; }
   /// True when the weights to be judged are not those that are trained.
   virtual bool has_judged_weights() const { return false; }
   /// Puts the weights that are to be judged in the parameters' place, and with false those that are trained back, bit

@@ -44,10 +44,13 @@ void plan_model(const train::Experiment& experiment, Plan& plan) {
   }
   plan.activations_bytes = static_cast<std::int64_t>(std::min(activations, 9e18));
   plan.parameters = experiment.model->parameter_count();
+  std::int64_t largest = 0;
   for (const auto& parameter : experiment.model->parameters()) {
-    plan.weights_bytes += parameter.tensor.numel() * static_cast<std::int64_t>(parameter.tensor.element_size());
+    const auto bytes = parameter.tensor.numel() * static_cast<std::int64_t>(parameter.tensor.element_size());
+    plan.weights_bytes += bytes;
+    largest = std::max(largest, bytes);
   }
-  plan.gradients_bytes = plan.weights_bytes;
+  plan.gradients_bytes = experiment.optimizer->steps_in_backward() ? largest : plan.weights_bytes;
   plan.optimizer_bytes = plan.parameters * std::int64_t{sizeof(float)} * experiment.optimizer->moments();
   plan.weight_average_bytes = experiment.weight_average->bytes();
   plan.flops_per_step = 3.0 * experiment.model->forward_flops(std::max<std::int64_t>(1, time)) *

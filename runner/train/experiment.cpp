@@ -16,6 +16,7 @@
 #include "runner/core/units.h"
 #include "runner/registry/validate.h"
 #include "runner/train/activation_checkpointing.h"
+#include "runner/train/backward_steps.h"
 #include "runner/train/precision.h"
 #include "runner/train/rounded_weights.h"
 #include "runner/train/weight_average.h"
@@ -255,6 +256,7 @@ void build_training(Experiment& experiment, Diagnostics& diagnostics) {
         block, {block, diagnostics, experiment.train_data->signature(), experiment.metric_names});
     if (callback != nullptr) experiment.callbacks.push_back(std::move(callback));
   }
+  refuse_what_needs_gradients(experiment, diagnostics);
 }
 
 }  // namespace

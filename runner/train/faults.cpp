@@ -105,9 +105,11 @@ StepResult Faults::step_that_fits(bool want_grad_norm, Saver& saver) {
       std::int64_t size = stepper_.micro_batch_size();
       const std::string what = "step " + std::to_string(failed_step());
       if (stepper_.optimizer_began()) {
-        throw core::RunError(what +
-                                 " does not fit into memory: the optimizer has no room for what it keeps beside the " +
-                                 "parameters; " + plain_text(error),
+        throw core::RunError(what + " does not fit into memory: " +
+                                 (experiment_.optimizer->steps_in_backward()
+                                      ? "the backward pass ended when some parameters had moved; "
+                                      : "the optimizer has no room for what it keeps beside the parameters; ") +
+                                 plain_text(error),
                              "smaller micro-batches do not change that: use a smaller model, an optimizer that keeps "
                              "less (sgd), or more memory");
       }

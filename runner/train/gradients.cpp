@@ -53,10 +53,15 @@ std::optional<double> clip_gradients(const components::NamedTensors& parameters,
   }
   if (!options.norm) return std::nullopt;
   const double norm = norm_of(gradients, options.norm_type).item<double>();
-  const double coefficient = *options.norm / (norm + 1e-6);
-  // Not a number is multiplied, too, as torch does it: no gradient stays that looks as if it could be used.
-  if (!(coefficient >= 1.0)) at::_foreach_mul_(gradients, coefficient);
+  const double coefficient = clip_coefficient(norm, *options.norm);
+  if (coefficient != 1.0) at::_foreach_mul_(gradients, coefficient);
   return norm;
+}
+
+double clip_coefficient(double norm, double norm_max) {
+  const double coefficient = norm_max / (norm + 1e-6);
+  // Not a number stays one, as in torch: no gradient is left that looks as if it could be used.
+  return coefficient >= 1.0 ? 1.0 : coefficient;
 }
 
 void drop_gradients(const components::NamedTensors& parameters) {

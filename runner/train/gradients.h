@@ -32,6 +32,9 @@ double total_gradient_norm(const std::vector<components::NamedTensor>& parameter
 std::optional<double> clip_gradients(const std::vector<components::NamedTensor>& parameters,
                                      const ClipOptions& options);
 
+/// What clipping multiplies each gradient by: 1 where it leaves them alone.
+double clip_coefficient(double norm, double norm_max);
+
 /// Forgets all gradients; the next backward pass hands its buffers over without a copy.
 void drop_gradients(const std::vector<components::NamedTensor>& parameters);
 

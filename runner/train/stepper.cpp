@@ -18,6 +18,7 @@
 #include "generated/section/training.h"
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
+#include "runner/train/backward_steps.h"
 #include "runner/train/precision.h"
 #include "runner/train/rounded_weights.h"
 #include "runner/train/weight_average.h"
@@ -69,6 +70,8 @@ StepperOptions stepper_options(const core::Node& recipe) {
   options.clip = {training.clip_grad_norm, training.clip_grad_value, training.norm_type};
   options.rewinds = training.auto_micro_batch.has_value() || faults.on_nan == sections::faults::OnNan::kSkip ||
                     faults.on_spike == sections::faults::OnSpike::kSkip;
+  options.judges_norm = faults.on_nan == sections::faults::OnNan::kSkip ||
+                        faults.on_nan == sections::faults::OnNan::kRollback || faults.spike_grad_z_score.has_value();
   options.autocast = precision.autocast;
   options.scaler = precision.scaler;
   return options;
@@ -83,8 +86,13 @@ Stepper::Stepper(Experiment& experiment, const StepperOptions& options)
       parameters_(experiment.model->parameters()),
       micro_batch_size_(options.loader.micro_batch_size),
       weight_value_(std::numeric_limits<double>::quiet_NaN()) {
+  if (experiment.optimizer->steps_in_backward()) {
+    backward_steps_ = std::make_unique<BackwardSteps>(*experiment.optimizer, parameters_, options.clip);
+  }
   apply_schedule();
 }
+
+Stepper::~Stepper() = default;
 
 void Stepper::begin_window() {
   for (bool jumped = true; jumped;) {
@@ -157,33 +165,58 @@ double Stepper::weight_of(const MicroBatch& micro) const {
   return 0.0;
 }
 
-double Stepper::forward_backward(MicroBatch& micro, double weight) {
-  const double scaled = weight * scaler_.scale();
-  at::Tensor sum;
-  {
-    const components::Autocast autocast(options_.autocast);
-    RECORD_USER_SCOPE("forward");
-    // A block with a number format of its own has to be left before the next operation.
-    if (options_.autocast.by_block) {
-      experiment_.model->forward(micro.tensors);
-    } else {
-      experiment_.model->forward_for_loss(micro.tensors);
-    }
-    const at::Tensor* hidden = micro.tensors.find(components::kHidden);
-    sum = hidden != nullptr
-              ? experiment_.loss->sum_projected(*hidden, micro.tensors.at(components::kProjection),
-                                                micro.tensors.at(components::kTarget), scaled)
-              : experiment_.loss->sum(micro.tensors.at(components::kOutput), micro.tensors.at(components::kTarget));
+at::Tensor Stepper::forward(MicroBatch& micro, double weight) {
+  const components::Autocast autocast(options_.autocast);
+  RECORD_USER_SCOPE("forward");
+  // A block with a number format of its own has to be left before the next operation.
+  if (options_.autocast.by_block) {
+    experiment_.model->forward(micro.tensors);
+  } else {
+    experiment_.model->forward_for_loss(micro.tensors);
   }
+  const at::Tensor* hidden = micro.tensors.find(components::kHidden);
+  if (hidden == nullptr) {
+    return experiment_.loss->sum(micro.tensors.at(components::kOutput), micro.tensors.at(components::kTarget));
+  }
+  return experiment_.loss->sum_projected(*hidden, micro.tensors.at(components::kProjection),
+                                         micro.tensors.at(components::kTarget), weight * scaler_.scale());
+}
+
+void Stepper::backward(const at::Tensor& sum, double weight) {
+  const double scaled = weight * scaler_.scale();
   if (scaled != weight_value_) {
     weight_ = at::scalar_tensor(scaled, sum.options().requires_grad(false));
     weight_value_ = scaled;
   }
-  {
-    RECORD_USER_SCOPE("backward");
-    torch::autograd::backward({sum}, {weight_});
+  RECORD_USER_SCOPE("backward");
+  torch::autograd::backward({sum}, {weight_});
+}
+
+void Stepper::note_loss(const MicroBatch& micro, double sum, double weight, StepResult& result) const {
+  result.loss += sum * weight;
+  result.micro_losses.push_back(sum / static_cast<double>(micro.count > 0 ? micro.count : 1));
+  result.samples += micro.samples;
+}
+
+void Stepper::note_window(StepResult& result) const {
+  // Accelerate divides by the number of steps even where the window is short; the loss that is shown stays a mean.
+  if (options_.mean == WindowMean::kMicroBatches) {
+    result.loss *= static_cast<double>(passes()) / static_cast<double>(window_.size());
   }
-  return sum.item<double>();
+  result.micro_batches = recipe_batches_;
+  result.tokens = result.samples * experiment_.train_data->tokens_per_sample();
+  if (scaler_.enabled()) result.loss_scale = scaler_.scale();
+}
+
+void Stepper::accumulate(StepResult& result) {
+  for (MicroBatch& micro : window_) {
+    const double weight = weight_of(micro);
+    const at::Tensor sum = forward(micro, weight);
+    backward(sum, weight);
+    note_loss(micro, sum.item<double>(), weight, result);
+    if (&micro != &window_.back()) micro.tensors.clear();
+  }
+  note_window(result);
 }
 
 StepResult Stepper::step(bool want_grad_norm, const Judge& may_move) {
@@ -195,33 +228,13 @@ StepResult Stepper::step(bool want_grad_norm, const Judge& may_move) {
   result.data_seconds = static_cast<double>(clock.monotonic_ns() - begin_ns) * 1e-9;
   result.lr = experiment_.optimizer->lr();
   drop_gradients(parameters_);  // not after the last step: what is not finite is looked for in them
-  for (MicroBatch& micro : window_) {
-    const double weight = weight_of(micro);
-    const double sum = forward_backward(micro, weight);
-    result.loss += sum * weight;
-    result.micro_losses.push_back(sum / static_cast<double>(micro.count > 0 ? micro.count : 1));
-    result.samples += micro.samples;
-    if (&micro != &window_.back()) micro.tensors.clear();
+  if (backward_steps_ != nullptr) {
+    step_in_backward(want_grad_norm, may_move, result);
+    return result;
   }
-  // Accelerate divides by the number of steps even where the window is short; the loss that is shown stays a mean.
-  if (options_.mean == WindowMean::kMicroBatches) {
-    result.loss *= static_cast<double>(passes()) / static_cast<double>(window_.size());
-  }
-  result.micro_batches = recipe_batches_;
-  result.tokens = result.samples * experiment_.train_data->tokens_per_sample();
-  if (scaler_.enabled()) {
-    result.loss_scale = scaler_.scale();
-    result.overflowed = !scaler_.unscale(parameters_);
-  }
-  if (result.overflowed) {
-    result.moved = false;
-    if (may_move && !std::isfinite(result.loss) && !may_move(result)) {
-      result.overflowed = false;
-      return result;
-    }
-    scaler_.update(true);
-    close_window(false);
-    count_epochs();
+  accumulate(result);
+  if (scaler_.enabled() && !scaler_.unscale(parameters_)) {
+    leave_overflow(may_move, result);
     return result;
   }
   if (want_grad_norm && !options_.clip.norm) {
@@ -240,12 +253,58 @@ StepResult Stepper::step(bool want_grad_norm, const Judge& may_move) {
     optimizer_began_ = true;
     experiment_.optimizer->step();
     if (experiment_.rounded_weights) experiment_.rounded_weights->narrow();
-    if (experiment_.weight_average) experiment_.weight_average->after_step(progress_.step + 1);
   }
+  end_step(result);
+  return result;
+}
+
+// What has to be known of all gradients before the first weight moves costs a pass of its own, forward too: the graph
+// of the first one is gone, and with it its activations.
+void Stepper::step_in_backward(bool want_grad_norm, const Judge& may_move, StepResult& result) {
+  MicroBatch& micro = window_.front();
+  const double weight = weight_of(micro), unscale = 1.0 / scaler_.scale();
+  const bool norm_first = options_.clip.norm || options_.judges_norm || scaler_.enabled();
+  const RandomState random = RandomState::now();
+  at::Tensor sum = forward(micro, weight);
+  note_loss(micro, sum.item<double>(), weight, result);
+  note_window(result);
+  if (norm_first) {
+    backward_steps_->measure(unscale);
+    backward(sum, weight);
+    result.grad_norm = backward_steps_->norm();
+    if (scaler_.enabled() && !std::isfinite(*result.grad_norm)) return leave_overflow(may_move, result);
+  }
+  if (may_move && !may_move(result)) {
+    result.moved = false;
+    return;
+  }
+  if (norm_first) {
+    random.restore();
+    sum = forward(micro, weight);
+  }
+  optimizer_began_ = true;
+  const double coefficient = options_.clip.norm ? clip_coefficient(*result.grad_norm, *options_.clip.norm) : 1.0;
+  backward_steps_->move(unscale, coefficient, want_grad_norm && !norm_first);
+  backward(sum, weight);
+  if (want_grad_norm && !norm_first) result.grad_norm = backward_steps_->norm();
+  end_step(result);
+}
+
+void Stepper::leave_overflow(const Judge& may_move, StepResult& result) {
+  result.moved = false;
+  result.grad_norm.reset();
+  if (may_move && !std::isfinite(result.loss) && !may_move(result)) return;
+  result.overflowed = true;
+  scaler_.update(true);
+  close_window(false);
+  count_epochs();
+}
+
+void Stepper::end_step(const StepResult& result) {
+  if (experiment_.weight_average) experiment_.weight_average->after_step(progress_.step + 1);
   if (scaler_.enabled()) scaler_.update(false);
   count_progress(result);
   close_window(true);
-  return result;
 }
 
 void Stepper::close_window(bool moved) {

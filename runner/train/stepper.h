@@ -19,6 +19,8 @@
 
 namespace runner::train {
 
+class BackwardSteps;
+
 /// Over what the loss of a window is averaged; DESIGN.md section 4.
 enum class WindowMean {
   kElements,      ///< what the loss counts: tokens of a language model, samples else
@@ -35,7 +37,8 @@ struct StepperOptions {
   ClipOptions clip;
   components::AutocastOptions autocast;
   GradScaler::Options scaler;
-  bool rewinds = false;  ///< a step may be taken back: where the random numbers stood is kept
+  bool judges_norm = false;  ///< the judge has to know the gradient norm
+  bool rewinds = false;      ///< a step may be taken back: where the random numbers stood is kept
 };
 
 /// The options a settled recipe asks for.
@@ -66,6 +69,7 @@ struct DataJump {
 class Stepper {
  public:
   Stepper(Experiment& experiment, const StepperOptions& options);
+  ~Stepper();
 
   /// One optimizer step. `want_grad_norm` costs a pass over the gradients when nothing is clipped. After an exception,
   /// or a judge's no, either rewind() or leave_window() has to follow. A step that overflowed is over: its samples are
@@ -124,7 +128,17 @@ class Stepper {
   void plan_window();
   void fetch_window();
   double weight_of(const MicroBatch& micro) const;
-  double forward_backward(MicroBatch& micro, double weight);
+  at::Tensor forward(MicroBatch& micro, double weight);
+  void backward(const at::Tensor& sum, double weight);
+  /// Forward and backward over the whole window into `result`; the gradients are left in the parameters.
+  void accumulate(StepResult& result);
+  void note_loss(const MicroBatch& micro, double sum, double weight, StepResult& result) const;
+  void note_window(StepResult& result) const;
+  /// A step of which each gradient is used and freed as it arrives.
+  void step_in_backward(bool want_grad_norm, const Judge& may_move, StepResult& result);
+  /// The end of a step whose scaled gradients are not finite.
+  void leave_overflow(const Judge& may_move, StepResult& result);
+  void end_step(const StepResult& result);
   /// The end of a window for the schedule and the counters; `moved`: the optimizer did.
   void close_window(bool moved);
   void apply_schedule();
@@ -138,6 +152,7 @@ class Stepper {
   GradScaler scaler_;
   Progress progress_;
   std::vector<components::NamedTensor> parameters_;
+  std::unique_ptr<BackwardSteps> backward_steps_;  // where the optimizer steps in the backward pass
   std::int64_t micro_batch_size_;
   std::vector<DataJump> jumps_;
   Loader::Position window_start_;

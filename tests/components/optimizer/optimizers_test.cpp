@@ -203,6 +203,8 @@ TEST_CASE("a saved optimizer goes on bit for bit", "[optimizer][state]") {
                              "{type: lion, weight_decay: 0.1}",
                              "{type: lamb}",
                              "{type: adafactor}",
+                             "{type: lomo, weight_decay: 0.1}",
+                             "{type: adalomo, weight_decay: 0.1}",
                              "{type: muon, adamw_params: ['wte.*']}",
                              "{type: sgd_schedule_free, lr: 0.1, warmup_steps: 3, r: 1}",
                              "{type: adamw_schedule_free, lr: 0.1, weight_decay: 0.1}",

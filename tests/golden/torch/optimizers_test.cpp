@@ -11,8 +11,10 @@
 #include <vector>
 
 #include "components/optimizer/optimizer.h"
+#include "runner/train/stepper.h"
 #include "tests/support/blocks.h"
 #include "tests/support/golden.h"
+#include "tests/support/small_experiment_torch.h"
 #include "tests/support/tensors_torch.h"
 
 using components::NamedTensor;
@@ -44,6 +46,8 @@ Json block_for(const Json& torch_optimizer) {
                                                         {"Lion", "lion"},
                                                         {"Adafactor", "adafactor"},
                                                         {"Muon", "muon"},
+                                                        {"Lomo", "lomo"},
+                                                        {"AdaLomo", "adalomo"},
                                                         {"SGDScheduleFree", "sgd_schedule_free"},
                                                         {"AdamWScheduleFree", "adamw_schedule_free"}};
   const auto type = types.find(torch_optimizer.at("name"));
@@ -200,6 +204,38 @@ void check_mlp(const Case& golden, const Json& block) {
   CHECK(tests::golden::differences(golden.name + " final", final, golden.expected.at("final"), kLongTolerance) == "");
 }
 
+/// The same network trained as a run trains it: its optimizer steps in the backward pass. What clips it belongs to the
+/// training, not to the optimizer.
+void check_lomo(const Case& golden, Json block) {
+  const Json& in = golden.input;
+  runner::train::StepperOptions options;
+  if (block.contains("clip_grad_norm")) options.clip.norm = block["clip_grad_norm"].get<double>();
+  if (block.contains("clip_grad_value")) options.clip.value = block["clip_grad_value"].get<double>();
+  block.erase("clip_grad_norm");
+  block.erase("clip_grad_value");
+  tests::Setup setup;
+  setup.x = in.at("x").get<std::vector<std::vector<float>>>();
+  setup.y = in.at("y").get<std::vector<std::vector<float>>>();
+  setup.model = "{type: mlp, hidden: [3], activation: tanh}";
+  setup.optimizer = block.dump();
+  setup.weights = in.at("initial_weights").get<std::vector<float>>();
+  options.loader.micro_batch_size = static_cast<std::int64_t>(setup.x.size());
+  options.loader.shuffle = false;
+  const auto experiment = tests::make_experiment(setup);
+  runner::train::Stepper stepper(*experiment, options);
+  std::vector<double> losses;
+  for (int step = 0; step < in.at("steps").get<int>(); ++step) {
+    losses.push_back(stepper.step(false).loss);
+    if (step > 0) continue;
+    CHECK(tests::golden::differences(golden.name + " first step", tests::flat_weights(*experiment),
+                                     golden.expected.at("after_first_step"), kTolerance) == "");
+  }
+  CHECK(tests::golden::differences(golden.name + " losses", losses, golden.expected.at("losses"), kLongTolerance) ==
+        "");
+  CHECK(tests::golden::differences(golden.name + " final", tests::flat_weights(*experiment),
+                                   golden.expected.at("final"), kLongTolerance) == "");
+}
+
 /// A key that a group of a recipe cannot set; "" when there is none.
 std::string foreign_group_key(const Json& groups) {
   for (const Json& group : groups) {
@@ -236,6 +272,8 @@ TEST_CASE("optimizers agree with torch.optim", "[golden][optimizer]") {
       check_param_groups(golden, block);
     else if (golden.kind == "mlp")
       check_mlp(golden, block);
+    else if (golden.kind == "lomo")
+      check_lomo(golden, block);
     else {
       coverage.not_covered(golden.kind, "optimizer " + name);
       continue;

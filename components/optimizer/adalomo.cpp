@@ -1,0 +1,67 @@
+#include <ATen/ops/matmul.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "components/optimizer/factored.h"
+#include "components/optimizer/grouped.h"
+#include "components/optimizer/optimizer.h"
+#include "components/tensors.h"
+#include "generated/optimizer/adalomo.h"  // Config; declares make()
+
+namespace components::optimizer::adalomo {
+namespace {
+
+class AdaLomo final : public GroupedOptimizer {
+ public:
+  AdaLomo(std::vector<Group> groups, const Config& config)
+      : GroupedOptimizer(std::move(groups), config.lr, config.weight_decay,
+                         {"exp_avg_sq_row", "exp_avg_sq_col", "exp_avg_sq"}),
+        config_(config) {}
+  bool steps_in_backward() const override { return true; }
+  /// Rows and columns beside whole matrices: next to nothing.
+  int moments() const override { return 0; }
+
+ protected:
+  void update(const Batch& batch) override {
+    for (std::size_t i = 0; i < batch.parameters.size(); ++i) update_one(batch, i);
+  }
+  at::Tensor new_buffer(std::size_t kind, const at::Tensor& parameter) const override {
+    return Factored::new_buffer(kind, parameter);
+  }
+
+ private:
+  void update_one(const Batch& batch, std::size_t i) const {
+    const at::Tensor &parameter = batch.parameters[i], &gradient = batch.gradients[i];
+    const double weight = std::pow(static_cast<double>(batch.step), config_.decay_rate);
+    const at::Tensor square = gradient.square().add_(config_.eps[0]);
+    at::Tensor update;
+    if (gradient.dim() > 1) {
+      const at::Tensor &row = batch.buffers[Factored::kRow][i], &column = batch.buffers[Factored::kColumn][i];
+      row.lerp_(square.mean(-1, /*keepdim=*/true), weight);
+      column.lerp_(square.mean(-2, /*keepdim=*/true), weight);
+      update = at::matmul(row.div(row.mean(-2, /*keepdim=*/true)).rsqrt_(), column.rsqrt());
+    } else {
+      const at::Tensor& whole = batch.buffers[Factored::kWhole][i];
+      whole.lerp_(square, weight);
+      update = whole.rsqrt();
+    }
+    update.mul_(gradient);
+    const double rate = batch.lr * std::max(config_.eps[1], root_mean_square(parameter));
+    if (batch.weight_decay != 0.0) parameter.mul_(1.0 - rate * batch.weight_decay);
+    parameter.sub_(update, rate / std::max(1.0, root_mean_square(update) / config_.clip_threshold));
+  }
+
+  Config config_;
+};
+
+}  // namespace
+
+std::shared_ptr<Optimizer> make(const Config& config, const Inputs& inputs) {
+  return std::make_shared<AdaLomo>(inputs.groups, config);
+}
+
+}  // namespace components::optimizer::adalomo

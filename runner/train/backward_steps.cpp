@@ -1,0 +1,94 @@
+#include "runner/train/backward_steps.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/stack.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <memory>
+
+#include "generated/section/training.h"
+#include "runner/train/experiment.h"
+
+namespace runner::train {
+
+class BackwardSteps::Hook final : public torch::autograd::PostAccumulateGradHook {
+ public:
+  explicit Hook(BackwardSteps& steps) : steps_(steps) {}
+  void operator()(const at::Tensor& parameter) override { steps_.arrived(parameter); }
+
+ private:
+  BackwardSteps& steps_;
+};
+
+BackwardSteps::BackwardSteps(components::optimizer::Optimizer& optimizer, const components::NamedTensors& parameters,
+                             const ClipOptions& clip)
+    : optimizer_(optimizer), parameters_(parameters), clip_(clip) {
+  for (const auto& parameter : parameters_) {
+    torch::autograd::impl::set_post_acc_grad_hooks(parameter.tensor, std::make_unique<Hook>(*this));
+  }
+}
+
+BackwardSteps::~BackwardSteps() {
+  for (const auto& parameter : parameters_) torch::autograd::impl::set_post_acc_grad_hooks(parameter.tensor, nullptr);
+}
+
+void BackwardSteps::measure(double scale) {
+  moves_ = false;
+  measures_ = true;
+  scale_ = scale;
+  coefficient_ = 1.0;
+  norms_.clear();
+}
+
+void BackwardSteps::move(double scale, double coefficient, bool with_norm) {
+  measure(scale);
+  moves_ = true;
+  measures_ = with_norm;
+  coefficient_ = coefficient;
+}
+
+double BackwardSteps::norm() const {
+  return norms_.empty() ? 0.0 : at::linalg_vector_norm(at::stack(norms_), clip_.norm_type).item<double>();
+}
+
+void BackwardSteps::arrived(const at::Tensor& parameter) {
+  const at::NoGradGuard no_grad;
+  at::Tensor& gradient = parameter.mutable_grad();
+  if (scale_ != 1.0) gradient.mul_(scale_);
+  if (clip_.value) gradient.clamp_(-*clip_.value, *clip_.value);
+  if (measures_) norms_.push_back(at::linalg_vector_norm(gradient, clip_.norm_type, std::nullopt, false, at::kFloat));
+  if (moves_) {
+    if (coefficient_ != 1.0) gradient.mul_(coefficient_);
+    optimizer_.step();
+  }
+  gradient.reset();
+}
+
+void refuse_what_needs_gradients(const Experiment& experiment, core::Diagnostics& diagnostics) {
+  if (experiment.optimizer == nullptr || !experiment.optimizer->steps_in_backward()) return;
+  const core::Node& recipe = experiment.recipe;
+  const std::string optimizer =
+      "optimizer " + recipe.at_path("optimizer.type")->as_string() + " moves the weights while the backward pass runs";
+  const auto training = sections::training::parse_config(*recipe.find("training"));
+  const auto refuse = [&](const char* path, const std::string& what, const std::string& hint) {
+    diagnostics.error(recipe.at_path(path)->place(), optimizer + ": " + what, hint);
+  };
+  if (training.gradient_accumulation_steps.value_or(1) > 1) {
+    refuse("training.gradient_accumulation_steps",
+           "there is no gradient left to accumulate, and gradient_accumulation_steps is " +
+               std::to_string(*training.gradient_accumulation_steps),
+           "one larger micro_batch_size, or another optimizer");
+  }
+  if (training.auto_micro_batch) {
+    refuse("training.auto_micro_batch", "a step that does not fit into memory cannot be taken back",
+           "leave auto_micro_batch out, or use another optimizer");
+  }
+  if (experiment.rounded_weights != nullptr) {
+    refuse("precision", "it moves weights of float32, and bf16-true has others",
+           "precision: bf16-mixed, or another optimizer");
+  }
+}
+
+}  // namespace runner::train
