@@ -29,11 +29,15 @@ class Context {
   virtual void log_metric(const std::string& name, double value) = 0;
   /// A text at this step: kept in the run's events and shown.
   virtual void log_text(const std::string& name, const std::string& text) = 0;
+  /// A mapping of figures at this step, kept in the run's events under `kind` and `name`.
+  virtual void log_data(const std::string& kind, const std::string& name, runner::core::Node data) = 0;
 };
 
 /// Called by the loop at fixed points, in the order of the recipe. State is saved with the run.
 class Callback : public runner::core::Stateful {
  public:
+  /// True when it looks at the parameters' gradients, which are there in on_step_end().
+  virtual bool reads_gradients() const { return false; }
   virtual void on_train_start(Context&) {}
   virtual void on_step_end(Context&) {}
   virtual void on_eval_end(Context&) {}

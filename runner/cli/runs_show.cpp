@@ -6,6 +6,7 @@
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/cli/runs.h"
 #include "runner/cli/runs_branches.h"
+#include "runner/cli/runs_histograms.h"
 #include "runner/cli/runs_plot.h"
 #include "runner/core/units.h"
 #include "runner/store/annotations.h"
@@ -174,11 +175,15 @@ std::string event_text(const store::EventRow& event) {
   return printable(text);
 }
 
-/// What happened besides the metrics. Evaluations and saves are in the tables above, texts below.
+bool has_a_part_of_its_own(const store::EventRow& event) {
+  return event.kind == "text" || event.kind == "eval" || event.kind == "checkpoint" || event.kind == "histogram";
+}
+
+/// What happened besides the metrics. Evaluations and saves are in the tables above, texts and histograms below.
 std::string events_text(const Page& page, const RunsContext& context) {
   std::vector<const store::EventRow*> events;
   for (const store::EventRow& event : page.details.events) {
-    if (event.kind != "text" && event.kind != "eval" && event.kind != "checkpoint") events.push_back(&event);
+    if (!has_a_part_of_its_own(event)) events.push_back(&event);
   }
   if (events.empty()) return "";
   std::string text = heading("events", context);
@@ -188,6 +193,11 @@ std::string events_text(const Page& page, const RunsContext& context) {
     text += "  step " + std::to_string(events[i]->step) + "  " + event_text(*events[i]) + "\n";
   }
   return text;
+}
+
+std::string histograms_part(const Page& page, const RunsContext& context) {
+  const std::string text = histograms_text(page.details.events, context.terminal);
+  return text.empty() ? "" : heading("histograms", context) + text;
 }
 
 std::string indented(const std::string& text) {
@@ -341,7 +351,8 @@ std::optional<std::string> runs_show(const RunsContext& context, const RunsShowR
   page.checkpoints = artifact::list_checkpoints(page.run.run_dir + "/checkpoints");
   if (request.format == "json") return page_json(page);
   return head_text(page, context) + metrics_text(page, context) + checkpoints_text(page, context) +
-         branches_text(page, context) + events_text(page, context) + samples_text(page, context);
+         branches_text(page, context) + events_text(page, context) + histograms_part(page, context) +
+         samples_text(page, context);
 }
 
 }  // namespace runner::cli

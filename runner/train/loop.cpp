@@ -117,6 +117,11 @@ class Loop final : public Context, public core::Stateful {
     if (!request_.quiet) console_.line(name + " at step " + std::to_string(step()) + ":\n" + core::printable(text));
   }
 
+  void log_data(const std::string& kind, const std::string& name, Node data) override {
+    data.set("name", Node::string(name));
+    run_.event(kind, step(), std::move(data));
+  }
+
   // What callbacks and the console look at, and a stop that was asked for at the very step of a checkpoint.
   void save_state(core::StateWriter& writer) const override {
     Node latest = Node::mapping();

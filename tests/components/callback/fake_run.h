@@ -13,6 +13,7 @@ namespace tests {
 class FakeRun final : public components::callback::Context {
  public:
   FakeRun() = default;
+  explicit FakeRun(const components::model::Model& model) : model_(&model) {}
   FakeRun(const components::model::Model& model, const components::data::Dataset& data)
       : model_(&model), data_(&data) {}
 
@@ -28,12 +29,16 @@ class FakeRun final : public components::callback::Context {
   void request_stop(const std::string& reason) override { stopped_ = reason; }
   void log_metric(const std::string&, double) override {}
   void log_text(const std::string& name, const std::string& text) override { texts_.emplace_back(name, text); }
+  void log_data(const std::string& kind, const std::string& name, runner::core::Node data) override {
+    data_logged_.emplace_back(kind + " " + name, std::move(data));
+  }
 
   std::int64_t step_ = 0;
   double epoch_ = 0;
   std::map<std::string, double> metrics_;
   std::string stopped_;
   std::vector<std::pair<std::string, std::string>> texts_;
+  std::vector<std::pair<std::string, runner::core::Node>> data_logged_;
 
  private:
   const components::model::Model* model_ = nullptr;
