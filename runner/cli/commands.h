@@ -17,6 +17,7 @@ void add_completion(CLI::App& app, Session& session);
 void add_run(CLI::App& app, Session& session);
 void add_resume(CLI::App& app, Session& session);
 void add_plan(CLI::App& app, Session& session);
+void add_lr_find(CLI::App& app, Session& session);
 void add_eval(CLI::App& app, Session& session);
 void add_predict(CLI::App& app, Session& session);
 void add_reproduce(CLI::App& app, Session& session);

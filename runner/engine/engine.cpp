@@ -13,6 +13,7 @@
 #include "runner/engine/limits_file.h"
 #include "runner/engine/machine.h"
 #include "runner/engine/plan.h"
+#include "runner/train/lr_finder.h"
 #include "runner/train/resume.h"
 #include "runner/train/train.h"
 
@@ -36,6 +37,10 @@ class LibTorchEngine final : public Engine {
   }
   int train(const registry::Recipe& recipe, const TrainRequest& request, core::Diagnostics& diagnostics) override {
     return guarded([&] { return train::train(recipe, request, peak_flops(recipe), diagnostics); });
+  }
+  std::optional<LrSweep> find_lr(const registry::Recipe& recipe, const LrSweepRequest& request,
+                                 core::Diagnostics& diagnostics) override {
+    return guarded([&] { return train::find_lr(recipe, request, diagnostics); });
   }
   int evaluate(const registry::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) override {
     return guarded([&] { return evaluate_checkpoint(recipe, request, diagnostics); });

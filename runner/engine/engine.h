@@ -8,6 +8,7 @@
 #include "runner/core/diagnostics.h"
 #include "runner/core/result.h"
 #include "runner/registry/load.h"
+#include "runner/train/lr_sweep.h"
 #include "runner/train/resume_contract.h"
 #include "runner/train/train_request.h"
 
@@ -40,10 +41,13 @@ struct Plan {
   std::string saved, kept;               ///< when checkpoints are saved and which stay, in words
   double flops_per_step = 0;
   std::int64_t weight_average_bytes = 0;  ///< 0: no average is kept
-  std::string init_from;  ///< which weights it begins with, in one line; "" when they are drawn
+  std::string init_from;                  ///< which weights it begins with, in one line; "" when they are drawn
 };
 
 using TrainRequest = train::TrainRequest;
+using train::LrPoint;
+using train::LrSweep;
+using train::LrSweepRequest;
 
 struct EvalRequest {
   std::string checkpoint;  ///< `best`, `last`, `step-000500` (in the newest run of the recipe's run_name) or a path
@@ -67,6 +71,9 @@ class Engine {
   virtual std::optional<Plan> plan(const registry::Recipe& recipe, core::Diagnostics& diagnostics) = 0;
   /// Trains; returns the exit status. `diagnostics` gets what is wrong before the first step.
   virtual int train(const registry::Recipe& recipe, const TrainRequest& request, core::Diagnostics& diagnostics) = 0;
+  /// Tries rates that climb; touches no run. Nothing when `diagnostics` got errors.
+  virtual std::optional<LrSweep> find_lr(const registry::Recipe& recipe, const LrSweepRequest& request,
+                                         core::Diagnostics& diagnostics) = 0;
   virtual int evaluate(const registry::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) = 0;
   virtual int predict(const registry::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) = 0;
   virtual MachineLimits measure(const std::string& scratch_dir) = 0;

@@ -1,0 +1,62 @@
+#include "runner/train/lr_finder.h"
+
+#include <memory>
+
+#include "runner/checkpoint/init_from.h"
+#include "runner/train/experiment.h"
+#include "runner/train/stepper.h"
+#include "runner/train/train.h"
+
+namespace runner::train {
+namespace {
+
+constexpr std::int64_t kOverflowsMax = 200;
+
+/// Takes the schedule's place.
+class Climb final : public components::lr_scheduler::Scheduler {
+ public:
+  Climb(const LrSweepRequest& request, double base_lr) : request_(request), base_lr_(base_lr) {}
+  double factor(std::int64_t step) const override { return lr_at(request_, step) / base_lr_; }
+
+ private:
+  LrSweepRequest request_;
+  double base_lr_;
+};
+
+}  // namespace
+
+std::optional<LrSweep> find_lr(const registry::Recipe& recipe, const LrSweepRequest& request,
+                               core::Diagnostics& diagnostics) {
+  configure_torch(recipe);
+  const auto experiment = build_experiment(recipe, {}, diagnostics);
+  if (experiment == nullptr) return std::nullopt;
+  const core::Node& base = recipe.at("optimizer.lr");
+  if (base.as_double() == 0.0) {
+    diagnostics.error(base.place(), "optimizer.lr is 0, and a group with a rate of its own would keep no ratio to it",
+                      "any other rate will do: the sweep replaces it");
+    return std::nullopt;
+  }
+  const auto init = checkpoint::plan_init_from(recipe.at("init_from"), *experiment->model,
+                                               recipe.at("output_dir").as_string(), diagnostics);
+  if (diagnostics.has_errors()) return std::nullopt;
+  if (init) checkpoint::load_init_weights(*init, *experiment->model);
+  experiment->scheduler = std::make_shared<Climb>(request, base.as_double());
+  experiment->weight_average.reset();
+  StepperOptions options = stepper_options(experiment->recipe);
+  options.schedule = {};  // one rate a step, whatever moves the recipe's schedule
+  Stepper stepper(*experiment, options);
+  LrRecorder recorder(request);
+  std::int64_t overflows = 0;  // of float16: no steps, and fewer with each scale that was too large
+  while (stepper.progress().step < request.steps && overflows < kOverflowsMax) {
+    const double lr = lr_at(request, stepper.progress().step);
+    const StepResult result = stepper.step(false);
+    if (result.overflowed) {
+      ++overflows;
+    } else if (!recorder.add(lr, result.loss)) {
+      break;
+    }
+  }
+  return recorder.take();
+}
+
+}  // namespace runner::train
