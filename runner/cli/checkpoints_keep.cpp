@@ -77,6 +77,16 @@ std::string size_of(const std::string& path) {
   return manifest ? core::format_bytes(artifact::bytes_of(manifest.value())) : "damaged";
 }
 
+/// What its run goes by when it is the best of it: `val/loss`; else "".
+std::string monitor_if_best(const std::string& path, const std::string& output_dir) {
+  const fs::path run_dir = fs::path(path).parent_path().parent_path();
+  const Result<artifact::RunCheckpoints> run = run_finder(output_dir)(run_dir.string());
+  if (!run || run.value().monitor.empty()) return "";
+  const auto best = artifact::best_checkpoint(run.value());
+  std::error_code error;
+  return best && fs::equivalent(best->path, path, error) ? run.value().monitor : "";
+}
+
 /// Why one of them should stay; nothing when it may go.
 Result<void> refuse_one(const std::string& path, const core::Clock& clock) {
   const fs::path run_dir = fs::path(path).parent_path().parent_path();
@@ -152,8 +162,11 @@ Result<std::string> checkpoints_rm(const std::string& output_dir, const KeepRequ
   const Result<std::vector<std::string>> paths = paths_of(output_dir, request);
   if (!paths) return paths.failure();
   std::string list;
+  std::vector<std::string> best_by;
   for (const std::string& path : paths.value()) {
-    list += (list.empty() ? "" : ", ") + printable(path) + " (" + size_of(path) + ")";
+    best_by.push_back(monitor_if_best(path, output_dir));
+    list += (list.empty() ? "" : ", ") + printable(path) + " (" + size_of(path) +
+            (best_by.back().empty() ? "" : ", the best by " + best_by.back()) + ")";
     if (request.force) continue;
     if (const Result<void> may = refuse_one(path, clock); !may) return may.failure();
   }
@@ -162,11 +175,13 @@ Result<std::string> checkpoints_rm(const std::string& output_dir, const KeepRequ
   }
   if (!request.yes && !confirm("remove " + list + "?")) return std::string("nothing was removed\n");
   std::string text;
-  for (const std::string& path : paths.value()) {
+  for (std::size_t i = 0; i < paths.value().size(); ++i) {
+    const std::string& path = paths.value()[i];
     const std::string size = size_of(path);
     const auto gone = artifact::attempt([&] { artifact::remove_checkpoint(path, !request.force); });
     if (!gone) return gone.failure();
-    text += name_of(path) + ": removed, " + size + "\n";
+    text +=
+        name_of(path) + ": removed, " + size + (best_by[i].empty() ? "" : "; it was the best by " + best_by[i]) + "\n";
   }
   return text;
 }

@@ -132,6 +132,18 @@ TEST_CASE("rm asks, removes what it was told, and says how much", "[cli][checkpo
   CHECK(names_in(run.folder) == std::vector<std::string>{"step-000200", "step-000300"});
 }
 
+TEST_CASE("rm says when it is the best that goes", "[cli][checkpoints]") {
+  const Run run;
+  std::string asked;
+  const auto rm = [&](std::vector<std::string> checkpoints) {
+    return checkpoints_rm(run.output.path, {.checkpoints = std::move(checkpoints)}, run.clock,
+                          [&](const std::string& question) { return asked = question, true; });
+  };
+  CHECK(rm({"100", "best"}).value() ==
+        "step-000100: removed, 2 B\nstep-000200: removed, 2 B; it was the best by val/loss\n");
+  CHECK(asked.ends_with("/step-000200 (2 B, the best by val/loss)?"));
+}
+
 TEST_CASE("a name that there is not, and a folder that is none", "[cli][checkpoints]") {
   const Run run;
   const auto unknown = checkpoints_pin(run.output.path, {.checkpoints = {"step-000301"}});
