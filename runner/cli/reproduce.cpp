@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <regex>
+#include <string>
 
 #include "runner/artifact/capsule.h"
 #include "runner/cli/commands.h"
@@ -60,6 +62,16 @@ void print_causes(const std::vector<Cause>& causes) {
     std::printf("  %s was %s and is %s\n", causes[i].what.c_str(), causes[i].before.c_str(), causes[i].after.c_str());
   }
   if (causes.size() > kCausesShownMax) std::printf("  and %zu more\n", causes.size() - kCausesShownMax);
+}
+
+/// The name under which a run is made again: `tiny-again`, and `tiny-again-2` for that one in its turn.
+std::string again_name(const std::string& name) {
+  constexpr std::size_t kNameMax = 100;  // of run_name
+  static const std::regex made_again("(.*)-again(-([0-9]{1,9}))?");
+  std::smatch parts;
+  if (!std::regex_match(name, parts, made_again)) return name.substr(0, kNameMax - 6) + "-again";
+  const std::string suffix = "-again-" + std::to_string(parts[3].matched ? std::stol(parts[3]) + 1 : 2);
+  return parts[1].str().substr(0, kNameMax - suffix.size()) + suffix;
 }
 
 /// The changes of the command line that a run was started with.
@@ -138,7 +150,7 @@ class Reproduction {
       options.overrides.push_back({recipe::Override::Kind::kSet, path + "=" + core::to_json(Node::string(value), -1)});
     };
     set("output_dir", output_dir.empty() ? "." : output_dir);
-    set("run_name", original_.name + "-again");
+    set("run_name", again_name(original_.name));
     recipe_ = session_.load(flags_.recipe.path, options);
     if (recipe_ && as_recorded) look_at_recipe_file();
     return recipe_.has_value();
@@ -255,7 +267,7 @@ class Reproduction {
 
   void compare() {
     const auto again =
-        store::find_run(recipe_->at("output_dir").as_string(), original_.name + "-again", core::system_clock());
+        store::find_run(recipe_->at("output_dir").as_string(), again_name(original_.name), core::system_clock());
     if (!again) return session_.fail(again.failure().message, again.failure().hint, core::kExitFailed);
     const bool to_the_end = original_.status == store::RunStatus::kFinished;
     const auto difference = compare_runs(original_.run_dir, again.value().run_dir, {to_the_end});

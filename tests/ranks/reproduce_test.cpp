@@ -69,6 +69,9 @@ TEST_CASE("an unchanged run is reproduced to the last bit", "[ranks][reproduce]"
   CHECK(result.status == 0);
   CHECK(has(result, "recipe, data, threads, CPU and program are as runs/again-"));
   CHECK(has(result, "reproduced: runs/again-again-"));
+  // That one in its turn gets a number and no second word.
+  CHECK(has(place.roux({"reproduce", "last"}), "reproduced: runs/again-again-2-"));
+  CHECK(has(place.roux({"reproduce", "last"}), "reproduced: runs/again-again-3-"));
 }
 
 TEST_CASE("one changed byte of the data is the cause that is named", "[ranks][reproduce]") {
