@@ -70,6 +70,16 @@ struct Workplace {
 
 const std::map<std::string, std::string> kOneThread = {{"OMP_NUM_THREADS", "1"}};
 
+/// Trains until that checkpoint is told of, sends the signal, and returns how it ended.
+int interrupted(const Workplace& place, const std::string& checkpoint, int signal) {
+  Process process(place.run(), kOneThread, place.dir.path());
+  REQUIRE(process.wait_for(checkpoint));
+  process.send(signal);
+  const int status = process.wait();
+  INFO(process.output());
+  return status;
+}
+
 /// Bytes of the last checkpoint's tensors, of a run that nothing disturbed.
 std::string undisturbed(const std::string& file) {
   const Workplace place;
@@ -84,12 +94,7 @@ std::string undisturbed(const std::string& file) {
 
 TEST_CASE("a killed run goes on with the same command and ends bit-identical", "[ranks][resume]") {
   const Workplace place;
-  {
-    Process first(place.run(), kOneThread, place.dir.path());
-    REQUIRE(first.wait_for("step-000030"));
-    first.send(SIGKILL);
-    CHECK(first.wait() == 128 + SIGKILL);
-  }
+  CHECK(interrupted(place, "step-000030", SIGKILL) == 128 + SIGKILL);
   Process second(place.run(), kOneThread, place.dir.path());
   const int status = second.wait();
   INFO(second.output());
@@ -104,14 +109,7 @@ TEST_CASE("a killed run goes on with the same command and ends bit-identical", "
 
 TEST_CASE("SIGTERM saves and exits 75, and the same command goes on to the same end", "[ranks][resume]") {
   const Workplace place;
-  {
-    Process first(place.run(), kOneThread, place.dir.path());
-    REQUIRE(first.wait_for("step-000010"));
-    first.send(SIGTERM);
-    const int status = first.wait();
-    INFO(first.output());
-    CHECK(status == 75);
-  }
+  CHECK(interrupted(place, "step-000010", SIGTERM) == 75);
   Process second(place.run(), kOneThread, place.dir.path());
   const int status = second.wait();
   INFO(second.output());
@@ -133,12 +131,7 @@ TEST_CASE("a second run of a living one is refused with its owner", "[ranks][res
 
 TEST_CASE("a finished run is not continued, and a changed recipe meets the resume contract", "[ranks][resume]") {
   const Workplace place;
-  {
-    Process first(place.run(), kOneThread, place.dir.path());
-    REQUIRE(first.wait_for("step-000010"));
-    first.send(SIGKILL);
-    first.wait();
-  }
+  CHECK(interrupted(place, "step-000010", SIGKILL) == 128 + SIGKILL);
   {
     Process changed(place.run({"--set", "optimizer.lr=0.5"}), kOneThread, place.dir.path());
     CHECK(changed.wait() == 2);
