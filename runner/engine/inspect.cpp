@@ -132,7 +132,7 @@ void write_sample(std::FILE* file, std::int64_t index, const at::Tensor& output,
 int evaluate_checkpoint(const registry::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) {
   const auto loaded = load(recipe, request, diagnostics);
   if (!loaded) return core::kExitUsage;
-  const auto result = train::evaluate(*loaded->experiment, request.data, *loaded->data, loaded->options);
+  const auto result = train::evaluate(*loaded->experiment, request.data, *loaded->data, loaded->options).value();
   if (request.json) {
     Node line = Node::mapping();
     line.set("checkpoint", Node::string(loaded->checkpoint));

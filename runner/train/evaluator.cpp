@@ -31,7 +31,7 @@ class Judging {
 
 }  // namespace
 
-void predict(const Experiment& experiment, const components::data::Dataset& data, const EvalOptions& options,
+bool predict(const Experiment& experiment, const components::data::Dataset& data, const EvalOptions& options,
              const std::function<void(std::int64_t, const components::TensorMap&)>& consume) {
   const at::NoGradGuard no_grad;
   const Judging judging(experiment);
@@ -41,6 +41,7 @@ void predict(const Experiment& experiment, const components::data::Dataset& data
                        .prefetch_factor = options.prefetch_factor});
   const std::int64_t batches = std::min(loader.batches_per_epoch(), options.max_batches.value_or(data.size()));
   for (std::int64_t i = 0; i < batches; ++i) {
+    if (options.interrupted && options.interrupted()) return false;
     const std::int64_t first = loader.position().sample;
     loader.next(loader.batch_at(first), batch);
     {
@@ -49,10 +50,11 @@ void predict(const Experiment& experiment, const components::data::Dataset& data
     }
     consume(first, batch);
   }
+  return true;
 }
 
-EvalResult evaluate(const Experiment& experiment, const std::string& name, const components::data::Dataset& data,
-                    const EvalOptions& options) {
+std::optional<EvalResult> evaluate(const Experiment& experiment, const std::string& name,
+                                   const components::data::Dataset& data, const EvalOptions& options) {
   const auto& clock = core::system_clock();
   const std::int64_t begin_ns = clock.monotonic_ns();
   EvalResult result;
@@ -60,7 +62,7 @@ EvalResult evaluate(const Experiment& experiment, const std::string& name, const
   double loss_sum = 0;
   std::int64_t loss_count = 0;
   for (const auto& metric : experiment.metrics) metric->reset();
-  predict(experiment, data, options, [&](std::int64_t, const components::TensorMap& batch) {
+  const bool complete = predict(experiment, data, options, [&](std::int64_t, const components::TensorMap& batch) {
     const at::Tensor& output = batch.at(components::kOutput);
     const at::Tensor& target = batch.at(components::kTarget);
     const double sum = experiment.loss->sum(output, target).item<double>();
@@ -70,6 +72,7 @@ EvalResult evaluate(const Experiment& experiment, const std::string& name, const
     result.samples += target.size(0);
     for (const auto& metric : experiment.metrics) metric->update(output, target, sum, count);
   });
+  if (!complete) return std::nullopt;
   const double mean =
       loss_count > 0 ? loss_sum / static_cast<double>(loss_count) : std::numeric_limits<double>::quiet_NaN();
   result.values.emplace_back("loss", mean);

@@ -22,6 +22,7 @@ struct EvalOptions {
   components::AutocastOptions autocast;
   int num_workers = 0;  ///< Loader::Options
   std::int64_t prefetch_factor = 2;
+  std::function<bool()> interrupted;  ///< asked before each batch; true ends the walk
 };
 
 struct EvalResult {
@@ -34,12 +35,12 @@ struct EvalResult {
 };
 
 /// Mean loss and metrics over one data set, in its own order, without gradients and without touching any RNG. The model
-/// is left in training mode when it was.
-EvalResult evaluate(const Experiment& experiment, const std::string& name, const components::data::Dataset& data,
-                    const EvalOptions& options);
+/// is left in training mode when it was. Nothing when it was interrupted.
+std::optional<EvalResult> evaluate(const Experiment& experiment, const std::string& name,
+                                   const components::data::Dataset& data, const EvalOptions& options);
 
-/// The same walk for `predict`: `consume(first sample, batch with kOutput)`.
-void predict(const Experiment& experiment, const components::data::Dataset& data, const EvalOptions& options,
+/// The same walk for `predict`: `consume(first sample, batch with kOutput)`. False when it was interrupted.
+bool predict(const Experiment& experiment, const components::data::Dataset& data, const EvalOptions& options,
              const std::function<void(std::int64_t, const components::TensorMap&)>& consume);
 
 }  // namespace runner::train

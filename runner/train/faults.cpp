@@ -152,7 +152,7 @@ void Faults::shrink_or_refuse(const std::exception& error, std::int64_t& size, c
   ++shrinks_;
 }
 
-EvalResult Faults::evaluate(const NamedDataset& set, EvalOptions options, Saver& saver) {
+std::optional<EvalResult> Faults::evaluate(const NamedDataset& set, EvalOptions options, Saver& saver) {
   while (true) {
     if (eval_batch_ > 0) options.micro_batch_size = std::min(options.micro_batch_size, eval_batch_);
     try {

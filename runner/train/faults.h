@@ -33,8 +33,9 @@ class Faults final : public core::Stateful {
   /// policy says stop, the budget is spent, or a step does not fit into memory.
   Outcome step(bool want_grad_norm, Saver& saver, StepResult& result);
 
-  /// Evaluates, with smaller micro-batches where `auto_micro_batch` allows it and the memory asks for it.
-  EvalResult evaluate(const NamedDataset& set, EvalOptions options, Saver& saver);
+  /// Evaluates, with smaller micro-batches where `auto_micro_batch` allows it and the memory asks for it. Nothing when
+  /// it was interrupted.
+  std::optional<EvalResult> evaluate(const NamedDataset& set, EvalOptions options, Saver& saver);
 
   /// True when a rollback may come: there has to be a checkpoint before the first step.
   bool may_roll_back() const;

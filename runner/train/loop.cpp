@@ -72,7 +72,11 @@ class Loop final : public Context, public core::Stateful {
     first_step_ = stepper_.progress().step;
     metrics_.start_at(seconds_before_);
     for (auto& callback : experiment_.callbacks) callback->on_train_start(*this);
-    if (eval_.eval_on_start && first_step_ == 0) evaluate_all();
+    if (cut_short_) {
+      finish_cut_short();
+    } else if (eval_.eval_on_start && first_step_ == 0 && evaluated_step_ != 0) {
+      evaluate_all();
+    }
     if (faults_.may_roll_back() && saver_.last_checkpoint().empty()) save_as_planned();
     while (!ended()) {
       profiler_.next_step(stepper_.progress());
@@ -82,10 +86,11 @@ class Loop final : public Context, public core::Stateful {
       for (auto& callback : experiment_.callbacks) callback->on_step_end(*this);
       const bool eval_due = eval_.eval_steps && due(*eval_.eval_steps, before, now, experiment_.total_steps);
       log_end();
+      save_due_ = saver_.due(before, now);
       // The last evaluation comes before the last save, so that its findings are part of it.
       if (eval_due || (evaluates_at_end() && work_is_done())) evaluate_all();
       saver_.poll();
-      if (saver_.due(before, now)) save_as_planned();
+      if (save_due_ && !cut_short_) save_as_planned();
     }
     return finish();
   }
@@ -129,12 +134,16 @@ class Loop final : public Context, public core::Stateful {
     writer.value("latest", std::move(latest));
     writer.value("evaluated_step", Node::integer(evaluated_step_));
     writer.value("stop_reason", Node::string(stop_reason_));
+    writer.value("cut_short", Node::boolean(cut_short_));
+    writer.value("save_due", Node::boolean(cut_short_ && save_due_));
   }
   void load_state(const core::StateReader& reader) override {
     latest_.clear();
     for (const auto& entry : reader.value("latest").entries()) latest_[entry.key] = entry.value.as_double();
     evaluated_step_ = reader.value("evaluated_step").as_integer();
     stop_reason_ = reader.value("stop_reason").as_string();
+    cut_short_ = reader.has("cut_short") && reader.value("cut_short").as_bool();  // younger than the others
+    save_due_ = cut_short_ && reader.value("save_due").as_bool();
   }
 
  private:
@@ -150,20 +159,26 @@ class Loop final : public Context, public core::Stateful {
   }
 
   bool ended() {
-    if (std::string limit = experiment_.limits.reached(stepper_.progress()); !limit.empty()) {
+    if (cut_short_) {  // though it may have been the last step: the evaluation is still to be made
+      end_by_signal();
+    } else if (std::string limit = experiment_.limits.reached(stepper_.progress()); !limit.empty()) {
       result_.ending = Ending::kLimit;
       result_.reason = std::move(limit);
     } else if (!stop_reason_.empty()) {
       result_.ending = Ending::kCallback;
       result_.reason = stop_reason_;
-    } else if (const char* signal = signals_.received(); signal != nullptr) {
-      result_.ending = Ending::kSignal;
-      result_.reason = signal;
+    } else if (signals_.received() != nullptr) {
+      end_by_signal();
     } else if (stepped_) {  // one step at least, or a limit too short would be met again and again
       result_.ending = Ending::kTimeLimit;
       result_.reason = time_limit_.reached(seconds_to_next_look(), saver_.seconds_to_end());
     }
     return !result_.reason.empty();
+  }
+
+  void end_by_signal() {
+    result_.ending = Ending::kSignal;
+    result_.reason = signals_.received();
   }
 
   bool work_is_done() const {
@@ -254,6 +269,13 @@ class Loop final : public Context, public core::Stateful {
     console_.update(now.step, share, eta, figures);
   }
 
+  /// What was left to do at the checkpoint's step when a signal ended its evaluation.
+  void finish_cut_short() {
+    evaluate_all();
+    if (save_due_ && !cut_short_) save_as_planned();
+  }
+
+  /// All data sets or, with `cut_short_`, nothing that anybody will see: a signal does not wait for a long evaluation.
   void evaluate_all() {
     if (experiment_.eval_data.empty()) return;
     EvalOptions options;
@@ -262,14 +284,21 @@ class Loop final : public Context, public core::Stateful {
     options.autocast = options_.autocast;
     options.num_workers = options_.loader.num_workers;
     options.prefetch_factor = options_.loader.prefetch_factor;
-    std::string shown;
+    options.interrupted = [this] { return signals_.received() != nullptr; };
     const std::int64_t begin_ns = clock_.monotonic_ns();
+    std::vector<EvalResult> results;
     for (const auto& set : experiment_.eval_data) {
       if (traced_) core::log_debug("evaluating " + set.name + " at step " + std::to_string(step()));
-      const EvalResult result = faults_.evaluate(set, options, saver_);
+      auto result = faults_.evaluate(set, options, saver_);
+      cut_short_ = !result;
+      if (cut_short_) return;
+      results.push_back(*std::move(result));
+    }
+    std::string shown;
+    for (const EvalResult& result : results) {
       for (const auto& [name, value] : result.values) {
-        log_metric(set.name + "/" + name, value);
-        shown += "  " + set.name + "/" + name + " " + short_number(value);
+        log_metric(result.data_set + "/" + name, value);
+        shown += "  " + result.data_set + "/" + name + " " + short_number(value);
       }
     }
     longest_eval_s_ = std::max(longest_eval_s_, static_cast<double>(clock_.monotonic_ns() - begin_ns) * 1e-9);
@@ -305,12 +334,13 @@ class Loop final : public Context, public core::Stateful {
 
   LoopResult finish() {
     profiler_.finish(stepper_.progress());
+    // Not done yet only where a run goes on from a checkpoint of its last step.
+    if (!is_resumable(result_.ending) && evaluates_at_end() && evaluated_step_ != step()) evaluate_all();
+    if (cut_short_) end_by_signal();
     const bool interrupted = is_resumable(result_.ending);
     if (result_.ending == Ending::kSignal) {
       console_.line(result_.reason + ": saving, then leaving; SIGINT (Ctrl-C) leaves at once");
     }
-    // Not done yet only where a run goes on from a checkpoint of its last step.
-    if (!interrupted && evaluates_at_end() && evaluated_step_ != step()) evaluate_all();
     if (interrupted || saver_.config().save_at_end || request_.smoke) save(Saver::When::kAtTheEnd);
     saver_.finish();
     result_.last_checkpoint = saver_.last_checkpoint();
@@ -363,6 +393,8 @@ class Loop final : public Context, public core::Stateful {
   const bool traced_ = core::log_options().level == core::LogLevel::kDebug;
   std::int64_t logged_step_ = -1, evaluated_step_ = -1, first_step_ = 0, started_ns_ = 0;
   bool stepped_ = false;
+  bool cut_short_ = false;  ///< a signal ended the evaluation that is due at this step; it is made when the run goes on
+  bool save_due_ = false;   ///< after the evaluation, at this step
   double seconds_before_ = 0, step_s_ = 0, longest_eval_s_ = 0;
 };
 
