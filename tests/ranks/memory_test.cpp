@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "runner/core/clock.h"
 #include "runner/store/run_reader.h"
 #include "tests/support/run_place.h"
 
@@ -151,6 +152,32 @@ TEST_CASE("when nothing fits, the figures say why", "[ranks][memory]") {
   CHECK(at_once.status == 2);
   CHECK(at_once.output.find("max_memory is 500KB, but the model's weights and their gradients alone take") !=
         std::string::npos);
+}
+
+TEST_CASE("the copies of an asynchronous save count towards max_memory", "[ranks][memory]") {
+  const auto peak_of = [](const Place& place) {
+    const auto run = runner::store::find_run((place.path() / "runs").string(), "last", runner::core::system_clock());
+    return run.value().summary.find("peak_tensor_bytes")->as_integer();
+  };
+  const std::string notice = "no memory for a copy of the state: training waits for each save";
+  const Place waits, roomy, tight;
+  REQUIRE(waits.run({"training.max_memory=1GB", "checkpoint.async_save=false"}).status == 0);
+  const std::int64_t steps_take = peak_of(waits);
+  const auto checkpoint = static_cast<std::int64_t>(waits.saved("step-000006", "model.safetensors").size() +
+                                                    waits.saved("step-000006", "optimizer.safetensors").size());
+
+  const auto copied = roomy.run({"training.max_memory=1GB"});
+  INFO(copied.output);
+  REQUIRE(copied.status == 0);
+  CHECK(copied.output.find(notice) == std::string::npos);
+  CHECK(peak_of(roomy) >= steps_take + checkpoint * 9 / 10);  // a step's own peak is not the same to the last byte
+
+  const auto refused = tight.run({"training.max_memory=" + std::to_string(steps_take + checkpoint / 2)});
+  INFO(refused.output);
+  REQUIRE(refused.status == 0);
+  CHECK(refused.output.find(notice) != std::string::npos);
+  check_same_end(waits, roomy);
+  check_same_end(waits, tight);
 }
 
 TEST_CASE("what the system refuses shrinks the micro-batch as max_memory does", "[ranks][memory]") {

@@ -293,6 +293,7 @@ class Tracer {
     thread.pending.clear();
     if (is_mark(id, thread)) return;
     if (!options_.record_below.empty()) thread.pending = understood(id, thread);
+    if (begins_window(id, thread)) in_window_ = true;
     if (!in_window_ || !counts(thread)) return;
     ++result_.calls;
     if (!options_.record_below.empty()) result_.counted.push_back(text_of(id, thread));
@@ -350,6 +351,12 @@ class Tracer {
     if (path == kWindowEnd) in_window_ = false;
     if (path == kWindowMark) result_.events.push_back({.kind = Kind::kMark, .calls_before = result_.calls});
     return path == kWindowBegin || path == kWindowEnd || path == kWindowMark;
+  }
+
+  bool begins_window(pid_t id, const Thread& thread) {
+    if (!options_.begin || in_window_ || name_of(thread.number) != options_.begin->call) return false;
+    return text_of(id, thread).find(options_.begin->path_part) != std::string::npos &&
+           ++begins_seen_ == options_.begin->time;
   }
 
   bool is_below(const std::string& path) const {
@@ -493,6 +500,7 @@ class Tracer {
   pid_t program_ = -1;
   int pipe_ = -1;
   bool in_window_ = false;
+  int begins_seen_ = 0;
   std::map<pid_t, Thread> threads_;
   Traced result_;
 };

@@ -65,8 +65,15 @@ struct Traced {
   std::string not_understood;        ///< a call that may have changed the disk in a way no event says; "" is none
 };
 
+/// Where the window begins in a program that has no brackets.
+struct WindowBegin {
+  std::string call = {}, path_part = {};  ///< before a call of this name with a path that holds this
+  int time = 1;                           ///< 1: the first of them, 2: the second, ...
+};
+
 struct TraceOptions {
   Strike strike = {};
+  std::optional<WindowBegin> begin = {};
   std::string record_below = {};  ///< a folder: record what happens to it; "" records nothing
 };
 
