@@ -1,11 +1,15 @@
 """Checkpoints of roux on the workload of peers/checkpoint.py: roux_checkpoint.py ROUX RECIPE save|beside -> one JSON line.
 
-save    stall_ms  how long the loop stands still for an asynchronous save
-        save_s    from the step's end until that save is committed
+save    stall_ms  how long the loop stands still for an asynchronous save. The one before is committed by then, as the
+                  peers' is: what a save that has to wait for another one costs is not measured
+        save_s    from the step's end until that save is committed, the rests that it takes for the steps' sake included
+        rest_s    those rests
         synced_s  how long the loop stands still for a synchronous save: until every file is written and fsynced, as
                   with Accelerate's save_state and a sync
         committed_s  until that one is also read back from the disk and committed, beside the loop
-        load_s    verification and load of a checkpoint that lies in the page cache
+        load_s    how long the start of a run waits for a checkpoint that lies in the page cache: for its verification,
+                  which begins before the model is built and reads the files, and for the load of what was read
+        read_s    how long that reading takes beside the building of model and data
 beside  beside_ratio  a step's duration while a save is written, verified and rotated, divided by that of a step alone
 """
 import json
@@ -58,11 +62,19 @@ def warm(folder):
                 pass
 
 
+def refuse_crowded(saves):
+    """A save is asked for when the step before it has ended: by then the one before must be committed."""
+    for one, other in zip(saves, saves[1:]):
+        if one["time_ms"] > other["time_ms"] - other["seconds"] * 1e3:
+            raise SystemExit(f"the save of step {one['step']} was still under way when step {other['step']} was saved")
+
+
 def save():
     with tempfile.TemporaryDirectory() as folder:
-        run(folder, "--new", "--set", "training.max_steps=28", "--set", "checkpoint.save_steps=9", "--set",
+        run(folder, "--new", "--set", "training.max_steps=81", "--set", "checkpoint.save_steps=20", "--set",
             "checkpoint.save_at_end=false")
         saves = events(folder, "checkpoint")
+        refuse_crowded(saves)
     with tempfile.TemporaryDirectory() as folder:
         run(folder, "--new", "--set", "training.max_steps=3", "--set", "checkpoint.save_steps=1", "--set",
             "checkpoint.async_save=false")
@@ -73,19 +85,20 @@ def save():
         load = events(folder, "restore")[-1]
     median = lambda rows, key: statistics.median(row[key] for row in rows)
     return {"stall_ms": median(saves, "stall_seconds") * 1e3, "stall_max_ms": max(s["stall_seconds"] for s in saves) * 1e3,
-            "save_s": median(saves, "seconds"), "synced_s": median(synced, "stall_seconds"),
-            "committed_s": median(synced, "seconds"), "load_s": load["seconds"],
+            "save_s": median(saves, "seconds"), "rest_s": median(saves, "rest_seconds"),
+            "synced_s": median(synced, "stall_seconds"), "committed_s": median(synced, "seconds"), "load_s": load["seconds"], "read_s": load["read_seconds"],
             "mb": saves[-1]["bytes"] / 1e6}
 
 
 def beside():
     with tempfile.TemporaryDirectory() as folder:
-        run(folder, "--new", "--set", "training.max_steps=61", "--set", "checkpoint.save_steps=15", "--set",
+        run(folder, "--new", "--set", "training.max_steps=81", "--set", "checkpoint.save_steps=20", "--set",
             "checkpoint.save_at_end=false")
         saves = events(folder, "checkpoint")
+        refuse_crowded(saves)
         ends = dict(read(folder, "SELECT m.step, m.time_ms FROM metrics m JOIN series s ON m.series = s.id WHERE s.name = 'loss'"))
     alone, others = [], []
-    for step in range(3, 62):
+    for step in range(3, 82):
         # The step that follows a save has the stall in front of it; it is not the step's own.
         own = [s for s in saves if s["step"] == step - 1]
         seconds = (ends[step] - ends[step - 1]) / 1e3 - sum(s["stall_seconds"] for s in own)
