@@ -42,10 +42,6 @@ constexpr int kWorkers = 3;  // each waits for its own traced program most of th
 
 std::string program() { return std::string(ROUX_BINARY_DIR) + "/bin/save_and_rotate"; }
 
-std::vector<std::string> command(const std::string& output_dir, const std::string& how, int steps) {
-  return {program(), output_dir, how, std::to_string(steps)};
-}
-
 /// What is done in the window, over what was there before.
 struct Scenario {
   const char* name;
@@ -53,18 +49,30 @@ struct Scenario {
   int steps;
   int restorable;             ///< before the window
   std::int64_t newest, then;  ///< newest step before the window and after it
+  bool shared = false;        ///< run.db lies where it keeps a rollback journal instead of a write-ahead log
 };
 
 constexpr Scenario kScenarios[] = {
     {"a new step, after another in the same process", "go-on", 50, 2, 40, 50},
     {"a step that is there is saved again by a resume", "again", 30, 2, 30, 30},
     {"the first save of a new run", "new", 10, 0, -1, 10},
+    {"a new step, with run.db on a shared file system", "go-on", 50, 2, 40, 50, true},
 };
+
+std::vector<std::string> command(const Scenario& scenario, const std::string& output_dir, const std::string& how,
+                                 int steps) {
+  std::vector<std::string> words = {program(), output_dir, how, std::to_string(steps)};
+  if (scenario.shared) words.emplace_back("shared");
+  return words;
+}
+std::vector<std::string> command(const Scenario& scenario, const std::string& output_dir) {
+  return command(scenario, output_dir, scenario.how, scenario.steps);
+}
 
 /// Leaves a run with steps 20 and 30 behind, or nothing where the window makes the run.
 void prepare(const Scenario& scenario, const std::string& output_dir) {
   if (scenario.restorable == 0) return;
-  tests::Process process(command(output_dir, "new", 30));
+  tests::Process process(command(scenario, output_dir, "new", 30));
   if (process.wait() != 0) throw std::runtime_error("cannot prepare: " + process.output());
 }
 
@@ -132,7 +140,7 @@ std::string look_and_go_on(const Scenario& scenario, const std::string& output_d
   const bool anew = scenario.restorable == 0;
   const bool nothing_there = anew && find_checkpoints(run_dir.value_or("")).newest < 0;
   const int last = scenario.steps + 10;
-  tests::Process next(command(output_dir, nothing_there ? "new" : "go-on", last));
+  tests::Process next(command(scenario, output_dir, nothing_there ? "new" : "go-on", last));
   if (next.wait() != 0 || next.output() != "done\n") return "the next process: " + next.output();
   if (anew) return "";
   const Found after = find_checkpoints(*run_dir);
@@ -179,7 +187,7 @@ Struck strike_one(const Scenario& scenario, const std::string& prepared, const S
   const tests::TempDir dir(tests::TempDir::On::kMemory);
   fs::copy(prepared, dir.path(), fs::copy_options::recursive);
   Struck struck;
-  struck.traced = trace(command(dir.path(), scenario.how, scenario.steps), {.strike = strike});
+  struck.traced = trace(command(scenario, dir.path()), {.strike = strike});
   if (!struck.traced) return struck;
   const Traced& traced = *struck.traced;
   const bool killed = traced.status == 128 + SIGKILL;
@@ -201,7 +209,7 @@ std::string joined(const std::vector<std::string>& lines) {
 /// A life that nothing disturbs; nothing, after a word about it, where ptrace is not permitted.
 std::optional<Traced> undisturbed(const Scenario& scenario, const std::string& prepared, const std::string& record_in) {
   fs::copy(prepared, record_in, fs::copy_options::recursive);
-  auto traced = trace(command(record_in, scenario.how, scenario.steps), {.record_below = record_in});
+  auto traced = trace(command(scenario, record_in), {.record_below = record_in});
   if (!traced) WARN("skipped: ptrace is not permitted here");
   if (traced) {
     INFO(traced->output);
@@ -219,7 +227,7 @@ int calls_by_strace(const Scenario& scenario, const std::string& prepared) {
   for (const std::string& name : tests::calls_without_files()) without += (without.empty() ? "" : ",") + name;
   std::vector<std::string> words = {"/usr/bin/strace", "-f", "-qq", "-o", log / "calls", "-e", "trace=!" + without};
   if (!fs::exists(words[0])) return -1;
-  for (const std::string& word : command(dir.path(), scenario.how, scenario.steps)) words.push_back(word);
+  for (const std::string& word : command(scenario, dir.path())) words.push_back(word);
   tests::Process process(words);
   if (process.wait() != 0) return -1;
   std::ifstream lines(log / "calls");
