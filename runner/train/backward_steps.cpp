@@ -15,18 +15,19 @@ namespace runner::train {
 
 class BackwardSteps::Hook final : public torch::autograd::PostAccumulateGradHook {
  public:
-  explicit Hook(BackwardSteps& steps) : steps_(steps) {}
-  void operator()(const at::Tensor& parameter) override { steps_.arrived(parameter); }
+  Hook(BackwardSteps& steps, std::size_t position) : steps_(steps), position_(position) {}
+  void operator()(const at::Tensor& parameter) override { steps_.arrived(parameter, position_); }
 
  private:
   BackwardSteps& steps_;
+  std::size_t position_;
 };
 
 BackwardSteps::BackwardSteps(components::optimizer::Optimizer& optimizer, const components::NamedTensors& parameters,
                              const ClipOptions& clip)
     : optimizer_(optimizer), parameters_(parameters), clip_(clip) {
-  for (const auto& parameter : parameters_) {
-    torch::autograd::impl::set_post_acc_grad_hooks(parameter.tensor, std::make_unique<Hook>(*this));
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    torch::autograd::impl::set_post_acc_grad_hooks(parameters_[i].tensor, std::make_unique<Hook>(*this, i));
   }
 }
 
@@ -39,7 +40,7 @@ void BackwardSteps::measure(double scale) {
   measures_ = true;
   scale_ = scale;
   coefficient_ = 1.0;
-  norms_.clear();
+  norms_.assign(parameters_.size(), {});
 }
 
 void BackwardSteps::move(double scale, double coefficient, bool with_norm) {
@@ -50,15 +51,24 @@ void BackwardSteps::move(double scale, double coefficient, bool with_norm) {
 }
 
 double BackwardSteps::norm() const {
-  return norms_.empty() ? 0.0 : at::linalg_vector_norm(at::stack(norms_), clip_.norm_type).item<double>();
+  std::vector<at::Tensor>
+      norms;  // in the order of the parameters, as of gradients that are held: for the same last bit
+  for (const at::Tensor& norm : norms_) {
+    if (norm.defined()) norms.push_back(norm);
+  }
+  return norms.empty() ? 0.0 : at::linalg_vector_norm(at::stack(norms), clip_.norm_type).item<double>();
 }
 
-void BackwardSteps::arrived(const at::Tensor& parameter) {
+void BackwardSteps::arrived(const at::Tensor& parameter, std::size_t position) {
   const at::NoGradGuard no_grad;
   at::Tensor& gradient = parameter.mutable_grad();
+  const auto measure_it = [&] {
+    norms_[position] = at::linalg_vector_norm(gradient, clip_.norm_type, std::nullopt, false, at::kFloat);
+  };
   if (scale_ != 1.0) gradient.mul_(scale_);
+  if (measures_ && !clip_.norm) measure_it();
   if (clip_.value) gradient.clamp_(-*clip_.value, *clip_.value);
-  if (measures_) norms_.push_back(at::linalg_vector_norm(gradient, clip_.norm_type, std::nullopt, false, at::kFloat));
+  if (measures_ && clip_.norm) measure_it();  // as clip_gradients() does: of what is clipped by value already
   if (moves_) {
     if (coefficient_ != 1.0) gradient.mul_(coefficient_);
     optimizer_.step();

@@ -26,24 +26,25 @@ class BackwardSteps {
   BackwardSteps(const BackwardSteps&) = delete;
   BackwardSteps& operator=(const BackwardSteps&) = delete;
 
-  /// The next backward pass only measures: each gradient is multiplied by `scale`, clipped by value, and dropped.
+  /// The next backward pass only measures: each gradient is multiplied by `scale`, and dropped.
   void measure(double scale);
-  /// The next backward pass moves the parameters: the same gradients, times `coefficient`.
+  /// The next backward pass moves the parameters: by the same gradients, clipped by value, times `coefficient`.
   void move(double scale, double coefficient, bool with_norm);
-  /// Total norm of the gradients of the last pass that was measured, before `coefficient`.
+  /// Total norm of the gradients of the last pass that was measured: as they came or, where a norm clips them, as
+  /// clipping by value left them.
   double norm() const;
 
  private:
   class Hook;
 
-  void arrived(const at::Tensor& parameter);
+  void arrived(const at::Tensor& parameter, std::size_t position);
 
   components::optimizer::Optimizer& optimizer_;
   const components::NamedTensors& parameters_;
   const ClipOptions clip_;
   bool moves_ = false, measures_ = false;
   double scale_ = 1.0, coefficient_ = 1.0;
-  std::vector<at::Tensor> norms_;
+  std::vector<at::Tensor> norms_;  // by position of the parameter; undefined without a gradient
 };
 
 /// What a recipe asks for that needs all gradients at once, or weights that have not moved, with such an optimizer.

@@ -60,6 +60,14 @@ void build_data(Experiment& experiment, const BuildOptions& options, Diagnostics
   }
 }
 
+/// False where the optimizer frees each gradient as it arrives. `model` may be on the meta device.
+bool holds_gradients(const components::model::Model& model, const Node& recipe) {
+  const Node& block = section(recipe, "optimizer");
+  Diagnostics told_later;
+  auto groups = components::optimizer::cut_groups(block, model.parameters(), told_later);
+  return !components::optimizer::build(block, {std::move(groups)})->steps_in_backward();
+}
+
 // Without this the machine would page its caches out for minutes, and then end the process without a word. Judged by
 // what is needed at the very least; `plan`, which may be asked about another machine, only says it.
 bool fits_memory(const components::model::Model& model, const BuildOptions& options, const Node& recipe,
@@ -69,19 +77,21 @@ bool fits_memory(const components::model::Model& model, const BuildOptions& opti
   for (const auto& parameter : model.parameters()) {
     weights += static_cast<double>(parameter.tensor.numel()) * static_cast<double>(parameter.tensor.element_size());
   }
-  const double needed = options.for_training ? 2 * weights : weights;
+  const bool with_gradients = options.for_training && holds_gradients(model, recipe);
+  const double needed = with_gradients ? 2 * weights : weights;
   const auto limit = static_cast<double>(core::memory_limit());
   const auto training = sections::training::parse_config(section(recipe, "training"));
   if (options.for_training && training.max_memory && needed > static_cast<double>(*training.max_memory)) {
     const Node* max_memory = recipe.at_path("training.max_memory");
     diagnostics.error(max_memory->place(),
-                      "max_memory is " + max_memory->scalar_text() + ", but the model's weights and their gradients " +
-                          "alone take " + core::format_bytes(static_cast<std::int64_t>(needed)),
+                      "max_memory is " + max_memory->scalar_text() + ", but the model's weights " +
+                          (with_gradients ? "and their gradients " : "") + "alone take " +
+                          core::format_bytes(static_cast<std::int64_t>(needed)),
                       "make the model smaller, or allow it more");
     return false;
   }
   if (needed <= limit) return true;
-  const std::string what = std::string("the model's weights") + (options.for_training ? " and their gradients" : "") +
+  const std::string what = std::string("the model's weights") + (with_gradients ? " and their gradients" : "") +
                            " alone take " + core::format_bytes(static_cast<std::int64_t>(needed)) + ", and there are " +
                            core::format_bytes(static_cast<std::int64_t>(limit)) + " of memory";
   const char* hint = "make the model smaller, or run on a machine with more memory";

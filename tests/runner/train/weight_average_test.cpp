@@ -40,6 +40,7 @@ training: {max_steps: 12, micro_batch_size: 7}
 logging_steps: 4
 eval: {eval_steps: 3}
 checkpoint: {save_steps: 5}
+callbacks: [{type: early_stopping, monitor: val/loss, patience: 99}]
 )";
 
 constexpr const char* kEma = "weight_averaging={type: ema, decay: 0.75}";
@@ -49,7 +50,7 @@ std::shared_ptr<components::weight_averaging::Averaging> averaging(const std::st
   return components::weight_averaging::build(tests::block("weight_averaging", recipe), {});
 }
 
-/// Takes down the weights after each step.
+/// Takes down the weights after each step, in the place of the recipe's callback.
 class Watcher final : public components::callback::Callback {
  public:
   void on_step_end(components::callback::Context& context) override {
