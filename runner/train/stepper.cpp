@@ -264,7 +264,7 @@ void Stepper::step_in_backward(bool want_grad_norm, const Judge& may_move, StepR
   MicroBatch& micro = window_.front();
   const double weight = weight_of(micro), unscale = 1.0 / scaler_.scale();
   const bool norm_first = options_.clip.norm || options_.judges_norm || scaler_.enabled();
-  const RandomState random = RandomState::now();
+  const components::RandomState random = components::RandomState::now();
   at::Tensor sum = forward(micro, weight);
   note_loss(micro, sum.item<double>(), weight, result);
   note_window(result);
