@@ -1,0 +1,148 @@
+// B: samples   C: channels in   O: channels out   H, W: height and width   P: products of a tile
+
+#include "components/layer/winograd_conv2d.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/autocast_mode.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/functions/utils.h>
+#include <torch/csrc/autograd/saved_variable.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "components/fused.h"
+#include "components/kernel_rows.h"
+#include "components/kernels/winograd.h"
+#include "components/tensors.h"
+#include "runner/core/error.h"
+
+namespace components::layer {
+namespace {
+
+using kernels::data;
+using kernels::in_pieces;
+using kernels::Winograd;
+using torch::autograd::SavedVariable;
+using torch::autograd::variable_list;
+
+constexpr std::int64_t kLanes = 16;
+
+/// From so many channels on, sums over tiles take more memory than caches hold: threads then share one set of them.
+constexpr std::int64_t kSharedSums = 256;
+
+Winograd::Images images_of(const at::Tensor& x) { return {x.size(0), x.size(2), x.size(3)}; }
+
+at::Tensor floats(std::int64_t size) { return kernels::new_tensor<float>({size}); }
+
+at::Tensor transformed_filters(const at::Tensor& weight, bool turned) {
+  const std::int64_t out = weight.size(0), in = weight.size(1);
+  at::Tensor transformed = floats(Winograd::filters_space(in, out));
+  in_pieces((turned ? in : out) / kLanes, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+    kernels::winograd()->transform_filters(
+        {data<float>(weight), data<float>(transformed), out, in, turned, begin, end});
+  });
+  return transformed;
+}
+
+/// [B, out, H, W]
+at::Tensor convolve(const at::Tensor& x, const at::Tensor& filters, std::int64_t out) {
+  const std::int64_t in = x.size(1);
+  const Winograd::Images images = images_of(x);
+  at::Tensor y = at::empty({x.size(0), out, x.size(2), x.size(3)}, x.options(), at::MemoryFormat::ChannelsLast);
+  in_pieces(images.tiles(), [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+    const at::Tensor space = floats(Winograd::convolution_space(in, out));
+    kernels::winograd()->convolve(
+        {data<float>(x), data<float>(filters), data<float>(y), images, in, out, data<float>(space), begin, end});
+  });
+  return y;
+}
+
+at::Tensor filter_gradient(const at::Tensor& x, const at::Tensor& dy) {
+  const std::int64_t in = x.size(1), out = dy.size(1), threads = at::get_num_threads();
+  const Winograd::Images images = images_of(x);
+  const std::int64_t of_sums = Winograd::filters_space(in, out), groups = out / Winograd::kChannels;
+  const bool shared = out >= kSharedSums && groups >= threads;
+  const std::int64_t count = shared ? 1 : std::min(threads, images.tiles());
+  const at::Tensor sums = floats(count * of_sums);
+  const auto add = [&](float* to, std::int64_t begin, std::int64_t end, std::int64_t out_begin, std::int64_t out_end) {
+    const at::Tensor space = floats(Winograd::gradient_space(in, out));
+    kernels::winograd()->sum_gradient(
+        {data<float>(x), data<float>(dy), to, images, in, out, data<float>(space), begin, end, out_begin, out_end});
+  };
+  if (shared) {
+    in_pieces(groups, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+      add(data<float>(sums), 0, images.tiles(), begin * Winograd::kChannels, end * Winograd::kChannels);
+    });
+  } else {
+    in_pieces(images.tiles(), [&](std::int64_t piece, std::int64_t begin, std::int64_t end) {
+      add(data<float>(sums) + piece * of_sums, begin, end, 0, out);
+    });
+  }
+  at::Tensor dweight = kernels::new_tensor<float>({out, in, 3, 3});
+  in_pieces(out / kLanes, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+    kernels::winograd()->finish_gradient(
+        {data<float>(sums), count, data<float>(dweight), in, out, begin * kLanes, end * kLanes});
+  });
+  return dweight;
+}
+
+/// Its inputs are x and weight, in this order.
+class WinogradConv2dBackward final : public torch::autograd::Node {
+ public:
+  WinogradConv2dBackward(const at::Tensor& x, const at::Tensor& weight) : x_(x, false), weight_(weight, false) {}
+
+  variable_list apply(variable_list&& gradients) override {
+    RUNNER_ASSERT(!at::GradMode::is_enabled(), "nothing here asks for gradients of gradients");
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    variable_list of_inputs(2);
+    if (!gradients[0].defined()) return of_inputs;
+    const at::Tensor dy = gradients[0].contiguous(at::MemoryFormat::ChannelsLast), weight = weight_.unpack();
+    if (task_should_compute_output(0)) {
+      of_inputs[0] = convolve(dy, transformed_filters(weight, true), weight.size(1));
+    }
+    if (task_should_compute_output(1)) of_inputs[1] = filter_gradient(x_.unpack(), dy);
+    return of_inputs;
+  }
+
+  std::string name() const override { return "WinogradConv2dBackward"; }
+
+  void release_variables() override {
+    x_.reset_data();
+    weight_.reset_data();
+  }
+
+ private:
+  SavedVariable x_, weight_;
+};
+
+}  // namespace
+
+bool takes_winograd(const at::Tensor& x, const at::Tensor& weight) {
+  const auto is_float = [](const at::Tensor& tensor) { return tensor.is_cpu() && tensor.scalar_type() == at::kFloat; };
+  return fused_kernels() && kernels::winograd() != nullptr && !at::autocast::is_autocast_enabled(at::kCPU) &&
+         is_float(x) && is_float(weight) && x.is_contiguous(at::MemoryFormat::ChannelsLast) && weight.is_contiguous() &&
+         weight.size(2) == 3 && weight.size(3) == 3 && weight.size(0) % Winograd::kChannels == 0 &&
+         weight.size(1) % Winograd::kChannels == 0;
+}
+
+at::Tensor winograd_conv2d(const at::Tensor& x, const at::Tensor& weight) {
+  at::Tensor y;
+  {
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    y = convolve(x, transformed_filters(weight, false), weight.size(0));
+  }
+  if (!torch::autograd::compute_requires_grad(x, weight)) return y;
+  const std::shared_ptr<WinogradConv2dBackward> node(new WinogradConv2dBackward(x, weight),
+                                                     torch::autograd::deleteNode);
+  node->set_next_edges(torch::autograd::collect_next_edges(x, weight));
+  torch::autograd::set_history(y, node);
+  return y;
+}
+
+}  // namespace components::layer
