@@ -5,14 +5,12 @@
 #include <cmath>
 #include <numbers>
 
-#include "components/data/block_place.h"
 #include "components/data/data.h"
+#include "components/data/in_memory.h"
 #include "components/data/rows.h"
 #include "components/data/same_task.h"
 #include "components/data/words.h"
 #include "generated/data/synthetic.h"
-#include "runner/core/machine.h"
-#include "runner/core/units.h"
 
 // N: samples   F: inputs   O: targets
 
@@ -111,14 +109,7 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
   const std::int64_t outputs = signature.num_classes > 0 ? 2 : signature.target.shape[1];
   const double bytes =
       4.0 * static_cast<double>(config.num_samples) * static_cast<double>(signature.input.shape[1] + outputs);
-  if (bytes > 0.5 * static_cast<double>(runner::core::memory_limit())) {
-    inputs.diagnostics.error(
-        place_of(inputs.block, "num_samples"),
-        "data." + inputs.name + " would take " + runner::core::format_bytes(static_cast<std::int64_t>(bytes)) +
-            ", and this machine has " + runner::core::format_bytes(runner::core::memory_limit()) + " of memory",
-        "take fewer samples or features");
-    return nullptr;
-  }
+  if (!fits_in_memory(bytes, "num_samples", "take fewer samples or features", inputs)) return nullptr;
   Rows::Content content{config.num_samples, {}, {}, {}};
   if (!inputs.header_only) {
     const std::uint64_t seed = config.seed ? static_cast<std::uint64_t>(*config.seed) : inputs.seed;

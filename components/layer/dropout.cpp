@@ -13,8 +13,7 @@ namespace {
 class Dropout final : public model::BasicBlock {
  public:
   Dropout(const Config& config, const Inputs& inputs)
-      : BasicBlock(inputs.name, inputs.input, {inputs.output_name, Dtype::kFloat32, inputs.input.shape}),
-        p_(config.p) {}
+      : BasicBlock(inputs.name, inputs.input, same_shape(inputs)), p_(config.p) {}
 
   void forward(TensorMap& activations) const override {
     const at::Tensor& x = read(activations);

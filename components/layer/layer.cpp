@@ -11,8 +11,7 @@ namespace {
 class Elementwise final : public model::BasicBlock {
  public:
   Elementwise(const Inputs& inputs, at::Tensor (*function)(const at::Tensor&))
-      : BasicBlock(inputs.name, inputs.input, {inputs.output_name, Dtype::kFloat32, inputs.input.shape}),
-        function_(function) {}
+      : BasicBlock(inputs.name, inputs.input, same_shape(inputs)), function_(function) {}
 
   void forward(TensorMap& activations) const override { write(activations, function_(read(activations))); }
 
@@ -40,6 +39,25 @@ bool expect_floats(const Inputs& inputs) {
   misfit(inputs, nullptr, "works on float32", "put an embedding before it");
   return false;
 }
+
+bool expect_images(const Inputs& inputs) {
+  const auto& shape = inputs.input.shape;
+  if (!expect_floats(inputs)) return false;
+  if (shape.size() == 4 && shape[1] > 0 && shape[2] > 0 && shape[3] > 0) return true;
+  misfit(inputs, nullptr, "needs images, float32 [batch, channels, height, width]",
+         "layers of images come before flatten, and only for data of images");
+  return false;
+}
+
+bool expect_channels(const Inputs& inputs, const char* key, std::optional<std::int64_t> wanted) {
+  const std::int64_t arriving = inputs.input.shape[1];
+  if (!wanted || *wanted == arriving) return true;
+  misfit(inputs, key, "expects " + std::to_string(*wanted) + " channels",
+         std::string("set ") + key + " to " + std::to_string(arriving) + " or leave it out");
+  return false;
+}
+
+Port same_shape(const Inputs& inputs) { return {inputs.output_name, Dtype::kFloat32, inputs.input.shape}; }
 
 std::shared_ptr<Layer> make_elementwise(const Inputs& inputs, at::Tensor (*function)(const at::Tensor&)) {
   if (!expect_floats(inputs)) return nullptr;

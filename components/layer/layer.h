@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "components/model/model.h"
@@ -38,8 +39,18 @@ std::shared_ptr<Layer> make_elementwise(const Inputs& inputs, at::Tensor (*funct
 /// time]`.
 bool expect_floats(const Inputs& inputs);
 
+/// True when `input` is images, float32 [batch, channels, height, width] of known sizes.
+bool expect_images(const Inputs& inputs);
+
+/// True when `wanted` channels, where the recipe says how many, are what arrives in dimension 1; else an error at
+/// `key`.
+bool expect_channels(const Inputs& inputs, const char* key, std::optional<std::int64_t> wanted);
+
 /// Reports `layers[2]: <what>, but layers[1] gives float32 [batch, 32]` at a key of the layer (or at the layer).
 void misfit(const Inputs& inputs, const char* key, const std::string& what, const std::string& hint);
+
+/// The output of a layer that keeps the shape.
+Port same_shape(const Inputs& inputs);
 
 /// How often a product over the last dimension is done for one sample: the dimensions between batch and last.
 double rows_per_sample(const Port& port, std::int64_t positions);

@@ -15,8 +15,7 @@ namespace {
 class LayerNorm final : public model::BasicBlock {
  public:
   LayerNorm(const Config& config, const Inputs& inputs)
-      : BasicBlock(inputs.name, inputs.input, {inputs.output_name, Dtype::kFloat32, inputs.input.shape}),
-        eps_(config.eps) {
+      : BasicBlock(inputs.name, inputs.input, same_shape(inputs)), eps_(config.eps) {
     const std::int64_t shape[] = {inputs.input.shape.back()};
     add_parameter(name() + ".weight", model::constant_parameter(shape, 1.0, inputs.meta));
     add_parameter(name() + ".bias", model::constant_parameter(shape, 0.0, inputs.meta));

@@ -25,7 +25,7 @@ BasicBlock::~BasicBlock() = default;
 
 std::vector<NamedTensor> BasicBlock::parameters() const { return parameters_; }
 
-std::vector<NamedTensor> BasicBlock::buffers() const { return {}; }
+std::vector<NamedTensor> BasicBlock::buffers() const { return buffers_; }
 
 std::size_t BasicBlock::add_parameter(std::string full_name, const at::Tensor& tensor) {
   parameters_.push_back({std::move(full_name), tensor});
@@ -33,6 +33,13 @@ std::size_t BasicBlock::add_parameter(std::string full_name, const at::Tensor& t
 }
 
 const at::Tensor& BasicBlock::parameter(std::size_t position) const { return parameters_[position].tensor; }
+
+std::size_t BasicBlock::add_buffer(std::string full_name, const at::Tensor& tensor) {
+  buffers_.push_back({std::move(full_name), tensor});
+  return buffers_.size() - 1;
+}
+
+const at::Tensor& BasicBlock::buffer(std::size_t position) const { return buffers_[position].tensor; }
 
 const at::Tensor& BasicBlock::read(const TensorMap& activations) const { return activations.at(input().name); }
 
@@ -53,18 +60,26 @@ at::Tensor normal_parameter(std::span<const std::int64_t> shape, double deviatio
 }
 
 at::Tensor constant_parameter(std::span<const std::int64_t> shape, double value, bool meta) {
-  at::Tensor tensor = uninitialised(shape, meta);
-  if (!meta) tensor.fill_(value);
-  return tensor.set_requires_grad(true);
+  return constant_buffer(shape, value, meta).set_requires_grad(true);
 }
 
-at::Tensor linear_weight(std::int64_t in_features, std::int64_t out_features, bool meta) {
+at::Tensor constant_buffer(std::span<const std::int64_t> shape, double value, bool meta) {
+  at::Tensor tensor = uninitialised(shape, meta);
+  if (!meta) tensor.fill_(value);
+  return tensor;
+}
+
+at::Tensor weight_of_fan_in(std::span<const std::int64_t> shape, std::int64_t fan_in, bool meta) {
   // kaiming_uniform_(a=sqrt(5)), step by step as torch.nn.init does it: the last bit of the bound matters.
   const double slope = std::sqrt(5.0);
   const double gain = std::sqrt(2.0 / (1.0 + slope * slope));
-  const double deviation = gain / std::sqrt(static_cast<double>(in_features));
-  const std::int64_t shape[] = {out_features, in_features};
+  const double deviation = gain / std::sqrt(static_cast<double>(fan_in));
   return uniform_parameter(shape, std::sqrt(3.0) * deviation, meta);
+}
+
+at::Tensor linear_weight(std::int64_t in_features, std::int64_t out_features, bool meta) {
+  const std::int64_t shape[] = {out_features, in_features};
+  return weight_of_fan_in(shape, in_features, meta);
 }
 
 at::Tensor linear_bias(std::int64_t in_features, std::int64_t out_features, bool meta) {

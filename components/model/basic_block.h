@@ -34,6 +34,11 @@ class BasicBlock : public Block {
   std::size_t add_parameter(std::string full_name, const at::Tensor& tensor);
   /// A parameter by that position: what `forward` uses, without a look-up by name.
   const at::Tensor& parameter(std::size_t position) const;
+  std::size_t parameter_count() const { return parameters_.size(); }
+  /// The same for what is saved with the parameters and not trained.
+  std::size_t add_buffer(std::string full_name, const at::Tensor& tensor);
+  const at::Tensor& buffer(std::size_t position) const;
+  std::size_t buffer_count() const { return buffers_.size(); }
   /// The activation of this block's input, and where its output goes.
   const at::Tensor& read(const TensorMap& activations) const;
   void write(TensorMap& activations, at::Tensor tensor) const;
@@ -41,7 +46,7 @@ class BasicBlock : public Block {
  private:
   std::string name_;
   std::vector<Port> inputs_, outputs_;
-  std::vector<NamedTensor> parameters_;
+  std::vector<NamedTensor> parameters_, buffers_;
   bool training_ = true;
 };
 
@@ -49,6 +54,12 @@ class BasicBlock : public Block {
 at::Tensor uniform_parameter(std::span<const std::int64_t> shape, double bound, bool meta);
 at::Tensor normal_parameter(std::span<const std::int64_t> shape, double deviation, bool meta);
 at::Tensor constant_parameter(std::span<const std::int64_t> shape, double value, bool meta);
+
+/// A new float32 tensor that is not trained.
+at::Tensor constant_buffer(std::span<const std::int64_t> shape, double value, bool meta);
+
+/// A weight whose every output is a sum over `fan_in` inputs, as torch.nn.Linear and torch.nn.Conv2d start theirs.
+at::Tensor weight_of_fan_in(std::span<const std::int64_t> shape, std::int64_t fan_in, bool meta);
 
 /// Weight [out, in] and bias [out] of a linear layer as torch.nn.Linear starts them, in its order of draws, so that the
 /// same seed gives the same numbers.

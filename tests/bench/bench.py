@@ -50,6 +50,13 @@ def show(title, rows, limits, at_most):
         print(text, flush=True)
 
 
+def show_shares(figures, metric, rows):
+    """What of the machine's peak each side reaches; `figures` are the peer's, with its rate, GFLOP/s and the peak."""
+    print(f"  of {figures['peak_gflops']:.0f} GFLOP/s, at which PyTorch multiplies large matrices here: " + ", ".join(
+        f"{name} {row['median'] * figures['gflops'] / figures[metric] / figures['peak_gflops']:.0%}"
+        for name, row in rows.items()))
+
+
 def startup(a):
     python, script = sys.executable, PEERS / "startup.py"
     with tempfile.TemporaryDirectory() as folder:
@@ -205,6 +212,35 @@ def dataload(a):
             missed.append("dataload: the workers change a batch")
 
 
+def tcmalloc():
+    """What makes a peer use it; nothing where it is not installed."""
+    library = "libtcmalloc_minimal.so.4"
+    found = subprocess.run(["ldconfig", "-p"], stdout=subprocess.PIPE, text=True).stdout
+    if library in found:
+        return ["env", f"LD_PRELOAD={library}"]
+    print(f"\n{library} is not installed (Debian: libtcmalloc-minimal4): the strongest peer runs without it")
+    return []
+
+
+def resnet(a):
+    python, script, own = sys.executable, PEERS / "resnet.py", HERE / "roux_throughput.py"
+    preload = tcmalloc()
+    for dtype, mode, stock in (("fp32", "32-true", 1.15), ("bf16", "bf16-mixed", 1.25)):
+        roux = [python, own, a.roux, RECIPES / "resnet18.yaml", "samples_per_s=images_per_s", f"precision.mode={mode}"]
+        peer = [python, script, "--peer", "accelerate", "--dtype", dtype]
+        done = subprocess.run(list(map(str, peer)), stdout=subprocess.PIPE, text=True, check=True)
+        figures = json.loads(done.stdout.splitlines()[-1])
+        table = interleave(a.rounds, ["images_per_s", "peak_rss_mb"], {
+            "roux": roux,
+            "roux-plain": [*roux, "training.fused_kernels=false"],
+            "accelerate": [*peer, "--no-peak"],
+            "accelerate-tcmalloc": [*preload, *peer, "--no-peak"]})
+        show(f"resnet: ResNet-18, {dtype}, images/s (roux-plain: without fused kernels)", table["images_per_s"],
+             {"accelerate": stock, "accelerate-tcmalloc": 1.0}, at_most=False)
+        show_shares(figures, "images_per_s", table["images_per_s"])
+        show(f"resnet: ResNet-18, {dtype}, peak memory, MB", table["peak_rss_mb"], {"accelerate": 1.0}, at_most=True)
+
+
 def gpt(a):
     python, script, own = sys.executable, PEERS / "gpt.py", HERE / "roux_throughput.py"
     gpt2 = ["model.n_positions=256", "data.train.max_seq_len=256", "training.max_steps=7", "checkpoint.save_steps=null",
@@ -212,11 +248,7 @@ def gpt(a):
     # Of the stock form and of the strongest one: compiled, with the fused AdamW, under tcmalloc where it is installed.
     limits = {("small", "bf16"): (2.4, 1.3), ("small", "fp32"): (1.4, 1.1), ("gpt2", "bf16"): (2.4, 1.1)}
     memory = {"small": 0.6, "gpt2": 0.85}
-    tcmalloc = "libtcmalloc_minimal.so.4"
-    found = subprocess.run(["ldconfig", "-p"], stdout=subprocess.PIPE, text=True).stdout
-    preload = ["env", f"LD_PRELOAD={tcmalloc}"] if tcmalloc in found else []
-    if not preload:
-        print(f"\ngpt: {tcmalloc} is not installed (Debian: libtcmalloc-minimal4): the strongest peer runs without it")
+    preload = tcmalloc()
     for (config, dtype), (stock, strongest) in limits.items():
         recipe = RECIPES / ("gpt_small.yaml" if config == "small" else "gpt2.yaml")
         sets = [f"precision.mode={'bf16-mixed' if dtype == 'bf16' else '32-true'}"] + (gpt2 if config == "gpt2" else [])
@@ -231,9 +263,7 @@ def gpt(a):
             "strongest": [*preload, *peer, "--no-peak", "--compile", "--fused"]})
         show(f"gpt: {config}, {dtype}, tokens/s (roux-plain: without fused kernels)", table["tokens_per_s"],
              {"accelerate": stock, "strongest": strongest}, at_most=False)
-        print(f"  of {figures['peak_gflops']:.0f} GFLOP/s, at which PyTorch multiplies large matrices here: " + ", ".join(
-            f"{name} {row['median'] * figures['gflops'] / figures['tokens_per_s'] / figures['peak_gflops']:.0%}"
-            for name, row in table["tokens_per_s"].items()))
+        show_shares(figures, "tokens_per_s", table["tokens_per_s"])
         show(f"gpt: {config}, {dtype}, peak memory, MB", table["peak_rss_mb"], {"accelerate": memory[config]},
              at_most=True)
 
@@ -244,11 +274,11 @@ def main():
     parser.add_argument("--bare", required=True)
     parser.add_argument("--dataload", required=True)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("what", nargs="*", metavar="startup|steps|answers|checkpoint|profiler|dataload|gpt")
+    parser.add_argument("what", nargs="*", metavar="startup|steps|answers|checkpoint|profiler|dataload|resnet|gpt")
     a = parser.parse_args()
     topics = {"startup": startup, "steps": steps, "answers": answers, "checkpoint": checkpoint,
               "profiler": profiler,
-              "dataload": dataload, "gpt": gpt}
+              "dataload": dataload, "resnet": resnet, "gpt": gpt}
     unknown = [w for w in a.what if w not in topics]
     if unknown:
         parser.error(f"no benchmark is called \"{unknown[0]}\"; there are {', '.join(topics)}")

@@ -47,7 +47,8 @@ bool build_one(const std::string& kind, const Node& block, const Situation& s, D
   if (kind == "weight_averaging") return weight_averaging::build(block, {}) != nullptr;
   if (kind == "lr_scheduler") return lr_scheduler::build(block, {}) != nullptr;
   if (kind == "optimizer") return optimizer::build(block, {optimizer::cut_groups(block, {}, diagnostics)}) != nullptr;
-  for (const Port& port : {s.data.input, Port{"x", Dtype::kFloat32, {kBatch, kTime, 8}}}) {
+  for (const Port& port :
+       {s.data.input, Port{"x", Dtype::kFloat32, {kBatch, kTime, 8}}, Port{"x", Dtype::kFloat32, {kBatch, 6, 8, 8}}}) {
     const layer::Inputs inputs{"layers.0", "layers[0]", "the data", port, "x", 16, false, block, diagnostics};
     if (layer::build(block, inputs) != nullptr) return true;
   }

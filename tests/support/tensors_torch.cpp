@@ -94,6 +94,13 @@ components::DataSignature class_data(std::int64_t features, std::int64_t classes
   return data;
 }
 
+components::DataSignature image_data(std::int64_t channels, std::int64_t height, std::int64_t width,
+                                     std::int64_t classes) {
+  components::DataSignature data = class_data(1, classes);
+  data.input.shape = {components::kBatch, channels, height, width};
+  return data;
+}
+
 components::DataSignature value_data(std::int64_t features, std::int64_t targets) {
   using namespace components;
   DataSignature data;

@@ -27,6 +27,8 @@ void clear_gradients(const components::model::Model& model);
 /// What the data sets of these kinds say of themselves.
 components::DataSignature text_data(std::int64_t vocab_size, std::int64_t max_seq_len);
 components::DataSignature class_data(std::int64_t features, std::int64_t classes);
+components::DataSignature image_data(std::int64_t channels, std::int64_t height, std::int64_t width,
+                                     std::int64_t classes);
 components::DataSignature value_data(std::int64_t features, std::int64_t targets);
 
 }  // namespace tests

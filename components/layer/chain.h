@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "components/layer/layer.h"
+#include "components/layer/tail.h"
+
+namespace components::layer {
+
+/// The layers of a list, one made for what the one before gives; empty, with an error in `outer.diagnostics`, when one
+/// does not fit (what follows it cannot be judged then).
+///
+/// key    of the list in the block of `outer`: names become `<name>.<key>.0`, in messages `<path>.<key>[0]`
+std::vector<std::shared_ptr<Layer>> build_list(const std::vector<runner::core::Node>& blocks, const std::string& key,
+                                               const Inputs& outer);
+
+/// A list of layers inside of a layer. No hook sees in between, so layers that follow each other may be one pass over
+/// memory: a norm takes the ReLU behind it along.
+class Chain {
+ public:
+  /// Null when a layer does not fit.
+  static std::unique_ptr<Chain> build(const std::vector<runner::core::Node>& blocks, const std::string& key,
+                                      const Inputs& outer);
+
+  const Port& output() const { return layers_.back()->outputs().front(); }
+  at::Tensor forward(at::Tensor x) const;
+
+  /// Whether its last layer can add and rectify in the same pass; `forward_with_tail` asks for it.
+  bool takes_tail() const { return steps_.back().with_tail != nullptr && !steps_.back().relu; }
+  at::Tensor forward_with_tail(at::Tensor x, const at::Tensor& addend, bool relu) const;
+  /// Whether it is a ReLU and nothing else.
+  bool is_relu() const { return is_relu_; }
+
+  std::vector<NamedTensor> parameters() const;
+  std::vector<NamedTensor> buffers() const;
+  std::vector<model::Tie> ties() const;
+  void set_training(bool training) const;
+  double forward_flops(std::int64_t positions) const;
+
+ private:
+  struct Step {
+    const Layer* layer;
+    const TakesTail* with_tail;  ///< the layer, when it is one
+    bool relu;                   ///< that it takes along
+  };
+  Chain(std::vector<std::shared_ptr<Layer>> layers, const std::vector<runner::core::Node>& blocks);
+  at::Tensor run(at::Tensor x, std::size_t steps) const;
+
+  std::vector<std::shared_ptr<Layer>> layers_;
+  std::vector<Step> steps_;
+  bool is_relu_;
+};
+
+}  // namespace components::layer

@@ -1,0 +1,57 @@
+// C: channels
+
+#include <ATen/ops/group_norm.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "components/layer/layer.h"
+#include "components/model/basic_block.h"
+#include "components/tensors.h"
+#include "generated/layer/group_norm.h"  // Config; declares make()
+
+namespace components::layer::group_norm {
+namespace {
+
+class GroupNorm final : public model::BasicBlock {
+ public:
+  GroupNorm(const Config& config, const Inputs& inputs)
+      : BasicBlock(inputs.name, inputs.input, same_shape(inputs)),
+        groups_(config.num_groups),
+        eps_(config.eps),
+        affine_(config.affine) {
+    if (!affine_) return;
+    const std::int64_t shape[] = {input().shape[1]};
+    add_parameter(name() + ".weight", model::constant_parameter(shape, 1.0, inputs.meta));
+    add_parameter(name() + ".bias", model::constant_parameter(shape, 0.0, inputs.meta));
+  }
+
+  void forward(TensorMap& activations) const override {
+    std::optional<at::Tensor> weight_C, bias_C;
+    if (affine_) {
+      weight_C = parameter(0);
+      bias_C = parameter(1);
+    }
+    write(activations, at::group_norm(read(activations), groups_, weight_C, bias_C, eps_));
+  }
+
+ private:
+  std::int64_t groups_;
+  double eps_;
+  bool affine_;
+};
+
+}  // namespace
+
+std::shared_ptr<Layer> make(const Config& config, const Inputs& inputs) {
+  if (!expect_images(inputs) || !expect_channels(inputs, "num_channels", config.num_channels)) return nullptr;
+  if (inputs.input.shape[1] % config.num_groups != 0) {
+    misfit(inputs, "num_groups", "cuts the channels into " + std::to_string(config.num_groups) + " groups",
+           "num_groups divides the number of channels that arrive");
+    return nullptr;
+  }
+  return std::make_shared<GroupNorm>(config, inputs);
+}
+
+}  // namespace components::layer::group_norm

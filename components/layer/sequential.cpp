@@ -1,0 +1,44 @@
+#include <memory>
+#include <utility>
+
+#include "components/layer/chain.h"
+#include "components/layer/layer.h"
+#include "components/model/basic_block.h"
+#include "components/tensors.h"
+#include "generated/layer/sequential.h"  // Config; declares make()
+
+namespace components::layer::sequential {
+namespace {
+
+Port output_of(const Chain& chain, const Inputs& inputs) {
+  Port output = chain.output();
+  output.name = inputs.output_name;
+  return output;
+}
+
+class Sequential final : public model::BasicBlock {
+ public:
+  Sequential(std::unique_ptr<Chain> chain, const Inputs& inputs)
+      : BasicBlock(inputs.name, inputs.input, output_of(*chain, inputs)), chain_(std::move(chain)) {}
+
+  void forward(TensorMap& activations) const override { write(activations, chain_->forward(read(activations))); }
+
+  std::vector<NamedTensor> parameters() const override { return chain_->parameters(); }
+  std::vector<NamedTensor> buffers() const override { return chain_->buffers(); }
+  std::vector<model::Tie> ties() const override { return chain_->ties(); }
+  void set_training(bool training) override { chain_->set_training(training); }
+  double forward_flops(std::int64_t positions) const override { return chain_->forward_flops(positions); }
+
+ private:
+  std::unique_ptr<Chain> chain_;
+};
+
+}  // namespace
+
+std::shared_ptr<Layer> make(const Config& config, const Inputs& inputs) {
+  auto chain = Chain::build(config.layers, "layers", inputs);
+  if (chain == nullptr) return nullptr;
+  return std::make_shared<Sequential>(std::move(chain), inputs);
+}
+
+}  // namespace components::layer::sequential

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "components/layer/layer.h"
+
+namespace components::layer {
+
+/// Of height and width.
+using Pair = std::array<std::int64_t, 2>;
+
+/// `3` is 3 x 3.
+Pair to_pair(const std::vector<std::int64_t>& one_or_two);
+
+/// What slides over the height and width of images: a filter, or what is pooled.
+struct Window {
+  Pair kernel_size;
+  Pair stride;
+  Pair padding = {0, 0};
+  Pair dilation = {1, 1};
+};
+
+/// The images [batch, channels, ...] that a window makes of those that arrive. Nothing, and an error, when it does not
+/// fit into one.
+std::optional<Port> slide(const Window& window, std::int64_t channels, const Inputs& inputs);
+
+/// A pool may not lie in the padding alone. False and an error else.
+bool expect_small_padding(const Window& window, const Inputs& inputs);
+
+}  // namespace components::layer
