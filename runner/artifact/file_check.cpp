@@ -19,7 +19,6 @@ namespace {
 
 constexpr std::int64_t kPieceBytes = 1 << 20;        // hashed while still in the second-level cache
 constexpr std::int64_t kDirectPieceBytes = 8 << 20;  // the disk is busy for longer than a call costs
-constexpr std::int64_t kPacedPieceBytes = 2 << 20;   // what runs beside it hardly notices
 constexpr std::int64_t kMappedBytes = 16 << 20;      // at a time, and of the smallest file that is worth it
 
 std::string grouped(std::int64_t number) {
@@ -101,7 +100,7 @@ core::Result<void> verify_file(const std::string& path, const FileEntry& recorde
     }
     bool direct = options.from_disk && recorded.bytes >= kDirectBytesMin && set_direct_reads(file.value, true);
     AlignedBytes piece;
-    const std::int64_t largest = !direct ? kPieceBytes : options.pace != nullptr ? kPacedPieceBytes : kDirectPieceBytes;
+    const std::int64_t largest = direct ? kDirectPieceBytes : kPieceBytes;
     if (!piece.reserve(std::min(std::max<std::int64_t>(recorded.bytes, 1), largest))) {
       throw core::RunError("cannot read " + path + ": no memory for a piece of it");
     }

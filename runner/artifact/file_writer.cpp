@@ -12,7 +12,6 @@ namespace {
 
 constexpr std::int64_t kBufferedChunkBytes = 1 << 20;  // hashed and written while still in the second-level cache
 constexpr std::int64_t kDirectChunkBytes = 8 << 20;    // the disk is busy for longer than a call costs
-constexpr std::int64_t kPacedChunkBytes = 2 << 20;     // what runs beside it hardly notices
 constexpr std::int64_t kWritebackBytes = 16 << 20;
 
 bool is_aligned(const char* data) { return reinterpret_cast<std::uintptr_t>(data) % kDirectAlignment == 0; }
@@ -24,7 +23,7 @@ FileWriter::FileWriter(Io& io, std::string path, const Options& options)
   const bool large = options.bytes >= kDirectBytesMin;
   if (large) io_.allocate(handle_, path_, options.bytes);
   direct_ = options.direct && large && io_.set_direct(handle_, true);
-  chunk_ = !direct_ ? kBufferedChunkBytes : pace_ != nullptr ? kPacedChunkBytes : kDirectChunkBytes;
+  chunk_ = direct_ ? kDirectChunkBytes : kBufferedChunkBytes;
   if (!gathered_.reserve(options.bytes > 0 ? std::min(chunk_, options.bytes) : chunk_)) {
     throw core::RunError("cannot write " + path_ + ": no memory for " + std::to_string(chunk_) + " bytes");
   }

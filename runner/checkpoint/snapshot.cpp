@@ -23,8 +23,7 @@ using core::Node;
 
 constexpr std::int64_t kOverheadBytes = 64 << 10;  // trainer.json, the manifest, folders
 constexpr std::int64_t kPageBytes = 4096;
-constexpr std::size_t kWritersMax =
-    2;  // one hashes while the other waits for the disk; more gain nothing. When paced: one
+constexpr std::size_t kWritersMax = 2;  // one hashes while the other waits for the disk; more gain nothing
 
 std::int64_t up_to_page(std::int64_t bytes) { return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes; }
 
@@ -108,8 +107,7 @@ std::unique_ptr<artifact::CheckpointDraft> Snapshot::write(const SaveOptions& op
   for (const TensorFile& file : files_) largest_first.push_back(&file);
   std::stable_sort(largest_first.begin(), largest_first.end(),
                    [](const TensorFile* a, const TensorFile* b) { return a->bytes() > b->bytes(); });
-  const std::size_t writers = options.pace != nullptr ? 1 : kWritersMax;
-  core::in_parallel(largest_first.size(), writers, [&](std::size_t i) { largest_first[i]->write(*draft).value(); });
+  core::in_parallel(largest_first.size(), kWritersMax, [&](std::size_t i) { largest_first[i]->write(*draft).value(); });
   for (const auto& [file, content] : texts_) draft->add_text(file, content).value();
   return draft;
 }

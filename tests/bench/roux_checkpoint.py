@@ -71,7 +71,7 @@ def refuse_crowded(saves):
 
 def save():
     with tempfile.TemporaryDirectory() as folder:
-        run(folder, "--new", "--set", "training.max_steps=81", "--set", "checkpoint.save_steps=20", "--set",
+        run(folder, "--new", "--set", "training.max_steps=121", "--set", "checkpoint.save_steps=40", "--set",
             "checkpoint.save_at_end=false")
         saves = events(folder, "checkpoint")
         refuse_crowded(saves)
@@ -86,19 +86,20 @@ def save():
     median = lambda rows, key: statistics.median(row[key] for row in rows)
     return {"stall_ms": median(saves, "stall_seconds") * 1e3, "stall_max_ms": max(s["stall_seconds"] for s in saves) * 1e3,
             "save_s": median(saves, "seconds"), "rest_s": median(saves, "rest_seconds"),
-            "synced_s": median(synced, "stall_seconds"), "committed_s": median(synced, "seconds"), "load_s": load["seconds"], "read_s": load["read_seconds"],
+            "synced_s": median(synced, "stall_seconds"), "committed_s": median(synced, "seconds"),
+            "load_s": load["seconds"], "read_s": load["read_seconds"],
             "mb": saves[-1]["bytes"] / 1e6}
 
 
 def beside():
     with tempfile.TemporaryDirectory() as folder:
-        run(folder, "--new", "--set", "training.max_steps=81", "--set", "checkpoint.save_steps=20", "--set",
+        run(folder, "--new", "--set", "training.max_steps=121", "--set", "checkpoint.save_steps=40", "--set",
             "checkpoint.save_at_end=false")
         saves = events(folder, "checkpoint")
         refuse_crowded(saves)
         ends = dict(read(folder, "SELECT m.step, m.time_ms FROM metrics m JOIN series s ON m.series = s.id WHERE s.name = 'loss'"))
     alone, others = [], []
-    for step in range(3, 82):
+    for step in range(3, 122):
         # The step that follows a save has the stall in front of it; it is not the step's own.
         own = [s for s in saves if s["step"] == step - 1]
         seconds = (ends[step] - ends[step - 1]) / 1e3 - sum(s["stall_seconds"] for s in own)
