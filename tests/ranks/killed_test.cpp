@@ -78,9 +78,9 @@ Restorable restorable(const Place& place) {
   return found;
 }
 
-/// Points of the loss along a branch (-1: the newest), up to a step.
+/// Points of the loss along a branch (-1: the newest), up to a step; none where a death came before the first of them.
 std::vector<store::SeriesPoint> losses(const Place& place, std::int64_t branch, std::int64_t until) {
-  auto points = store::read_series(place.run_dir().string(), "loss", "train", branch).value();
+  auto points = store::read_series(place.run_dir().string(), "loss", "train", branch).value_or({});
   std::erase_if(points, [until](const store::SeriesPoint& point) { return point.step > until; });
   return points;
 }
@@ -144,7 +144,8 @@ TEST_CASE("a program that is killed again and again in its saves ends where an u
   const int calls = calls_of_a_save();
   REQUIRE(calls > 20);
   const char* chosen = std::getenv("ROUX_TEST_SEED");
-  const auto seed = chosen != nullptr ? static_cast<unsigned>(std::atoi(chosen)) : std::random_device()();
+  const auto seed =
+      chosen != nullptr ? static_cast<unsigned>(std::strtoul(chosen, nullptr, 10)) : std::random_device()();
   std::mt19937 random(seed);
   CAPTURE(seed);
   int kills = 0, saved_in = 0;
