@@ -82,19 +82,4 @@ void lower_into(const at::Tensor& low, const at::Tensor& tensor) {
   });
 }
 
-template <>
-at::Tensor raised<float>(const at::Tensor& tensor) {
-  return tensor;
-}
-
-template <>
-at::Tensor raised<Bf16>(const at::Tensor& tensor) {
-  const at::Tensor dense = tensor.contiguous();
-  at::Tensor high = new_like<float>(dense);
-  in_pieces(dense.numel(), [&](std::int64_t, std::int64_t begin, std::int64_t end) {
-    transformer<Bf16>().raise(data<Bf16>(dense) + begin, data<float>(high) + begin, end - begin);
-  });
-  return high;
-}
-
 }  // namespace components::kernels

@@ -47,8 +47,5 @@ template <typename T>
 at::Tensor lowered(const at::Tensor& tensor);
 /// Rounded to bfloat16 into a contiguous tensor of the same sizes.
 void lower_into(const at::Tensor& low, const at::Tensor& tensor);
-/// The other way; for gradients of weights.
-template <typename T>
-at::Tensor raised(const at::Tensor& tensor);
 
 }  // namespace components::kernels

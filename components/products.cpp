@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include "components/kernel_rows.h"
 #include "components/kernels/product.h"
@@ -16,6 +17,7 @@
 namespace components {
 namespace {
 
+using kernels::Bf16;
 using kernels::Matrix;
 using kernels::Product;
 using kernels::ProductKernel;
@@ -24,13 +26,19 @@ constexpr std::int64_t kSmallProductMax = 1 << 15;  // multiplications; below, p
 
 bool has_unit_stride(const at::Tensor& t) { return t.stride(0) == 1 || t.stride(1) == 1; }
 
-const ProductKernel* kernel_for(const at::Tensor& a, const at::Tensor& b) {
-  const bool fits = a.scalar_type() == at::kFloat && b.scalar_type() == at::kFloat && has_unit_stride(a) &&
-                    has_unit_stride(b) && a.size(0) * a.size(1) * b.size(1) > kSmallProductMax;
-  return fits ? kernels::product_kernel() : nullptr;
+/// Whether it is worth preparing a product of these for our own kernels.
+template <typename T>
+const ProductKernel<T>* kernel_for(const at::Tensor& a, const at::Tensor& b) {
+  constexpr at::ScalarType kType = std::is_same_v<T, float> ? at::kFloat : at::kBFloat16;
+  const bool fits = a.scalar_type() == kType && b.scalar_type() == kType && has_unit_stride(a) && has_unit_stride(b) &&
+                    a.size(0) * a.size(1) * b.size(1) > kSmallProductMax;
+  return fits ? kernels::product_kernel<T>() : nullptr;
 }
 
-Matrix matrix_of(const at::Tensor& t) { return {t.const_data_ptr<float>(), t.stride(0), t.stride(1)}; }
+template <typename T>
+Matrix<T> matrix_of(const at::Tensor& t) {
+  return {static_cast<const T*>(t.const_data_ptr()), t.stride(0), t.stride(1)};
+}
 
 std::int64_t up(std::int64_t whole, std::int64_t part) { return (whole + part - 1) / part; }
 
@@ -51,9 +59,13 @@ Grid choose_grid(std::int64_t tile_rows, std::int64_t tile_columns, std::int64_t
   return best;
 }
 
-void multiply(const ProductKernel& kernel, const Product& whole) {
-  const std::int64_t row_tiles = up(whole.rows, kernel.tile_rows),
-                     column_tiles = up(whole.columns, kernel.tile_columns);
+template <typename T, typename Out>
+void multiply(const ProductKernel<T>& kernel, void (*run)(const Product<T, Out>&, float*), const at::Tensor& out,
+              const at::Tensor& a, const at::Tensor& b, bool add) {
+  const Product<T, Out> whole{
+      matrix_of<T>(a), matrix_of<T>(b), kernels::data<Out>(out), out.stride(0), a.size(0), b.size(1), a.size(1), add};
+  const std::int64_t row_tiles = up(whole.rows, kernel.tile_rows);
+  const std::int64_t column_tiles = up(whole.columns, kernel.tile_columns);
   const Grid grid = choose_grid(row_tiles, column_tiles, at::get_num_threads());
   const at::Tensor scratch = kernels::new_tensor<float>({grid.rows * grid.columns, kernel.scratch});
   kernels::in_pieces(grid.rows * grid.columns, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
@@ -63,13 +75,13 @@ void multiply(const ProductKernel& kernel, const Product& whole) {
       const std::int64_t r = i / grid.columns, c = i % grid.columns;
       const std::int64_t row = cut(row_tiles, r, grid.rows, kernel.tile_rows, whole.rows);
       const std::int64_t column = cut(column_tiles, c, grid.columns, kernel.tile_columns, whole.columns);
-      Product part = whole;
+      Product<T, Out> part = whole;
       part.a.data += row * whole.a.row;
       part.b.data += column * whole.b.column;
       part.c += row * whole.c_row + column;
       part.rows = cut(row_tiles, r + 1, grid.rows, kernel.tile_rows, whole.rows) - row;
       part.columns = cut(column_tiles, c + 1, grid.columns, kernel.tile_columns, whole.columns) - column;
-      kernel.multiply(part, kernels::data<float>(scratch) + i * kernel.scratch);
+      run(part, kernels::data<float>(scratch) + i * kernel.scratch);
     }
   });
 }
@@ -77,22 +89,31 @@ void multiply(const ProductKernel& kernel, const Product& whole) {
 }  // namespace
 
 at::Tensor product(const at::Tensor& a, const at::Tensor& b) {
-  if (kernel_for(a, b) == nullptr) return at::mm(a, b);
+  if (kernel_for<float>(a, b) != nullptr) return product_in_float(a, b);
+  if (const auto* kernel = kernel_for<Bf16>(a, b); kernel != nullptr && a.size(1) <= kernel->low_depth_max) {
+    at::Tensor out = kernels::new_tensor<Bf16>({a.size(0), b.size(1)});
+    multiply<Bf16, Bf16>(*kernel, kernel->multiply_low, out, a, b, false);
+    return out;
+  }
+  return at::mm(a, b);
+}
+
+at::Tensor product_in_float(const at::Tensor& a, const at::Tensor& b) {
   at::Tensor out = kernels::new_tensor<float>({a.size(0), b.size(1)});
   product_into(out, a, b, false);
   return out;
 }
 
 void product_into(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, bool add) {
-  if (const ProductKernel* kernel = kernel_for(a, b)) {
-    return multiply(*kernel, {matrix_of(a), matrix_of(b), kernels::data<float>(out), out.stride(0), a.size(0),
-                              b.size(1), a.size(1), add});
+  if (out.scalar_type() == at::kFloat) {
+    if (const auto* kernel = kernel_for<float>(a, b)) return multiply(*kernel, kernel->multiply, out, a, b, add);
+    if (const auto* kernel = kernel_for<Bf16>(a, b)) return multiply(*kernel, kernel->multiply, out, a, b, add);
   }
-  if (add) {
-    out.addmm_(a, b);
+  at::Tensor target = out;
+  if (out.scalar_type() == a.scalar_type()) {
+    add ? target.addmm_(a, b) : at::mm_out(target, a, b);
   } else {
-    at::Tensor target = out;
-    at::mm_out(target, a, b);
+    add ? target.add_(at::mm(a, b)) : target.copy_(at::mm(a, b));
   }
 }
 

@@ -31,6 +31,13 @@ ROUX_INLINE Floats load(const Bf16* from) {
 
 ROUX_INLINE void store(float* to, Floats x) { std::memcpy(to, &x, sizeof x); }
 
+#if defined(ROUX_ROUNDS_BF16)
+/// The processor's own instruction: numbers below float32's normal ones become 0.
+ROUX_INLINE void store(Bf16* to, Floats x) {
+  const __m256bh halves = _mm512_cvtneps_pbh(reinterpret_cast<__m512>(x));
+  std::memcpy(static_cast<void*>(to), &halves, sizeof halves);
+}
+#else
 ROUX_INLINE void store(Bf16* to, Floats x) {
   const Bits bits = bits_of(x);
   const Bits rounded = (bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16;
@@ -39,6 +46,7 @@ ROUX_INLINE void store(Bf16* to, Floats x) {
   const Halves halves = __builtin_convertvector(low, Halves);
   std::memcpy(to, &halves, sizeof halves);
 }
+#endif
 
 /// The last `size` < kPack elements; the others of the pack are `fill`.
 template <typename T>
@@ -75,12 +83,31 @@ ROUX_INLINE void each_pack(std::int64_t size, const Step& step) {
 #define ROUX_EACH(size) \
   each_pack(size, [&]([[maybe_unused]] const auto& get, [[maybe_unused]] const auto& put) __attribute__((always_inline))
 
-/// In a fixed order, whatever the level.
+/// The lanes, turned by `Lanes`.
+template <std::uint32_t Lanes>
+ROUX_INLINE Floats turned(Floats x) {
+  Bits from = {};
+#pragma GCC unroll 16
+  for (std::uint32_t lane = 0; lane < kPack; ++lane) from[lane] = (lane + Lanes) % kPack;
+  return __builtin_shuffle(x, from);
+}
+
+/// In a fixed order, whatever the level: halves onto each other.
 ROUX_INLINE float add_up(Floats x) {
-  float lanes[kPack], sum = 0;
-  store(lanes, x);
-  for (const float lane : lanes) sum += lane;
-  return sum;
+  x += turned<8>(x);
+  x += turned<4>(x);
+  x += turned<2>(x);
+  x += turned<1>(x);
+  return x[0];
+}
+
+ROUX_INLINE Floats larger(Floats x, Floats y) { return x > y ? x : y; }
+ROUX_INLINE float largest(Floats x) {
+  x = larger(x, turned<8>(x));
+  x = larger(x, turned<4>(x));
+  x = larger(x, turned<2>(x));
+  x = larger(x, turned<1>(x));
+  return x[0];
 }
 
 }  // namespace

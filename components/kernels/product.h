@@ -2,38 +2,49 @@
 
 #include <cstdint>
 
+#include "components/kernels/transformer.h"
+
 namespace components::kernels {
 
-/// A float32 matrix in memory: element (i, j) lies at `data[i * row + j * column]`. One of the two strides is 1.
+/// A matrix in memory: element (i, j) lies at `data[i * row + j * column]`. One of the two strides is 1. T is float or
+/// Bf16.
+template <typename T>
 struct Matrix {
-  const float* data;
+  const T* data;
   std::int64_t row, column;
 };
 
-/// `c = a b`, or `c += a b` with `add`. Every element is summed up in an order that depends on `depth` alone: a product
-/// may be cut into rows and columns in any way, with the same bits.
+/// `c = a b`, or `c += a b` with `add`, summed up in float32. Every element is summed up in an order that depends on
+/// `depth` alone: a product may be cut into rows and columns in any way, with the same bits.
+template <typename T, typename Out>
 struct Product {
-  Matrix a;  ///< [rows, depth]
-  Matrix b;  ///< [depth, columns]
-  float* c;  ///< [rows, columns], a row every `c_row` floats
+  Matrix<T> a;  ///< [rows, depth]
+  Matrix<T> b;  ///< [depth, columns]
+  Out* c;       ///< [rows, columns], a row every `c_row` elements
   std::int64_t c_row;
   std::int64_t rows, columns, depth;
   bool add;
 };
 
+template <typename T>
 struct ProductKernel {
   std::int64_t tile_rows, tile_columns;  ///< cuts at multiples of these waste nothing
   std::int64_t scratch;                  ///< floats that a call needs, aligned to 64 bytes
-  void (*multiply)(const Product&, float* scratch);
+  std::int64_t low_depth_max;            ///< of multiply_low: a deeper product goes over c several times
+  void (*multiply)(const Product<T, float>&, float* scratch);
+  void (*multiply_low)(const Product<T, Bf16>&, float* scratch);  ///< null for float
 };
 
-/// Null where LibTorch's own products are as fast. Its MKL takes registers of 512 bits on Intel's processors only, and
-/// leaves others at half of what they can do.
-const ProductKernel* product_kernel();
+/// Null where LibTorch's own products are as fast. For float: its MKL takes registers of 512 bits on Intel's processors
+/// only, and leaves others at half of what they can do. For Bf16: with AMX, which these kernels do not use, or without
+/// AVX-512 BF16.
+template <typename T>
+const ProductKernel<T>* product_kernel();
 /// For tests: as if there were none.
 void pretend_no_product_kernel(bool none);
 
-/// The kernel itself, for processors with AVX-512 F.
-extern const ProductKernel product_avx512;
+/// The kernels themselves, for processors with AVX-512 F, and with AVX-512 BF16.
+extern const ProductKernel<float> product_avx512;
+extern const ProductKernel<Bf16> product_bf16_avx512;
 
 }  // namespace components::kernels

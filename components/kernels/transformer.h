@@ -119,7 +119,8 @@ struct TransformerKernels {
 
   /// Causal softmax of `scale * scores`, in place; columns that a row does not look at become 0.
   void (*causal_softmax)(T* scores, float scale, const CausalRows& shape);
-  /// Its backward pass, in place of `dprobs`: `scale * probs * (dprobs - sum(probs * dprobs))`.
+  /// Its backward pass, in place of `dprobs`: `scale * probs * (dprobs - sum(probs * dprobs))`;
+  /// probs is 0 where a row does not look.
   void (*causal_softmax_backward)(const T* probs, T* dprobs, float scale, const CausalRows& shape);
 
   /// Cross entropy of each row of logits, and in their place `scale` times its gradient, softmax minus the target's

@@ -214,34 +214,51 @@ ROUX_INLINE float greatest(const T* row, std::int64_t size) {
   const float none = -std::numeric_limits<float>::infinity();
   Floats most = all(none);
   std::int64_t i = 0;
-  for (; i + kPack <= size; i += kPack) {
-    const Floats x = load(row + i);
-    most = x > most ? x : most;
-  }
-  if (i < size) {
-    const Floats x = load_some(row + i, size - i, none);
-    most = x > most ? x : most;
-  }
-  float lanes[kPack];
-  store(lanes, most);
-  float result = lanes[0];
-  for (const float lane : lanes) result = lane > result ? lane : result;
-  return result;
+  for (; i + kPack <= size; i += kPack) most = larger(load(row + i), most);
+  if (i < size) most = larger(load_some(row + i, size - i, none), most);
+  return largest(most);
 }
 
-/// The sum of e^(scale (x - most)).
+/// e^(scale (x - most)) of each, to `to`; returns their sum.
 template <typename T>
-ROUX_INLINE float sum_of_exponentials(const T* row, float most, float scale, std::int64_t size) {
+ROUX_INLINE float exponentials(const T* row, float most, float scale, std::int64_t size, float* to) {
   Floats sum = {};
   std::int64_t i = 0;
-  for (; i + kPack <= size; i += kPack) sum += exponential((load(row + i) - most) * scale);
+  for (; i + kPack <= size; i += kPack) {
+    const Floats e = exponential((load(row + i) - most) * scale);
+    sum += e;
+    store(to + i, e);
+  }
   float total = add_up(sum);
   if (i < size) {
-    float rest[kPack];
-    store(rest, exponential((load_some(row + i, size - i) - most) * scale));
-    for (std::int64_t l = 0; l < size - i; ++l) total += rest[l];
+    store_some(to + i, exponential((load_some(row + i, size - i) - most) * scale), size - i);
+    for (; i < size; ++i) total += to[i];
   }
   return total;
+}
+
+/// Where a row's exponentials wait for their sum: in the row's own place, or beside it where that would round them.
+ROUX_INLINE float* room_beside(float* row, std::vector<float>&, std::int64_t) { return row; }
+ROUX_INLINE float* room_beside(Bf16*, std::vector<float>& room, std::int64_t size) {
+  if (room.empty()) room.resize(static_cast<std::size_t>(size));
+  return room.data();
+}
+
+/// Minus infinity: its exponential adds nothing to a sum.
+template <typename T>
+constexpr T kNever{};
+template <>
+constexpr float kNever<float> = -std::numeric_limits<float>::infinity();
+template <>
+constexpr Bf16 kNever<Bf16> = Bf16{0xFF80};
+
+/// Gives what a row does not look at, up to the end of the pack, a value that changes nothing: whole packs are faster.
+/// Returns how much of the row is to be worked on.
+template <typename T>
+ROUX_INLINE std::int64_t fill_pack(T* row, std::int64_t seen, std::int64_t columns, T value) {
+  const std::int64_t end = std::min((seen + kPack - 1) / kPack * kPack, columns);
+  for (std::int64_t i = seen; i < end; ++i) row[i] = value;
+  return end;
 }
 
 template <typename T>
@@ -251,12 +268,13 @@ ROUX_INLINE void hide_future(T* row, std::int64_t seen, std::int64_t columns) {
 
 template <typename T>
 void causal_softmax(T* scores, float scale, const CausalRows& shape) {
+  std::vector<float> room;
   for (std::int64_t r = 0; r < shape.rows; ++r) {
     T* row = scores + r * shape.stride;
-    const std::int64_t seen = shape.first + r + 1;
-    const float most = greatest(row, seen);
-    const float share = 1.0F / sum_of_exponentials(row, most, scale, seen);
-    ROUX_EACH(seen) { put(row, exponential((get(row) - most) * scale) * share); });
+    float* const e = room_beside(row, room, shape.columns);
+    const std::int64_t seen = shape.first + r + 1, end = fill_pack(row, seen, shape.columns, kNever<T>);
+    const float share = 1.0F / exponentials(row, greatest(row, end), scale, end, e);
+    ROUX_EACH(end) { put(row, get(e) * share); });
     hide_future(row, seen, shape.columns);
   }
 }
@@ -266,11 +284,11 @@ void causal_softmax_backward(const T* probs, T* dprobs, float scale, const Causa
   for (std::int64_t r = 0; r < shape.rows; ++r) {
     const T* p = probs + r * shape.stride;
     T* d = dprobs + r * shape.stride;
-    const std::int64_t seen = shape.first + r + 1;
+    const std::int64_t seen = shape.first + r + 1, end = fill_pack(d, seen, shape.columns, T{});
     Floats dots = {};
-    ROUX_EACH(seen) { dots += get(p) * get(d); });
+    ROUX_EACH(end) { dots += get(p) * get(d); });
     const float dot = add_up(dots);
-    ROUX_EACH(seen) { put(d, scale * get(p) * (get(d) - dot)); });
+    ROUX_EACH(end) { put(d, scale * get(p) * (get(d) - dot)); });
     hide_future(d, seen, shape.columns);
   }
 }
@@ -287,18 +305,20 @@ template <typename T>
 double cross_entropy(T* logits, const std::int64_t* target, std::int64_t ignored, float scale, std::int64_t rows,
                      std::int64_t classes) {
   double loss = 0;
+  std::vector<float> room;
   for (std::int64_t r = 0; r < rows; ++r) {
     T* row = logits + r * classes;
+    float* const e = room_beside(row, room, classes);
     if (target[r] == ignored) {
       std::memset(static_cast<void*>(row), 0, static_cast<std::size_t>(classes) * sizeof(T));
       continue;
     }
     const float most = greatest(row, classes);
-    const float sum = sum_of_exponentials(row, most, 1.0F, classes);
     const float of_target = one(row[target[r]]) - most;
+    const float sum = exponentials(row, most, 1.0F, classes, e);
     loss += static_cast<double>(std::log(sum) - of_target);
     const float share = scale / sum;
-    ROUX_EACH(classes) { put(row, exponential(get(row) - most) * share); });
+    ROUX_EACH(classes) { put(row, get(e) * share); });
     store_some(row + target[r], all(std::exp(of_target) * share - scale), 1);
   }
   return loss;

@@ -30,35 +30,20 @@ using kernels::data;
 using kernels::in_pieces;
 using kernels::lowered;
 using kernels::new_like;
-using kernels::raised;
 using torch::autograd::variable_list;
 
-constexpr std::int64_t kChunkBytes = 64 << 20;  // each chunk adds to the weight's gradient, which takes time by itself
+constexpr std::int64_t kCachedBytes = 8 << 20, kChunkBytes = 64 << 20;
 
 struct Found {
   double loss = 0;
   at::Tensor dhidden, dweight;  // undefined without gradients
 };
 
-template <typename T>
-void add_weight_gradient(const at::Tensor& dlogits, const at::Tensor& hidden, at::Tensor& dweight) {
-  if (!dweight.defined()) {
-    dweight = raised<T>(product(dlogits.t(), hidden));
-  } else if constexpr (std::is_same_v<T, float>) {
-    product_into(dweight, dlogits.t(), hidden, true);
-  } else {
-    dweight.add_(product(dlogits.t(), hidden));
-  }
-}
-
-/// The gradient of a chunk's rows, into its place.
-template <typename T>
-void store_gradient(const at::Tensor& dlogits, const at::Tensor& weight, const at::Tensor& dhidden) {
-  if constexpr (std::is_same_v<T, float>) {
-    product_into(dhidden, dlogits, weight, false);
-  } else {
-    dhidden.copy_(product(dlogits, weight));
-  }
+/// Rows of logits that are held at a time. Few enough for the caches while they are read again and again; but each
+/// chunk goes over the weight's gradient once, so that no fewer than C of them are worth it, if these are not too
+/// large.
+std::int64_t rows_at_a_time(std::int64_t width, std::int64_t of_row) {
+  return std::clamp<std::int64_t>(width, kCachedBytes / of_row, std::max<std::int64_t>(1, kChunkBytes / of_row));
 }
 
 /// `low_VC`: the weight in the type of the products.
@@ -68,13 +53,14 @@ Found compute(const at::Tensor& hidden_NC, const at::Tensor& low_VC, const std::
   Found found;
   const at::Tensor low_NC = lowered<T>(hidden_NC);
   const std::int64_t rows = low_NC.size(0), classes = low_VC.size(0);
-  const std::int64_t of_row = classes * static_cast<std::int64_t>(sizeof(T));
-  // Chunks of one size: the last one should not be a handful of rows.
-  const std::int64_t chunks = std::max<std::int64_t>(1, (rows * of_row + kChunkBytes - 1) / kChunkBytes);
-  if (with_gradients) found.dhidden = new_like<float>(hidden_NC);
+  const std::int64_t most = rows_at_a_time(low_NC.size(1), classes * static_cast<std::int64_t>(sizeof(T)));
+  const std::int64_t chunks = (rows + most - 1) / most;  // of one size: the last one should not be a handful of rows
+  if (with_gradients) {
+    found.dhidden = new_like<float>(hidden_NC);
+    found.dweight = new_like<float>(low_VC);
+  }
   for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
     const std::int64_t first = rows * chunk / chunks, size = rows * (chunk + 1) / chunks - first;
-    if (size == 0) continue;
     const at::Tensor part_NC = low_NC.narrow(0, first, size);
     const at::Tensor logits_NV = product(part_NC, low_VC.t());
     std::vector<double> losses(static_cast<std::size_t>(at::get_num_threads()));
@@ -85,8 +71,8 @@ Found compute(const at::Tensor& hidden_NC, const at::Tensor& low_VC, const std::
     });
     for (const double loss : losses) found.loss += loss;
     if (!with_gradients) continue;
-    store_gradient<T>(logits_NV, low_VC, found.dhidden.narrow(0, first, size));
-    add_weight_gradient<T>(logits_NV, part_NC, found.dweight);
+    product_into(found.dhidden.narrow(0, first, size), logits_NV, low_VC, false);
+    product_into(found.dweight, logits_NV.t(), part_NC, chunk > 0);
   }
   return found;
 }

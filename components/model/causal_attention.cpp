@@ -19,11 +19,10 @@ namespace components::model {
 namespace {
 
 using kernels::Bf16;
-using kernels::CausalRows;
 using kernels::data;
 using kernels::in_pieces;
+using kernels::Matrix;
 using kernels::new_tensor;
-using kernels::Product;
 using kernels::ProductKernel;
 using kernels::transformer;
 
@@ -31,81 +30,77 @@ constexpr std::int64_t kBlockRows = 48;  // four tiles of the product kernel
 
 float scale_of(const AttentionShape& s) { return static_cast<float>(1.0 / std::sqrt(static_cast<double>(s.head))); }
 
-/// Rows of `width` numbers as float32: themselves, or copied to `to`, where one row follows another.
-struct Rows {
-  const float* at;
-  std::int64_t stride;
+struct Size {
+  std::int64_t rows, columns, depth;
 };
-Rows as_float(const float* from, std::int64_t stride, std::int64_t, std::int64_t, float*) { return {from, stride}; }
-Rows as_float(const Bf16* from, std::int64_t stride, std::int64_t rows, std::int64_t width, float* to) {
-  for (std::int64_t i = 0; i < rows; ++i) transformer<Bf16>().raise(from + i * stride, to + i * width, width);
-  return {to, width};
-}
 
-/// Where float32 results go: to the tensor itself, or first to `low_rows`, from which finish() rounds them.
-struct RowsOut {
-  float* at;
-  std::int64_t stride;
-};
-RowsOut room_for(float* to, std::int64_t stride, std::int64_t, float*) { return {to, stride}; }
-RowsOut room_for(Bf16*, std::int64_t, std::int64_t width, float* instead) { return {instead, width}; }
-void finish(const RowsOut&, float*, std::int64_t, std::int64_t, std::int64_t) {}
-void finish(const RowsOut& from, Bf16* to, std::int64_t stride, std::int64_t rows, std::int64_t width) {
-  for (std::int64_t i = 0; i < rows; ++i) {
-    transformer<Bf16>().lower(from.at + i * from.stride, to + i * stride, width);
-  }
-}
-
-/// What one thread needs beside the tensors.
+/// What one thread needs beside the tensors: the kernel's scratch, two matrices of a head, three of a block.
+template <typename T>
 class Workplace {
  public:
-  Workplace(const ProductKernel& kernel, const AttentionShape& s)
-      : kernel_(kernel), of_head_(s.positions * s.head), of_block_(kBlockRows * s.positions) {
-    memory_ = new_tensor<float>({kernel.scratch + kHeads * of_head_ + kBlocks * of_block_});
-  }
+  Workplace(const ProductKernel<T>& kernel, const AttentionShape& s)
+      : kernel_(kernel),
+        of_head_(s.positions * s.head),
+        of_block_(kBlockRows * s.positions),
+        memory_(new_tensor<float>({kernel.scratch + 2 * of_head_ + 3 * of_block_})) {}
 
   float* head(int i) const { return data<float>(memory_) + kernel_.scratch + i * of_head_; }
-  float* block(int i) const { return data<float>(memory_) + kernel_.scratch + kHeads * of_head_ + i * of_block_; }
-  void multiply(const Product& product) const { kernel_.multiply(product, data<float>(memory_)); }
+  float* block(int i) const { return head(2) + i * of_block_; }
+
+  void multiply(const Matrix<T>& a, const Matrix<T>& b, float* c, std::int64_t c_row, const Size& size,
+                bool add = false) const {
+    kernel_.multiply({a, b, c, c_row, size.rows, size.columns, size.depth, add}, data<float>(memory_));
+  }
+  void multiply(const Matrix<Bf16>& a, const Matrix<Bf16>& b, Bf16* c, std::int64_t c_row, const Size& size) const {
+    kernel_.multiply_low({a, b, c, c_row, size.rows, size.columns, size.depth, false}, data<float>(memory_));
+  }
 
  private:
-  static constexpr int kHeads = 7, kBlocks = 2;
-  const ProductKernel& kernel_;
+  const ProductKernel<T>& kernel_;
   std::int64_t of_head_, of_block_;
   at::Tensor memory_;
 };
 
+// Where T is float, results go to their place at once; else by way of a float32 block that is rounded.
+float* room_for(float* to, float*) { return to; }
+float* room_for(Bf16*, float* instead) { return instead; }
+void finish(const float*, float*, std::int64_t) {}
+void finish(const float* from, Bf16* to, std::int64_t size) { transformer<Bf16>().lower(from, to, size); }
+const float* as_float(const float* from, std::int64_t, float*) { return from; }
+const float* as_float(const Bf16* from, std::int64_t size, float* to) {
+  transformer<Bf16>().raise(from, to, size);
+  return to;
+}
+
+/// Room for T: the numbers' own, or another block.
 template <typename T>
-void attend_head(const T* q_in, const T* k_in, const T* v_in, T* probs, T* out, const AttentionShape& s,
-                 const Workplace& place) {
+T* as_type(float* numbers, float* other) {
+  if constexpr (std::is_same_v<T, float>) {
+    return numbers;
+  } else {
+    return reinterpret_cast<T*>(other);
+  }
+}
+
+/// One head's q, k and v, [T, D].
+template <typename T>
+struct Head {
+  const T *q, *k, *v;
+};
+
+template <typename T>
+void attend_head(const Head<T>& in, T* probs, T* out, const AttentionShape& s, const Workplace<T>& place) {
   const std::int64_t positions = s.positions, width = s.head;
-  const Rows q = as_float(q_in, width, positions, width, place.head(0));
-  const Rows k = as_float(k_in, width, positions, width, place.head(1));
-  const Rows v = as_float(v_in, width, positions, width, place.head(2));
-  const RowsOut mixed = room_for(out, s.features(), width, place.head(3));
   for (std::int64_t first = 0; first < positions; first += kBlockRows) {
     const std::int64_t rows = std::min(kBlockRows, positions - first), seen = first + rows;
-    const RowsOut scores = room_for(probs + first * positions, positions, positions, place.block(0));
-    place.multiply({{q.at + first * q.stride, q.stride, 1},
-                    {k.at, 1, k.stride},
-                    scores.at,
-                    scores.stride,
-                    rows,
-                    seen,
-                    width,
-                    false});
-    transformer<float>().causal_softmax(scores.at, scale_of(s), {first, rows, seen, scores.stride});
-    finish(scores, probs + first * positions, positions, rows, seen);
-    place.multiply({{scores.at, scores.stride, 1},
-                    {v.at, v.stride, 1},
-                    mixed.at + first * mixed.stride,
-                    mixed.stride,
-                    rows,
-                    width,
-                    seen,
-                    false});
+    T* const block = probs + first * positions;
+    float* const scores = room_for(block, place.block(0));
+    place.multiply({in.q + first * width, width, 1}, {in.k, 1, width}, scores, positions, {rows, seen, width});
+    transformer<float>().causal_softmax(scores, scale_of(s), {first, rows, positions, positions});
+    finish(scores, block, rows * positions);
+    place.multiply({block, positions, 1}, {in.v, width, 1}, out + first * s.features(), s.features(),
+                   {rows, width, seen});
   }
-  finish(mixed, out, s.features(), positions, width);
 }
 
 template <typename T>
@@ -114,34 +109,34 @@ struct HeadGradients {
 };
 
 template <typename T>
-void attend_head_backward(const T* q_in, const T* k_in, const T* v_in, const T* probs, const T* dmixed,
-                          const HeadGradients<T>& to, const AttentionShape& s, const Workplace& place) {
-  const std::int64_t positions = s.positions, width = s.head;
-  const Rows q = as_float(q_in, width, positions, width, place.head(0));
-  const Rows k = as_float(k_in, width, positions, width, place.head(1));
-  const Rows v = as_float(v_in, width, positions, width, place.head(2));
-  const Rows dout = as_float(dmixed, s.features(), positions, width, place.head(3));
-  const RowsOut dq = room_for(to.dq, width, width, place.head(4));
-  const RowsOut dk = room_for(to.dk, width, width, place.head(5));
-  const RowsOut dv = room_for(to.dv, width, width, place.head(6));
-  std::fill_n(dk.at, positions * width, 0.0F);
-  std::fill_n(dv.at, positions * width, 0.0F);
+void attend_head_backward(const Head<T>& in, const T* probs, const T* dout, const HeadGradients<T>& to,
+                          const AttentionShape& s, const Workplace<T>& place) {
+  const std::int64_t positions = s.positions, width = s.head, of_head = positions * width;
+  float* const dk = room_for(to.dk, place.head(0));
+  float* const dv = room_for(to.dv, place.head(1));
+  std::fill_n(dk, of_head, 0.0F);
+  std::fill_n(dv, of_head, 0.0F);
   for (std::int64_t first = 0; first < positions; first += kBlockRows) {
     const std::int64_t rows = std::min(kBlockRows, positions - first), seen = first + rows;
-    const Rows p = as_float(probs + first * positions, positions, rows, positions, place.block(0));
+    const T* const block = probs + first * positions;
+    const T* const dout_block = dout + first * s.features();
     float* const dscores = place.block(1);
-    const float* const q_block = q.at + first * q.stride;
-    const float* const dout_block = dout.at + first * dout.stride;
-    place.multiply({{p.at, 1, p.stride}, {dout_block, dout.stride, 1}, dv.at, dv.stride, seen, width, rows, true});
-    place.multiply({{dout_block, dout.stride, 1}, {v.at, 1, v.stride}, dscores, positions, rows, seen, width, false});
-    transformer<float>().causal_softmax_backward(p.at, dscores, scale_of(s), {first, rows, seen, positions});
-    place.multiply(
-        {{dscores, positions, 1}, {k.at, k.stride, 1}, dq.at + first * dq.stride, dq.stride, rows, width, seen, false});
-    place.multiply({{dscores, 1, positions}, {q_block, q.stride, 1}, dk.at, dk.stride, seen, width, rows, true});
+    place.multiply({block, 1, positions}, {dout_block, s.features(), 1}, dv, width, {seen, width, rows}, true);
+    place.multiply({dout_block, s.features(), 1}, {in.v, 1, width}, dscores, positions, {rows, seen, width});
+    transformer<float>().causal_softmax_backward(as_float(block, rows * positions, place.block(0)), dscores,
+                                                 scale_of(s), {first, rows, positions, positions});
+    T* const low = as_type<T>(dscores, place.block(2));
+    finish(dscores, low, rows * positions);
+    place.multiply({low, positions, 1}, {in.k, width, 1}, to.dq + first * width, width, {rows, width, seen});
+    place.multiply({low, 1, positions}, {in.q + first * width, width, 1}, dk, width, {seen, width, rows}, true);
   }
-  finish(dq, to.dq, width, positions, width);
-  finish(dk, to.dk, width, positions, width);
-  finish(dv, to.dv, width, positions, width);
+  finish(dk, to.dk, of_head);
+  finish(dv, to.dv, of_head);
+}
+
+template <typename T>
+bool covers(const ProductKernel<T>* kernel, const AttentionShape& s) {
+  return kernel != nullptr && (std::is_same_v<T, float> || s.positions <= kernel->low_depth_max);
 }
 
 /// [B * H, T, D] to [B * T, H * D] and back.
@@ -192,17 +187,17 @@ void attend_in_batches_backward(const at::Tensor& q, const at::Tensor& k, const 
 template <typename T>
 at::Tensor causal_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const AttentionShape& s,
                             at::Tensor& probs) {
-  const ProductKernel* kernel = kernels::product_kernel();
-  if (kernel == nullptr) return attend_in_batches<T>(q, k, v, s, probs);
+  const ProductKernel<T>* kernel = kernels::product_kernel<T>();
+  if (!covers(kernel, s)) return attend_in_batches<T>(q, k, v, s, probs);
   const std::int64_t square = s.positions * s.positions, of_head = s.positions * s.head;
   probs = new_tensor<T>({s.samples(), s.positions, s.positions});
   at::Tensor mixed = new_tensor<T>({s.rows(), s.features()});
   in_pieces(s.samples(), [&](std::int64_t, std::int64_t begin, std::int64_t end) {
-    const Workplace place(*kernel, s);
+    const Workplace<T> place(*kernel, s);
     for (std::int64_t i = begin; i < end; ++i) {
       T* const out = data<T>(mixed) + i / s.heads * s.positions * s.features() + i % s.heads * s.head;
-      attend_head(data<T>(q) + i * of_head, data<T>(k) + i * of_head, data<T>(v) + i * of_head,
-                  data<T>(probs) + i * square, out, s, place);
+      attend_head<T>({data<T>(q) + i * of_head, data<T>(k) + i * of_head, data<T>(v) + i * of_head},
+                     data<T>(probs) + i * square, out, s, place);
     }
   });
   return mixed;
@@ -212,16 +207,16 @@ template <typename T>
 void causal_attention_backward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& probs,
                                const at::Tensor& dmixed, const AttentionShape& s, at::Tensor& dq, at::Tensor& dk,
                                at::Tensor& dv) {
-  const ProductKernel* kernel = kernels::product_kernel();
-  if (kernel == nullptr) return attend_in_batches_backward<T>(q, k, v, probs, dmixed, s, dq, dk, dv);
+  const ProductKernel<T>* kernel = kernels::product_kernel<T>();
+  if (!covers(kernel, s)) return attend_in_batches_backward<T>(q, k, v, probs, dmixed, s, dq, dk, dv);
   const std::int64_t square = s.positions * s.positions, of_head = s.positions * s.head;
   for (at::Tensor* gradient : {&dq, &dk, &dv}) *gradient = new_tensor<T>({s.samples(), s.positions, s.head});
   in_pieces(s.samples(), [&](std::int64_t, std::int64_t begin, std::int64_t end) {
-    const Workplace place(*kernel, s);
+    const Workplace<T> place(*kernel, s);
     for (std::int64_t i = begin; i < end; ++i) {
       const T* of_out = data<T>(dmixed) + i / s.heads * s.positions * s.features() + i % s.heads * s.head;
       const HeadGradients<T> to{data<T>(dq) + i * of_head, data<T>(dk) + i * of_head, data<T>(dv) + i * of_head};
-      attend_head_backward<T>(data<T>(q) + i * of_head, data<T>(k) + i * of_head, data<T>(v) + i * of_head,
+      attend_head_backward<T>({data<T>(q) + i * of_head, data<T>(k) + i * of_head, data<T>(v) + i * of_head},
                               data<T>(probs) + i * square, of_out, to, s, place);
     }
   });

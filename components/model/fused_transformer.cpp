@@ -31,7 +31,6 @@ using kernels::in_pieces;
 using kernels::new_like;
 using kernels::new_tensor;
 using kernels::PieceSums;
-using kernels::raised;
 using torch::autograd::SavedVariable;
 using torch::autograd::variable_list;
 
@@ -161,9 +160,8 @@ class FusedTransformerBackward final : public torch::autograd::Node {
  private:
   bool wants(Input i) const { return task_should_compute_output(static_cast<std::size_t>(i)); }
 
-  template <typename T>
   at::Tensor weight_gradient(Input i, const at::Tensor& dout, const at::Tensor& in) const {
-    return wants(i) ? raised<T>(product(dout.t(), in)) : at::Tensor();
+    return wants(i) ? product_in_float(dout.t(), in) : at::Tensor();
   }
 
   /// The gradient of what was normed, with that of the stream that passes by.
@@ -229,7 +227,7 @@ class FusedTransformerBackward final : public torch::autograd::Node {
     });
     if (has_[kOutB]) of_inputs[kOutB] = dout_bias.total();
     const at::Tensor dhidden = product(dz_low, weight_of<T>(kOutW, kept_.out_w));
-    of_inputs[kOutW] = weight_gradient<T>(kOutW, dz_low, kept_.active);
+    of_inputs[kOutW] = weight_gradient(kOutW, dz_low, kept_.active);
     kept_.active = at::Tensor();
     const std::int64_t wide = dhidden.size(1);
     const PieceSums dfc_bias(has_[kFcB], wide);
@@ -242,16 +240,16 @@ class FusedTransformerBackward final : public torch::autograd::Node {
     of_inputs[kFcB] = dfc_bias.total();
     kept_.hidden = at::Tensor();
     const at::Tensor dnormed_2 = product(dhidden, weight_of<T>(kFcW, kept_.fc_w));
-    of_inputs[kFcW] = weight_gradient<T>(kFcW, dhidden, kept_.normed_2);
+    of_inputs[kFcW] = weight_gradient(kFcW, dhidden, kept_.normed_2);
     at::Tensor dy_low, dproj_bias;
     const at::Tensor dy = norm_backward<T>(kept_.y, kept_.mean_2, kept_.rstd_2, saved_[kLn2W].unpack(), dnormed_2, dz,
                                            &dy_low, has_[kProjB] ? &dproj_bias : nullptr, kLn2W, kLn2B, of_inputs);
     of_inputs[kProjB] = dproj_bias;
     const at::Tensor dmixed = product(dy_low, weight_of<T>(kProjW, kept_.proj_w));
-    of_inputs[kProjW] = weight_gradient<T>(kProjW, dy_low, kept_.mixed);
+    of_inputs[kProjW] = weight_gradient(kProjW, dy_low, kept_.mixed);
     const at::Tensor dqkv = attention_backward<T>(dmixed, of_inputs);
     const at::Tensor dnormed_1 = product(dqkv, weight_of<T>(kQkvW, kept_.qkv_w));
-    of_inputs[kQkvW] = weight_gradient<T>(kQkvW, dqkv, kept_.normed_1);
+    of_inputs[kQkvW] = weight_gradient(kQkvW, dqkv, kept_.normed_1);
     const at::Tensor dx = norm_backward<T>(saved_[kX].unpack(), kept_.mean_1, kept_.rstd_1, saved_[kLn1W].unpack(),
                                            dnormed_1, dy, nullptr, nullptr, kLn1W, kLn1B, of_inputs);
     of_inputs[kX] = dx.view({s.batch, s.positions, s.features()});

@@ -26,6 +26,7 @@ std::vector<const TransformerLevel*> levels() {
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
       __builtin_cpu_supports("avx512vl")) {
     all.push_back(&components::kernels::transformer_avx512);
+    if (__builtin_cpu_supports("avx512bf16")) all.push_back(&components::kernels::transformer_bf16_avx512);
   }
 #endif
   return all;
