@@ -25,8 +25,10 @@
 namespace components::layer {
 namespace {
 
+using kernels::Bf16;
 using kernels::data;
 using kernels::in_pieces;
+using kernels::winograd;
 using kernels::Winograd;
 using torch::autograd::SavedVariable;
 using torch::autograd::variable_list;
@@ -36,48 +38,54 @@ constexpr std::int64_t kLanes = 16;
 /// From so many channels on, sums over tiles take more memory than caches hold: threads then share one set of them.
 constexpr std::int64_t kSharedSums = 256;
 
-Winograd::Images images_of(const at::Tensor& x) { return {x.size(0), x.size(2), x.size(3)}; }
+template <typename T>
+typename Winograd<T>::Images images_of(const at::Tensor& x) {
+  return {x.size(0), x.size(2), x.size(3)};
+}
 
 at::Tensor floats(std::int64_t size) { return kernels::new_tensor<float>({size}); }
 
+template <typename T>
 at::Tensor transformed_filters(const at::Tensor& weight, bool turned) {
   const std::int64_t out = weight.size(0), in = weight.size(1);
-  at::Tensor transformed = floats(Winograd::filters_space(in, out));
+  at::Tensor transformed = floats(Winograd<T>::filters_space(in, out));
   in_pieces((turned ? in : out) / kLanes, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
-    kernels::winograd()->transform_filters(
-        {data<float>(weight), data<float>(transformed), out, in, turned, begin, end});
+    winograd<T>()->transform_filters({data<float>(weight), data<float>(transformed), out, in, turned, begin, end});
   });
   return transformed;
 }
 
 /// [B, out, H, W]
+template <typename T>
 at::Tensor convolve(const at::Tensor& x, const at::Tensor& filters, std::int64_t out) {
   const std::int64_t in = x.size(1);
-  const Winograd::Images images = images_of(x);
+  const typename Winograd<T>::Images images = images_of<T>(x);
   at::Tensor y = at::empty({x.size(0), out, x.size(2), x.size(3)}, x.options(), at::MemoryFormat::ChannelsLast);
   in_pieces(images.tiles(), [&](std::int64_t, std::int64_t begin, std::int64_t end) {
-    const at::Tensor space = floats(Winograd::convolution_space(in, out));
-    kernels::winograd()->convolve(
-        {data<float>(x), data<float>(filters), data<float>(y), images, in, out, data<float>(space), begin, end});
+    const at::Tensor space = floats(Winograd<T>::convolution_space(in, out));
+    winograd<T>()->convolve(
+        {data<T>(x), data<float>(filters), data<T>(y), images, in, out, data<float>(space), begin, end});
   });
   return y;
 }
 
+/// float32, whatever the type of the images.
+template <typename T>
 at::Tensor filter_gradient(const at::Tensor& x, const at::Tensor& dy) {
   const std::int64_t in = x.size(1), out = dy.size(1), threads = at::get_num_threads();
-  const Winograd::Images images = images_of(x);
-  const std::int64_t of_sums = Winograd::filters_space(in, out), groups = out / Winograd::kChannels;
+  const typename Winograd<T>::Images images = images_of<T>(x);
+  const std::int64_t of_sums = Winograd<T>::sums_space(in, out), groups = out / Winograd<T>::kChannels;
   const bool shared = out >= kSharedSums && groups >= threads;
   const std::int64_t count = shared ? 1 : std::min(threads, images.tiles());
   const at::Tensor sums = floats(count * of_sums);
   const auto add = [&](float* to, std::int64_t begin, std::int64_t end, std::int64_t out_begin, std::int64_t out_end) {
-    const at::Tensor space = floats(Winograd::gradient_space(in, out));
-    kernels::winograd()->sum_gradient(
-        {data<float>(x), data<float>(dy), to, images, in, out, data<float>(space), begin, end, out_begin, out_end});
+    const at::Tensor space = floats(Winograd<T>::gradient_space(in, out));
+    winograd<T>()->sum_gradient(
+        {data<T>(x), data<T>(dy), to, images, in, out, data<float>(space), begin, end, out_begin, out_end});
   };
   if (shared) {
     in_pieces(groups, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
-      add(data<float>(sums), 0, images.tiles(), begin * Winograd::kChannels, end * Winograd::kChannels);
+      add(data<float>(sums), 0, images.tiles(), begin * Winograd<T>::kChannels, end * Winograd<T>::kChannels);
     });
   } else {
     in_pieces(images.tiles(), [&](std::int64_t piece, std::int64_t begin, std::int64_t end) {
@@ -86,7 +94,7 @@ at::Tensor filter_gradient(const at::Tensor& x, const at::Tensor& dy) {
   }
   at::Tensor dweight = kernels::new_tensor<float>({out, in, 3, 3});
   in_pieces(out / kLanes, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
-    kernels::winograd()->finish_gradient(
+    winograd<T>()->finish_gradient(
         {data<float>(sums), count, data<float>(dweight), in, out, begin * kLanes, end * kLanes});
   });
   return dweight;
@@ -100,14 +108,10 @@ class WinogradConv2dBackward final : public torch::autograd::Node {
   variable_list apply(variable_list&& gradients) override {
     RUNNER_ASSERT(!at::GradMode::is_enabled(), "nothing here asks for gradients of gradients");
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
-    variable_list of_inputs(2);
-    if (!gradients[0].defined()) return of_inputs;
-    const at::Tensor dy = gradients[0].contiguous(at::MemoryFormat::ChannelsLast), weight = weight_.unpack();
-    if (task_should_compute_output(0)) {
-      of_inputs[0] = convolve(dy, transformed_filters(weight, true), weight.size(1));
-    }
-    if (task_should_compute_output(1)) of_inputs[1] = filter_gradient(x_.unpack(), dy);
-    return of_inputs;
+    if (!gradients[0].defined()) return variable_list(2);
+    const at::Tensor x = x_.unpack();
+    const at::Tensor dy = gradients[0].to(x.scalar_type()).contiguous(at::MemoryFormat::ChannelsLast);
+    return x.scalar_type() == at::kFloat ? backward<float>(x, dy) : backward<Bf16>(x, dy);
   }
 
   std::string name() const override { return "WinogradConv2dBackward"; }
@@ -118,24 +122,38 @@ class WinogradConv2dBackward final : public torch::autograd::Node {
   }
 
  private:
+  template <typename T>
+  variable_list backward(const at::Tensor& x, const at::Tensor& dy) {
+    variable_list of_inputs(2);
+    if (task_should_compute_output(0)) {
+      of_inputs[0] = convolve<T>(dy, transformed_filters<T>(weight_.unpack(), true), x.size(1));
+    }
+    if (task_should_compute_output(1)) of_inputs[1] = filter_gradient<T>(x, dy);
+    return of_inputs;
+  }
+
   SavedVariable x_, weight_;
 };
 
 }  // namespace
 
 bool takes_winograd(const at::Tensor& x, const at::Tensor& weight) {
-  const auto is_float = [](const at::Tensor& tensor) { return tensor.is_cpu() && tensor.scalar_type() == at::kFloat; };
-  return fused_kernels() && kernels::winograd() != nullptr && !at::autocast::is_autocast_enabled(at::kCPU) &&
-         is_float(x) && is_float(weight) && x.is_contiguous(at::MemoryFormat::ChannelsLast) && weight.is_contiguous() &&
-         weight.size(2) == 3 && weight.size(3) == 3 && weight.size(0) % Winograd::kChannels == 0 &&
-         weight.size(1) % Winograd::kChannels == 0;
+  const bool low = at::autocast::is_autocast_enabled(at::kCPU);
+  const bool known = low ? winograd<Bf16>() != nullptr : winograd<float>() != nullptr;
+  return fused_kernels() && known && fused_kernels_fit_autocast() &&
+         x.scalar_type() == (low ? at::kBFloat16 : at::kFloat) && weight.scalar_type() == at::kFloat && x.is_cpu() &&
+         x.is_contiguous(at::MemoryFormat::ChannelsLast) && weight.is_contiguous() && weight.size(2) == 3 &&
+         weight.size(3) == 3 && weight.size(0) % Winograd<float>::kChannels == 0 &&
+         weight.size(1) % Winograd<float>::kChannels == 0;
 }
 
 at::Tensor winograd_conv2d(const at::Tensor& x, const at::Tensor& weight) {
   at::Tensor y;
   {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
-    y = convolve(x, transformed_filters(weight, false), weight.size(0));
+    const bool single = x.scalar_type() == at::kFloat;
+    y = single ? convolve<float>(x, transformed_filters<float>(weight, false), weight.size(0))
+               : convolve<Bf16>(x, transformed_filters<Bf16>(weight, false), weight.size(0));
   }
   if (!torch::autograd::compute_requires_grad(x, weight)) return y;
   const std::shared_ptr<WinogradConv2dBackward> node(new WinogradConv2dBackward(x, weight),

@@ -17,6 +17,7 @@
 #include "components/layer/fused_batch_norm.h"
 #include "components/layer/winograd_conv2d.h"
 #include "components/tensors.h"
+#include "runner/train/autocast.h"
 
 using components::layer::fused_batch_norm;
 using components::layer::takes_winograd;
@@ -119,25 +120,36 @@ TEST_CASE("Winograd's convolution gives the gradients of the plain one in double
     std::int64_t samples, in, out, height, width;
   };
   static constexpr Case cases[] = {
-      {"whole tiles", 2, 64, 64, 8, 8},  {"cut tiles", 3, 64, 128, 5, 7},
-      {"one pixel", 1, 128, 64, 1, 1},   {"more tiles than fit at a time", 2, 64, 64, 26, 18},
+      {"whole tiles", 2, 64, 64, 8, 8},
+      {"cut tiles", 3, 64, 128, 5, 7},
+      {"one pixel", 1, 128, 64, 1, 1},
+      {"an odd number of tiles", 1, 64, 64, 5, 5},
+      {"more tiles than fit at a time", 2, 64, 64, 26, 18},
       {"shared sums", 2, 64, 256, 4, 4},
   };
+  using runner::train::AutocastOptions;
+  const auto type = GENERATE(AutocastOptions::Type::kNone, AutocastOptions::Type::kBf16);
+  const bool low = type == AutocastOptions::Type::kBf16;
+  // Transformed tiles are rounded to bfloat16 too, which has 8 bits.
+  const double bound = low ? 0.02 : 2e-6;
+  const runner::train::Autocast autocast({type});
   for (const Case& c : cases) {
-    DYNAMIC_SECTION(c.name) {
+    DYNAMIC_SECTION(c.name << (low ? ", bfloat16" : "")) {
       at::manual_seed(3);
-      const at::Tensor x = learns(images({c.samples, c.in, c.height, c.width}));
+      const at::ScalarType images_type = low ? at::kBFloat16 : at::kFloat;
+      const at::Tensor x = learns(images({c.samples, c.in, c.height, c.width}, images_type));
       const at::Tensor weight = learns(at::randn({c.out, c.in, 3, 3}).mul(0.05));
-      if (!takes_winograd(x, weight)) return;  // a processor without AVX-512
-      const at::Tensor dy = images({c.samples, c.out, c.height, c.width});
+      if (!takes_winograd(x, weight)) return;  // a processor without these instructions
+      const at::Tensor dy = images({c.samples, c.out, c.height, c.width}, images_type);
       const at::Tensor y = winograd_conv2d(x, weight);
       y.backward(dy);
       const at::Tensor x_d = doubled(x), weight_d = doubled(weight);
       const at::Tensor y_d = at::conv2d(x_d, weight_d, {}, 1, 1);
       y_d.backward(dy.to(at::kDouble));
-      CHECK(difference(y.detach(), y_d.detach()) <= 2e-6);
-      CHECK(difference(x.grad(), x_d.grad()) <= 2e-6);
-      CHECK(difference(weight.grad(), weight_d.grad()) <= 2e-6);
+      CHECK(y.scalar_type() == images_type);
+      CHECK(difference(y.detach(), y_d.detach()) <= bound);
+      CHECK(difference(x.grad(), x_d.grad()) <= bound);
+      CHECK(difference(weight.grad(), weight_d.grad()) <= bound);
       CHECK(y.is_contiguous(at::MemoryFormat::ChannelsLast));
 
       const at::Tensor again = learns(weight);
