@@ -4,8 +4,9 @@
 # means is measured:
 #   bf16-mixed  the plain operations in bfloat16 stray from those in float32, and so do the fused kernels, which round
 #               elsewhere and less often; half as far again is allowed
-#   32-true     sums in another order, another exponential and fewer products cost some of float32's last bits, 2^-24 against bfloat16's
-#               2^-8; a fiftieth of what bfloat16 strays is allowed, which no formula that is wrong would keep to
+#   32-true     sums in another order, another exponential and fewer products cost some of float32's last bits, 2^-24
+#               against bfloat16's 2^-8; a fiftieth of what bfloat16 strays is allowed, which no formula that is wrong
+#               would keep to
 set -euo pipefail
 source_tree=$1
 export PATH=$2/bin:$PATH
