@@ -17,7 +17,7 @@
 #include "components/layer/fused_batch_norm.h"
 #include "components/layer/winograd_conv2d.h"
 #include "components/tensors.h"
-#include "runner/train/autocast.h"
+#include "components/autocast.h"
 
 using components::layer::fused_batch_norm;
 using components::layer::takes_winograd;
@@ -127,12 +127,12 @@ TEST_CASE("Winograd's convolution gives the gradients of the plain one in double
       {"more tiles than fit at a time", 2, 64, 64, 26, 18},
       {"shared sums", 2, 64, 256, 4, 4},
   };
-  using runner::train::AutocastOptions;
+  using components::AutocastOptions;
   const auto type = GENERATE(AutocastOptions::Type::kNone, AutocastOptions::Type::kBf16);
   const bool low = type == AutocastOptions::Type::kBf16;
   // Transformed tiles are rounded to bfloat16 too, which has 8 bits.
   const double bound = low ? 0.02 : 2e-6;
-  const runner::train::Autocast autocast({type});
+  const components::Autocast autocast({type});
   for (const Case& c : cases) {
     DYNAMIC_SECTION(c.name << (low ? ", bfloat16" : "")) {
       at::manual_seed(3);
