@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 
 #include "components/kernel_rows.h"
@@ -42,18 +43,24 @@ Matrix<T> matrix_of(const at::Tensor& t) {
 
 std::int64_t up(std::int64_t whole, std::int64_t part) { return (whole + part - 1) / part; }
 
-/// Into how many rows and columns of parts a product is cut, so that the largest part is the smallest possible.
+/// Into how many rows and columns of parts a product is cut.
 struct Grid {
   std::int64_t rows, columns;
 };
-Grid choose_grid(std::int64_t tile_rows, std::int64_t tile_columns, std::int64_t threads) {
+
+/// The grid whose largest part is the smallest; of several the one that copies least into panels: each column of parts
+/// copies a, unless it is read where it is, and each row of parts b.
+template <typename T, typename Out>
+Grid choose_grid(const Product<T, Out>& p, std::int64_t row_tiles, std::int64_t column_tiles, std::int64_t threads) {
   Grid best{1, 1};
-  std::int64_t least = tile_rows * tile_columns;
-  for (std::int64_t rows = 1; rows <= std::min(threads, tile_rows); ++rows) {
-    const std::int64_t columns = std::min(threads / rows, tile_columns);
-    const std::int64_t largest = up(tile_rows, rows) * up(tile_columns, columns);
-    if (largest >= least) continue;
-    least = largest;
+  std::int64_t smallest = std::numeric_limits<std::int64_t>::max(), least = smallest;
+  for (std::int64_t rows = 1; rows <= std::min(threads, row_tiles); ++rows) {
+    const std::int64_t columns = std::min(threads / rows, column_tiles);
+    const std::int64_t largest = up(row_tiles, rows) * up(column_tiles, columns);
+    const std::int64_t copied = (p.a.column == 1 ? 0 : p.rows * columns) + p.columns * rows;
+    if (largest > smallest || (largest == smallest && copied >= least)) continue;
+    smallest = largest;
+    least = copied;
     best = {rows, columns};
   }
   return best;
@@ -66,7 +73,7 @@ void multiply(const ProductKernel<T>& kernel, void (*run)(const Product<T, Out>&
       matrix_of<T>(a), matrix_of<T>(b), kernels::data<Out>(out), out.stride(0), a.size(0), b.size(1), a.size(1), add};
   const std::int64_t row_tiles = up(whole.rows, kernel.tile_rows);
   const std::int64_t column_tiles = up(whole.columns, kernel.tile_columns);
-  const Grid grid = choose_grid(row_tiles, column_tiles, at::get_num_threads());
+  const Grid grid = choose_grid(whole, row_tiles, column_tiles, at::get_num_threads());
   const at::Tensor scratch = kernels::new_tensor<float>({grid.rows * grid.columns, kernel.scratch});
   kernels::in_pieces(grid.rows * grid.columns, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
