@@ -57,8 +57,7 @@ function(add_layer name)
     # registers are passed between inlined functions only, so their calling convention does not matter.
     file(GLOB levels "${CMAKE_SOURCE_DIR}/components/kernels/*_plain.cpp"
                      "${CMAKE_SOURCE_DIR}/components/kernels/*_avx2.cpp"
-                     "${CMAKE_SOURCE_DIR}/components/kernels/*_avx512.cpp"
-                     "${CMAKE_SOURCE_DIR}/components/kernels/*_bf16.cpp")
+                     "${CMAKE_SOURCE_DIR}/components/kernels/*_avx512.cpp")
     set_source_files_properties(${levels} PROPERTIES COMPILE_OPTIONS "-ffp-contract=fast;-Wno-psabi")
   endif()
   foreach(library ${L_LINK})
