@@ -14,6 +14,8 @@
 #include "components/model/model.h"
 #include "components/tensors.h"
 #include "runner/core/error.h"
+#include "runner/registry/load.h"
+#include "runner/registry/registry.h"
 #include "tests/support/blocks.h"
 #include "tests/support/tensors_torch.h"
 
@@ -208,4 +210,18 @@ TEST_CASE("a layer of images that does not fit is told at its place", "[layer][i
       CHECK(runner::core::render(diagnostics, {.color = false, .excerpts = false}) == c.message);
     }
   }
+}
+
+TEST_CASE("the recipe of ResNet-18 has as many parameters as its model in PyTorch", "[layer][images]") {
+  runner::core::Diagnostics diagnostics;
+  const auto recipe = runner::registry::load_recipe(ROUX_SOURCE_DIR "/recipes/lib/resnet18.yaml", {},
+                                                    runner::registry::Registry::builtin(), diagnostics);
+  REQUIRE(recipe);
+  const auto data = tests::image_data(3, 32, 32, 10);
+  const auto model = components::model::build(recipe->at("model"), {data, true, recipe->at("model"), diagnostics});
+  REQUIRE(model != nullptr);
+  CHECK(model->parameter_count() == 11'173'962);  // tests/bench/peers/common.py: make_resnet18
+  // Of the 20 norms, mean and variance each.
+  CHECK(model->buffers().size() == 40);
+  CHECK(model->forward_flops(0) == Approx(2 * 555.4e6).epsilon(1e-3));
 }
