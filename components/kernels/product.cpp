@@ -1,8 +1,10 @@
 #include "components/kernels/product.h"
 
-#include <cpuid.h>
-
 #include <atomic>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 namespace components::kernels {
 namespace {
