@@ -15,4 +15,12 @@ std::string to_text(const Port& port) {
   return text + "]";
 }
 
+double elements(const Port& port, std::int64_t samples, std::int64_t positions) {
+  double count = 1.0;
+  for (const std::int64_t size : port.shape) {
+    count *= static_cast<double>(size == kBatch ? samples : size == kTime ? positions : size);
+  }
+  return count;
+}
+
 }  // namespace components

@@ -22,6 +22,9 @@ struct Port {
   bool operator==(const Port&) const = default;
 };
 
+/// Numbers in one such activation, for that many samples and positions.
+double elements(const Port& port, std::int64_t samples, std::int64_t positions);
+
 /// `float32 [batch, 64]`, for messages.
 std::string to_text(const Port& port);
 

@@ -37,6 +37,8 @@ class Dataset : public runner::core::Stateful {
   virtual std::int64_t tokens_per_sample() const { return 0; }
   /// Entropy in nats per token of the data's unigram distribution (add-nothing); NaN when it makes no sense.
   virtual double unigram_entropy() const;
+  /// Bytes of the samples that lie in memory; under `header_only` those that would. 0 when they are read from files.
+  virtual std::int64_t held_bytes() const { return 0; }
   /// One line for `plan`: `12 files, 1.1 MB, 8,714 samples of 128 bytes`.
   virtual std::string describe() const = 0;
   /// Text of ids, for sample generation; "" when ids are not text.

@@ -20,6 +20,14 @@ void gather(const std::vector<T>& rows, std::int64_t width, std::span<const std:
 
 }  // namespace
 
+// By the signature, since there is nothing to count yet under `header_only`.
+std::int64_t Rows::held_bytes() const {
+  const double classes = signature_.num_classes > 0 ? sizeof(std::int64_t) : 0.0;
+  const double values = signature_.num_classes > 0 ? 0.0 : sizeof(float) * elements(signature_.target, 1, 1);
+  const double sample = sizeof(float) * elements(signature_.input, 1, 1) + classes + values;
+  return static_cast<std::int64_t>(sample * static_cast<double>(content_.size));
+}
+
 Rows::Rows(DataSignature signature, Content content, std::string description)
     : signature_(std::move(signature)), content_(std::move(content)), description_(std::move(description)) {}
 

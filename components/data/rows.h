@@ -25,6 +25,7 @@ class Rows : public Dataset {
   std::int64_t size() const override { return content_.size; }
   void fetch(std::span<const std::int64_t> indices, TensorMap& batch) const override;
   std::string describe() const override { return description_; }
+  std::int64_t held_bytes() const override;
 
   /// `input` float32 [batch, in_features]; `target` float32 [batch, out_features], or int64 [batch] below
   /// `num_classes`.

@@ -107,6 +107,10 @@ class Images final : public Dataset {
     batch.set(kTarget, std::move(target_B));
   }
 
+  std::int64_t held_bytes() const override {
+    return config_.num_classes * shape_.size() * static_cast<std::int64_t>(sizeof(float));
+  }
+
   std::string describe() const override {
     return counted(config_.num_samples, "image", "images") + " of " + std::to_string(shape_.channels) + " x " +
            std::to_string(shape_.height) + " x " + std::to_string(shape_.width) + " in " +

@@ -81,6 +81,8 @@ class Text final : public Dataset {
 
   std::vector<std::string> files() const override { return stream_->paths(); }
 
+  std::int64_t held_bytes() const override { return streaming_ ? 0 : stream_->size(); }
+
   std::string decode(std::span<const std::int64_t> ids) const override { return text_of_bytes(ids); }
 
   std::vector<std::int64_t> encode(const std::string& text) const override { return bytes_of_text(text); }

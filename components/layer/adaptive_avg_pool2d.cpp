@@ -22,6 +22,10 @@ class AdaptiveAvgPool2d final : public model::BasicBlock {
     write(activations, at::adaptive_avg_pool2d(read(activations), size_));
   }
 
+  model::BlockMemory memory(const model::BlockPass& pass) const override {
+    return {.output_bytes = pass.input_bytes, .keeps_input = size_ != Pair{1, 1}};  // of one pixel it is a mean
+  }
+
  private:
   Pair size_;
 };

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "components/fused.h"
 #include "components/layer/fused_batch_norm.h"
 #include "components/layer/layer.h"
 #include "components/layer/tail.h"
@@ -55,6 +56,27 @@ class BatchNorm final : public model::BasicBlock, public TakesTail {
                                   /*cudnn_enabled=*/false);
     if (addend != nullptr) y = at::add(y, *addend);
     return relu ? at::relu(y) : y;
+  }
+
+  model::BlockMemory memory(const model::BlockPass& pass) const override {
+    return memory_with_tail(pass, false, false);
+  }
+
+  model::BlockMemory memory_with_tail(const model::BlockPass& pass, bool addend, bool relu) const override {
+    const double bytes = elements(output(), pass.samples, pass.positions) * static_cast<double>(pass.input_bytes);
+    const bool dense = pass.channels_last || input().shape.size() == 2;
+    model::BlockMemory memory{.output_bytes = pass.input_bytes};
+    if (fused_kernels() && dense && training()) {
+      memory.keeps_output = relu && addend;
+      if (memory.keeps_output) memory.backward = memory.backward_end = bytes;  // the addend's gradient
+      return memory;
+    }
+    // An operation each, of which the sum's is dropped.
+    memory.keeps_output = relu;
+    if (addend || relu) memory.forward = memory.alone = bytes;
+    if (addend && relu) memory.alone += bytes;
+    if (relu) memory.backward = memory.backward_end = bytes;
+    return memory;
   }
 
  private:

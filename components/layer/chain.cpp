@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "components/model/parts_memory.h"
 #include "components/tensors.h"
 
 namespace components::layer {
@@ -85,6 +86,26 @@ at::Tensor Chain::forward(at::Tensor x) const { return run(std::move(x), steps_.
 
 at::Tensor Chain::forward_with_tail(at::Tensor x, const at::Tensor& addend, bool relu) const {
   return steps_.back().with_tail->forward_with_tail(run(std::move(x), steps_.size() - 1), &addend, relu);
+}
+
+model::BlockMemory Chain::memory(const Port& input, const model::BlockPass& pass, const Tail& tail) const {
+  const auto bytes = [&pass](const Port& port, std::int64_t of_one) {
+    return elements(port, pass.samples, pass.positions) * static_cast<double>(of_one);
+  };
+  std::int64_t arriving = pass.input_bytes;
+  model::PartsMemory parts(bytes(input, arriving));
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    const Step& step = steps_[i];
+    const bool last = i + 1 == steps_.size();
+    const model::BlockPass of_step = pass.over(*step.layer, arriving);
+    const model::BlockMemory memory =
+        step.with_tail == nullptr
+            ? step.layer->memory(of_step)
+            : step.with_tail->memory_with_tail(of_step, last && tail.addend, step.relu || (last && tail.relu));
+    arriving = memory.output_bytes;
+    parts.add(memory, bytes(step.layer->outputs().front(), arriving));
+  }
+  return parts.whole();
 }
 
 std::vector<NamedTensor> Chain::parameters() const { return joined(layers_, &Layer::parameters); }

@@ -20,6 +20,14 @@ class Dropout final : public model::BasicBlock {
     write(activations, training() && p_ > 0.0 ? at::dropout(x, p_, true) : x);
   }
 
+  model::BlockMemory memory(const model::BlockPass& pass) const override {
+    if (p_ == 0.0) return {.output_bytes = pass.input_bytes, .output_is_input = true, .keeps_input = false};
+    const double numbers = elements(output(), pass.samples, pass.positions);
+    return {.output_bytes = pass.input_bytes,
+            .keeps_input = false,
+            .kept = numbers * static_cast<double>(pass.input_bytes)};  // what each number was multiplied with
+  }
+
  private:
   double p_;
 };

@@ -30,6 +30,8 @@ class Embedding final : public model::BasicBlock {
   void forward(TensorMap& activations) const override {
     write(activations, at::embedding(parameter(0), read(activations)));  // [B, T] -> [B, T, E]
   }
+
+  model::BlockMemory memory(const model::BlockPass& pass) const override { return {.output_bytes = pass.weight_bytes}; }
 };
 
 }  // namespace

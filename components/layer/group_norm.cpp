@@ -36,6 +36,11 @@ class GroupNorm final : public model::BasicBlock {
     write(activations, at::group_norm(read(activations), groups_, weight_C, bias_C, eps_));
   }
 
+  model::BlockMemory memory(const model::BlockPass& pass) const override {
+    const auto statistics = 2.0 * static_cast<double>(pass.samples * groups_) * sizeof(float);
+    return {.output_bytes = pass.input_bytes, .kept = statistics};
+  }
+
  private:
   std::int64_t groups_;
   double eps_;

@@ -10,13 +10,20 @@ namespace {
 
 class Elementwise final : public model::BasicBlock {
  public:
-  Elementwise(const Inputs& inputs, at::Tensor (*function)(const at::Tensor&))
-      : BasicBlock(inputs.name, inputs.input, same_shape(inputs)), function_(function) {}
+  Elementwise(const Inputs& inputs, at::Tensor (*function)(const at::Tensor&), GradientFrom gradient_from)
+      : BasicBlock(inputs.name, inputs.input, same_shape(inputs)), function_(function), gradient_from_(gradient_from) {}
 
   void forward(TensorMap& activations) const override { write(activations, function_(read(activations))); }
 
+  model::BlockMemory memory(const model::BlockPass& pass) const override {
+    return {.output_bytes = pass.input_bytes,
+            .keeps_input = gradient_from_ == GradientFrom::kInput,
+            .keeps_output = gradient_from_ == GradientFrom::kOutput};
+  }
+
  private:
   at::Tensor (*function_)(const at::Tensor&);
+  GradientFrom gradient_from_;
 };
 
 std::string type_of(const runner::core::Node& block) {
@@ -59,9 +66,10 @@ bool expect_channels(const Inputs& inputs, const char* key, std::optional<std::i
 
 Port same_shape(const Inputs& inputs) { return {inputs.output_name, Dtype::kFloat32, inputs.input.shape}; }
 
-std::shared_ptr<Layer> make_elementwise(const Inputs& inputs, at::Tensor (*function)(const at::Tensor&)) {
+std::shared_ptr<Layer> make_elementwise(const Inputs& inputs, at::Tensor (*function)(const at::Tensor&),
+                                        GradientFrom gradient_from) {
   if (!expect_floats(inputs)) return nullptr;
-  return std::make_shared<Elementwise>(inputs, function);
+  return std::make_shared<Elementwise>(inputs, function, gradient_from);
 }
 
 double rows_per_sample(const Port& port, std::int64_t positions) {

@@ -22,6 +22,12 @@ class MaxPool2d final : public model::BasicBlock {
           at::max_pool2d(read(activations), window_.kernel_size, window_.stride, window_.padding, window_.dilation));
   }
 
+  model::BlockMemory memory(const model::BlockPass& pass) const override {
+    // Where each maximum was, with a graph or without.
+    const double places = elements(output(), pass.samples, pass.positions) * sizeof(std::int64_t);
+    return {.output_bytes = pass.input_bytes, .kept = places, .alone = places};
+  }
+
  private:
   Window window_;
 };

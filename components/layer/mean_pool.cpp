@@ -22,6 +22,10 @@ class MeanPool final : public model::BasicBlock {
     const at::Tensor& x_BTN = read(activations);
     write(activations, at::mean(x_BTN, /*dim=*/1));
   }
+
+  model::BlockMemory memory(const model::BlockPass& pass) const override {
+    return {.output_bytes = pass.input_bytes, .keeps_input = false};
+  }
 };
 
 }  // namespace

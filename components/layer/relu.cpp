@@ -9,7 +9,8 @@
 namespace components::layer::relu {
 
 std::shared_ptr<Layer> make(const Config&, const Inputs& inputs) {
-  return make_elementwise(inputs, [](const at::Tensor& x) { return at::relu(x); });
+  return make_elementwise(
+      inputs, [](const at::Tensor& x) { return at::relu(x); }, GradientFrom::kOutput);
 }
 
 }  // namespace components::layer::relu

@@ -27,6 +27,9 @@ class Sequential final : public model::BasicBlock {
   std::vector<NamedTensor> buffers() const override { return chain_->buffers(); }
   std::vector<model::Tie> ties() const override { return chain_->ties(); }
   void set_training(bool training) override { chain_->set_training(training); }
+  model::BlockMemory memory(const model::BlockPass& pass) const override {
+    return chain_->memory(input(), pass, Chain::Tail());
+  }
   double forward_flops(std::int64_t positions) const override { return chain_->forward_flops(positions); }
 
  private:

@@ -9,7 +9,8 @@
 namespace components::layer::sigmoid {
 
 std::shared_ptr<Layer> make(const Config&, const Inputs& inputs) {
-  return make_elementwise(inputs, [](const at::Tensor& x) { return at::sigmoid(x); });
+  return make_elementwise(
+      inputs, [](const at::Tensor& x) { return at::sigmoid(x); }, GradientFrom::kOutput);
 }
 
 }  // namespace components::layer::sigmoid

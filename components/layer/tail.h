@@ -1,5 +1,6 @@
 #pragma once
 
+#include "components/model/memory.h"
 #include "runner/core/tensor_fwd.h"
 
 namespace components::layer {
@@ -10,6 +11,8 @@ class TakesTail {
   virtual ~TakesTail() = default;
   /// `relu(layer(x) + addend)`; `addend` may be null, and without `relu` the sum stays as it is.
   virtual at::Tensor forward_with_tail(const at::Tensor& x, const at::Tensor* addend, bool relu) const = 0;
+  /// What that takes, beside the addend.
+  virtual model::BlockMemory memory_with_tail(const model::BlockPass& pass, bool addend, bool relu) const = 0;
 };
 
 }  // namespace components::layer

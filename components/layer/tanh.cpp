@@ -9,7 +9,8 @@
 namespace components::layer::tanh {
 
 std::shared_ptr<Layer> make(const Config&, const Inputs& inputs) {
-  return make_elementwise(inputs, [](const at::Tensor& x) { return at::tanh(x); });
+  return make_elementwise(
+      inputs, [](const at::Tensor& x) { return at::tanh(x); }, GradientFrom::kOutput);
 }
 
 }  // namespace components::layer::tanh

@@ -10,6 +10,7 @@
 #include <torch/csrc/autograd/functions/utils.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -109,6 +110,21 @@ class ProjectedCrossEntropyBackward final : public torch::autograd::Node {
 };
 
 }  // namespace
+
+LossMemory projected_cross_entropy_memory(const LossPass& pass) {
+  const bool bf16 = lowers_to_bf16();
+  const double of_one = bf16 ? sizeof(Bf16) : sizeof(float), of_row = pass.classes * of_one;
+  const auto most =
+      static_cast<double>(rows_at_a_time(static_cast<std::int64_t>(pass.features), static_cast<std::int64_t>(of_row)));
+  const double hidden = pass.rows * pass.features, weight = pass.classes * pass.features;
+  LossMemory memory{.has_gradient_of_weight = true};
+  memory.kept = (hidden + weight) * sizeof(float);
+  memory.forward = pass.rows / std::ceil(pass.rows / most) * of_row;
+  if (!bf16) return memory;
+  memory.forward += hidden * of_one;
+  memory.steady_weights = weight * of_one;
+  return memory;
+}
 
 bool projected_cross_entropy_fits(const at::Tensor& hidden, const at::Tensor& weight_VC) {
   return hidden.scalar_type() == at::kFloat && hidden.is_cpu() && hidden.numel() > 0 &&

@@ -5,6 +5,7 @@
 
 #include "components/model/causal_attention.h"
 
+#include <ATen/Parallel.h>
 #include <ATen/ops/bmm.h>
 
 #include <algorithm>
@@ -42,7 +43,11 @@ class Workplace {
       : kernel_(kernel),
         of_head_(s.positions * s.head),
         of_block_(kBlockRows * s.positions),
-        memory_(new_tensor<float>({kernel.scratch + 2 * of_head_ + 3 * of_block_})) {}
+        memory_(new_tensor<float>({numbers(kernel, s)})) {}
+
+  static std::int64_t numbers(const ProductKernel<T>& kernel, const AttentionShape& s) {
+    return kernel.scratch + 2 * s.positions * s.head + 3 * kBlockRows * s.positions;
+  }
 
   float* head(int i) const { return data<float>(memory_) + kernel_.scratch + i * of_head_; }
   float* block(int i) const { return head(2) + i * of_block_; }
@@ -222,6 +227,20 @@ void causal_attention_backward(const at::Tensor& q, const at::Tensor& k, const a
   });
 }
 
+template <typename T>
+AttentionMemory causal_attention_memory(const AttentionShape& s) {
+  const auto bytes = [](std::int64_t numbers, std::size_t of_one) {
+    return static_cast<double>(numbers) * static_cast<double>(of_one);
+  };
+  const double probs = bytes(s.rows() * s.heads * s.positions, sizeof(T));
+  const ProductKernel<T>* kernel = kernels::product_kernel<T>();
+  if (!covers(kernel, s)) return {probs, probs + bytes(s.rows() * s.features(), sizeof(T))};
+  const std::int64_t places = std::min<std::int64_t>(at::get_num_threads(), s.samples());
+  return {probs, bytes(places * Workplace<T>::numbers(*kernel, s), sizeof(float))};
+}
+
+template AttentionMemory causal_attention_memory<float>(const AttentionShape&);
+template AttentionMemory causal_attention_memory<Bf16>(const AttentionShape&);
 template at::Tensor causal_attention<float>(const at::Tensor&, const at::Tensor&, const at::Tensor&,
                                             const AttentionShape&, at::Tensor&);
 template at::Tensor causal_attention<Bf16>(const at::Tensor&, const at::Tensor&, const at::Tensor&,

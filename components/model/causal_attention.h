@@ -29,4 +29,12 @@ void causal_attention_backward(const at::Tensor& q, const at::Tensor& k, const a
                                const at::Tensor& dmixed, const AttentionShape& shape, at::Tensor& dq, at::Tensor& dk,
                                at::Tensor& dv);
 
+/// What they take beside their arguments and results, in bytes.
+struct AttentionMemory {
+  double probs;     ///< for the backward pass
+  double backward;  ///< for a moment
+};
+template <typename T>
+AttentionMemory causal_attention_memory(const AttentionShape& shape);
+
 }  // namespace components::model

@@ -8,6 +8,7 @@
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/saved_variable.h>
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <string>
@@ -16,6 +17,7 @@
 
 #include "components/fused.h"
 #include "components/kernel_rows.h"
+#include "components/kernels/product.h"
 #include "components/model/causal_attention.h"
 #include "components/products.h"
 #include "components/steady_weight.h"
@@ -33,8 +35,6 @@ using kernels::new_tensor;
 using kernels::PieceSums;
 using torch::autograd::SavedVariable;
 using torch::autograd::variable_list;
-
-constexpr std::int64_t kPositionsMax = 1024;  // beyond, attention weights would take more memory than all else
 
 /// Places of the inputs in the graph.
 enum Input { kX, kLn1W, kLn1B, kQkvW, kQkvB, kProjW, kProjB, kLn2W, kLn2B, kFcW, kFcB, kOutW, kOutB, kInputs };
@@ -271,8 +271,32 @@ class FusedTransformerBackward final : public torch::autograd::Node {
 
 bool fused_transformer_fits(const at::Tensor& x_BTC, const at::Tensor& weight, std::int64_t heads) {
   return x_BTC.dim() == 3 && x_BTC.scalar_type() == at::kFloat && weight.scalar_type() == at::kFloat &&
-         x_BTC.is_cpu() && x_BTC.is_contiguous() && x_BTC.numel() > 0 && x_BTC.size(1) <= kPositionsMax &&
+         x_BTC.is_cpu() && x_BTC.is_contiguous() && x_BTC.numel() > 0 && x_BTC.size(1) <= kFusedPositionsMax &&
          x_BTC.size(2) % (2 * heads) == 0 && fused_kernels_fit_autocast();
+}
+
+// In tensors of [N, C] in the type of the products and in float32; forward() and backward() above, line by line.
+BlockMemory fused_transformer_memory(const BlockPass& pass, std::int64_t features, std::int64_t heads) {
+  const bool bf16 = lowers_to_bf16();
+  const AttentionShape shape{pass.samples, pass.positions, heads, features / heads};
+  const AttentionMemory attention = bf16 ? causal_attention_memory<Bf16>(shape) : causal_attention_memory<float>(shape);
+  const double numbers = pass.rows() * static_cast<double>(features), of_one = bf16 ? sizeof(Bf16) : sizeof(float);
+  const double low = numbers * of_one, full = numbers * sizeof(float);
+  const double statistics = 4.0 * pass.rows() * sizeof(float);
+  BlockMemory memory;
+  memory.kept = 14.0 * low + full + attention.probs + statistics;
+  if (bf16) memory.steady_weights = 12.0 * static_cast<double>(features * features) * sizeof(Bf16);
+  memory.forward = 5.0 * low;  // qkv, projection and last branch
+  memory.alone = memory.kept + memory.forward;
+  // qkv, projection, hidden, last branch; products of our own are none of LibTorch's operations.
+  const bool own = bf16 ? kernels::product_kernel<Bf16>() != nullptr : kernels::product_kernel<float>() != nullptr;
+  if (!own) memory.products = 9.0 * low;
+  // `active` and `hidden` are gone, of the width 4C each. Since then: dhidden, dnormed_2, dy, dy_low, dmixed; below in
+  // bfloat16 dz_low. Then those of q, k and v, and dqkv or what attention needs; at the end dqkv and dnormed_1.
+  const double since = (7.0 + (bf16 ? 1.0 : 0.0)) * low + full - 8.0 * low;
+  memory.backward = std::max((bf16 ? 5.0 : 4.0) * low, since + 3.0 * low + std::max(3.0 * low, attention.backward));
+  memory.backward_end = since + 4.0 * low;
+  return memory;
 }
 
 at::Tensor fused_transformer(const at::Tensor& x_BTC, const TransformerWeights& w, const TransformerShape& shape,

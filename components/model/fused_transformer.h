@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "components/model/memory.h"
 #include "runner/core/tensor_fwd.h"
 
 namespace components {
@@ -29,6 +30,11 @@ struct TransformerShape {
 /// Whether fused_transformer() covers this input under the present autocast: float32 [B, T, C] and weights on the CPU,
 /// products in float32 or bfloat16, sequences whose attention weights may be kept.
 bool fused_transformer_fits(const at::Tensor& x_BTC, const at::Tensor& weight, std::int64_t heads);
+
+/// The positions up to which it does: beyond, attention weights would take more memory than all else.
+inline constexpr std::int64_t kFusedPositionsMax = 1024;
+/// What fused_transformer() takes under the present autocast.
+BlockMemory fused_transformer_memory(const BlockPass& pass, std::int64_t features, std::int64_t heads);
 
 /// One block without dropout as a single node of the autograd graph: norms, biases, GELU, rotation and residual sums go
 /// over memory once each (components/kernels), the products are LibTorch's, in bfloat16 under autocast. What it

@@ -56,6 +56,20 @@ class Layer final : public BasicBlock {
     write(activations, std::move(y_BF));
   }
 
+  BlockMemory memory(const BlockPass& pass) const override {
+    BlockMemory memory = linear_memory(input(), out_features_, pass);
+    if (last_) return memory;
+    const double width = elements(output(), pass.samples, pass.positions) * static_cast<double>(pass.product_bytes());
+    const bool from_output = activation_ == Activation::kRelu || activation_ == Activation::kTanh;
+    memory.keeps_output = from_output && dropout_ == 0.0;
+    if (!from_output) memory.kept += width;                   // what the activation was given
+    if (from_output && dropout_ > 0.0) memory.kept += width;  // what it gave, which is not the output then
+    if (dropout_ > 0.0) memory.kept += width;                 // what dropout multiplied with
+    if (!from_output || pass.autocast) memory.alone += width;
+    memory.backward += width;
+    return memory;
+  }
+
   double forward_flops(std::int64_t) const override {
     return 2.0 * static_cast<double>(in_features_) * static_cast<double>(out_features_);
   }

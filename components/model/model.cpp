@@ -88,6 +88,12 @@ void Model::set_recomputed(const std::vector<RecomputedBlocks>& blocks) {
   recomputed_ = std::move(recomputed);
 }
 
+std::vector<RecomputedBlocks> Model::recomputed() const {
+  std::vector<RecomputedBlocks> blocks;
+  for (const Recomputed& part : recomputed_) blocks.push_back(part.blocks);
+  return blocks;
+}
+
 std::shared_ptr<const RecomputedPart> Model::make_recomputed(const RecomputedBlocks& blocks) const {
   auto part = std::make_shared<RecomputedPart>();
   part->keep_products = blocks.keep_products;

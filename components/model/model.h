@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "components/model/memory.h"
 #include "components/signature.h"
 #include "runner/core/diagnostics.h"
 #include "runner/core/node.h"
@@ -47,6 +48,9 @@ class Block : public runner::core::Stateful {
   virtual void set_training(bool training) = 0;
   /// Multiply-adds x 2 of one forward pass over one sample of `positions` positions (matrix products only).
   virtual double forward_flops(std::int64_t positions) const = 0;
+  /// What a pass takes in memory. Unless a block says more, it keeps what it was given and gives numbers of the same
+  /// size.
+  virtual BlockMemory memory(const BlockPass& pass) const { return {.output_bytes = pass.input_bytes}; }
 };
 
 /// Hooks around every block, run in the order they were added (before_*) and in reverse (after_*).
@@ -80,6 +84,7 @@ class Model {
   /// The model's activation checkpointing: changes what is kept, never what comes out. Hooks run again with their
   /// block. In order, without overlap, and without the last block, whose backward pass comes first anyway.
   void set_recomputed(const std::vector<RecomputedBlocks>& blocks);
+  std::vector<RecomputedBlocks> recomputed() const;
 
   std::vector<NamedTensor> parameters() const;
   std::vector<NamedTensor> buffers() const;

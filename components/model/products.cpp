@@ -19,6 +19,10 @@ namespace {
 // what is computed, whether or not a graph is recorded above.
 constexpr c10::DispatchKey kKey = c10::DispatchKey::Fake;
 
+// What is kept. Batched products are those of attention without a fused kernel: what they give grows with the square of
+// the positions and costs little.
+constexpr const char* kOperations[] = {"mm", "addmm", "convolution", "_scaled_dot_product_flash_attention_for_cpu"};
+
 thread_local Products* present = nullptr;
 
 void keep_or_take(const c10::OperatorHandle& operation, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
@@ -46,8 +50,8 @@ class Interception {
       : others_(torch::Library::IMPL, "_", kKey, __FILE__, __LINE__),
         kept_(torch::Library::IMPL, "aten", kKey, __FILE__, __LINE__) {
     others_.fallback(torch::CppFunction::makeFallthrough());
-    for (const std::string& name : Products::operations()) {
-      kept_.impl(name.c_str(), torch::CppFunction::makeFromBoxedFunction<&keep_or_take>());
+    for (const char* name : kOperations) {
+      kept_.impl(name, torch::CppFunction::makeFromBoxedFunction<&keep_or_take>());
     }
   }
 
@@ -77,14 +81,6 @@ struct Products::Entry {
 
 Products::Products() = default;
 Products::~Products() = default;
-
-// Batched products are those of attention without a fused kernel: their outputs grow with the square of the positions
-// and cost little.
-const std::vector<std::string>& Products::operations() {
-  static const std::vector<std::string> names = {"mm", "addmm", "convolution",
-                                                 "_scaled_dot_product_flash_attention_for_cpu"};
-  return names;
-}
 
 void Products::keep(const c10::OperatorHandle& operation, std::vector<at::Tensor> outputs) {
   Entry entry{&operation.schema(), std::move(outputs), {}};

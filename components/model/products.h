@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <string>
 #include <vector>
 
 #include "runner/core/tensor_fwd.h"
@@ -42,9 +41,6 @@ class Products {
     Taking(const Taking&) = delete;
     Taking& operator=(const Taking&) = delete;
   };
-
-  /// The operations that are kept, by their names in LibTorch.
-  static const std::vector<std::string>& operations();
 
   void keep(const c10::OperatorHandle& operation, std::vector<at::Tensor> outputs);
   /// The outputs of the next operation; none where they have to be computed again.

@@ -31,6 +31,11 @@ class Owned final : public Block {
   double forward_flops(std::int64_t positions) const override { return layer_->forward_flops(positions); }
   void save_state(runner::core::StateWriter& writer) const override { layer_->save_state(writer); }
   void load_state(const runner::core::StateReader& reader) override { layer_->load_state(reader); }
+  BlockMemory memory(const BlockPass& pass) const override {
+    BlockPass laid_out = pass;
+    laid_out.channels_last = channels_last_;
+    return layer_->memory(laid_out);
+  }
 
  private:
   /// Most layers keep the order in memory that they are given, so this copies little more than the data.

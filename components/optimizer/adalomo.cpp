@@ -24,6 +24,8 @@ class AdaLomo final : public GroupedOptimizer {
   bool steps_in_backward() const override { return true; }
   /// Rows and columns beside whole matrices: next to nothing.
   int moments() const override { return 0; }
+  /// The squares of the gradient, and the update.
+  std::int64_t step_bytes(std::int64_t parameter_bytes) const override { return 2 * parameter_bytes; }
 
  protected:
   void update(const Batch& batch) override {

@@ -2,6 +2,7 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/zeros_like.h>
 #include <omp.h>
 
@@ -102,6 +103,22 @@ GroupedOptimizer::GroupedOptimizer(std::vector<Group> groups, double lr, double 
 }
 
 GroupedOptimizer::~GroupedOptimizer() = default;
+
+std::int64_t GroupedOptimizer::state_bytes() const {
+  std::int64_t bytes = 0;
+  for (const Group& group : groups_) {
+    for (const NamedTensor& parameter : group.parameters) {
+      // Twins of bfloat16 weights have a shape and no memory, but are not on the meta device.
+      const at::Tensor& own = parameter.tensor;
+      const at::Tensor shape = own.is_meta() ? own : at::empty(own.sizes(), own.options().device(at::kMeta));
+      for (std::size_t kind = 0; kind < buffer_names_.size(); ++kind) {
+        const at::Tensor buffer = new_buffer(kind, shape);
+        if (buffer.defined()) bytes += static_cast<std::int64_t>(buffer.nbytes());
+      }
+    }
+  }
+  return bytes;
+}
 
 double GroupedOptimizer::lr(std::size_t group) const { return groups_[group].lr.value_or(lr_) * lr_factor_; }
 

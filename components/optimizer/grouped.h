@@ -33,6 +33,7 @@ class GroupedOptimizer : public Optimizer {
   double lr(std::size_t group = 0) const final;
   const std::vector<Group>& groups() const final { return groups_; }
   int moments() const override { return static_cast<int>(buffer_names_.size()); }
+  std::int64_t state_bytes() const final;
   void save_state(runner::core::StateWriter& writer) const final;
   void load_state(const runner::core::StateReader& reader) final;
   void use_judged_weights(bool judged) final;

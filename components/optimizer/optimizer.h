@@ -39,6 +39,10 @@ class Optimizer : public runner::core::Stateful {
   virtual const std::vector<Group>& groups() const = 0;
   /// Tensors of a parameter's size that it keeps beside each parameter once it has moved: 0 sgd, 1 momentum, 2 adam.
   virtual int moments() const = 0;
+  /// Bytes of all the tensors that it keeps once every parameter has moved; from shapes alone.
+  virtual std::int64_t state_bytes() const = 0;
+  /// Bytes that it takes beside these while it moves a parameter of so many bytes.
+  virtual std::int64_t step_bytes(std::int64_t /*parameter_bytes*/) const { return 0; }
   /// True when it is meant to move each parameter as soon as the backward pass has its gradient: step() is then called
   /// with each gradient as it arrives, all others being gone or yet to come.
   virtual bool steps_in_backward() const { return false; }

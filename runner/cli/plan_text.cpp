@@ -67,14 +67,21 @@ std::string training_text(const engine::Plan& plan) {
 }
 
 std::string memory_text(const engine::Plan& plan) {
-  const std::int64_t total = plan.weights_bytes + plan.gradients_bytes + plan.optimizer_bytes +
-                             plan.weight_average_bytes + plan.activations_bytes;
-  std::string text = format("memory, at least %s\n", core::format_bytes(total).c_str());
-  std::vector<std::pair<const char*, std::int64_t>> rows = {
-      {"weights", plan.weights_bytes}, {"gradients", plan.gradients_bytes}, {"optimizer", plan.optimizer_bytes}};
-  if (plan.weight_average_bytes > 0) rows.emplace_back("weight average", plan.weight_average_bytes);
-  rows.emplace_back("block outputs", plan.activations_bytes);
-  for (const auto& [name, bytes] : rows) text += format("  %-14s %s\n", name, core::format_bytes(bytes).c_str());
+  const engine::MemoryPlan& memory = plan.memory;
+  std::string text = format("memory, about %s\n", core::format_bytes(memory.process).c_str());
+  const auto row = [&text](const char* name, std::int64_t bytes, const std::string& more = "") {
+    if (bytes > 0) text += format("  %-16s %s%s\n", name, core::format_bytes(bytes).c_str(), more.c_str());
+  };
+  row("tensors", memory.tensors, " at the most, " + memory.when + ":");
+  row("  weights", memory.weights);
+  row("  optimizer", memory.optimizer);
+  row("  weight average", memory.weight_average);
+  row("  gradients", memory.gradients);
+  row("  activations", memory.activations);
+  row("  batches", memory.batches);
+  row("data sets", memory.data_sets);
+  row("checkpoints", memory.copies, " while one is written beside the training");
+  row("program", memory.program);
   return text;
 }
 
@@ -128,17 +135,24 @@ std::string plan_json(const engine::Plan& plan) {
       {"micro_batch_size", plan.micro_batch_size},
       {"gradient_accumulation_steps", plan.gradient_accumulation_steps},
       {"global_batch_size", plan.global_batch_size},
-      {"weights_bytes", plan.weights_bytes},
-      {"gradients_bytes", plan.gradients_bytes},
-      {"optimizer_bytes", plan.optimizer_bytes},
-      {"weight_average_bytes", plan.weight_average_bytes},
-      {"block_output_bytes", plan.activations_bytes},
+      {"memory_bytes", plan.memory.process},
+      {"tensor_bytes", plan.memory.tensors},
+      {"weights_bytes", plan.memory.weights},
+      {"optimizer_bytes", plan.memory.optimizer},
+      {"weight_average_bytes", plan.memory.weight_average},
+      {"gradients_bytes", plan.memory.gradients},
+      {"activations_bytes", plan.memory.activations},
+      {"batches_bytes", plan.memory.batches},
+      {"data_set_bytes", plan.memory.data_sets},
+      {"checkpoint_copy_bytes", plan.memory.copies},
+      {"program_bytes", plan.memory.program},
       {"checkpoint_bytes", plan.checkpoint_bytes},
       {"checkpoints_kept", plan.checkpoints_kept},
       {"checkpoints_at_once", plan.checkpoints_at_once},
       {"disk_free_bytes", plan.disk_free_bytes},
   };
   for (const auto& [name, value] : figures) root.set(name, Node::integer(value));
+  root.set("memory_peak", Node::string(plan.memory.when));
   root.set("checkpoints_saved_when", Node::string(plan.saved));
   root.set("checkpoints_kept_which", Node::string(plan.kept));
   if (!plan.init_from.empty()) root.set("init_from", Node::string(plan.init_from));

@@ -25,6 +25,16 @@ struct DataPlan {
   double unigram_entropy = 0;  ///< nats per token; NaN where it makes no sense
 };
 
+/// Bytes of a training at its peak; train/memory_estimate.h.
+struct MemoryPlan {
+  std::int64_t weights = 0, optimizer = 0, gradients = 0, batches = 0, activations = 0;
+  std::int64_t weight_average = 0;  ///< 0: none is kept
+  std::int64_t tensors = 0;         ///< those six
+  std::int64_t data_sets = 0, copies = 0, program = 0;
+  std::int64_t process = 0;  ///< all of it
+  std::string when;          ///< where the peak of the tensors is: `in the backward pass of h.3`
+};
+
 /// What `plan` says before anything runs: from the meta device and the data's headers.
 struct Plan {
   std::vector<BlockPlan> blocks;
@@ -34,14 +44,13 @@ struct Plan {
   std::int64_t steps_per_epoch = 0;
   double epochs = 0;
   std::int64_t micro_batch_size = 0, gradient_accumulation_steps = 0, global_batch_size = 0;
-  std::int64_t weights_bytes = 0, gradients_bytes = 0, optimizer_bytes = 0, activations_bytes = 0;
+  MemoryPlan memory;
   std::int64_t checkpoint_bytes = 0, checkpoints_kept = 0;
   std::int64_t checkpoints_at_once = 0;  ///< while one is written
   std::int64_t disk_free_bytes = 0;      ///< where output_dir is
   std::string saved, kept;               ///< when checkpoints are saved and which stay, in words
   double flops_per_step = 0;
-  std::int64_t weight_average_bytes = 0;  ///< 0: no average is kept
-  std::string init_from;                  ///< which weights it begins with, in one line; "" when they are drawn
+  std::string init_from;  ///< which weights it begins with, in one line; "" when they are drawn
 };
 
 using TrainRequest = train::TrainRequest;

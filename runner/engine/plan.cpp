@@ -9,52 +9,80 @@
 #include "runner/artifact/probe.h"
 #include "runner/checkpoint/checkpoint.h"
 #include "runner/checkpoint/init_from.h"
+#include "runner/core/machine.h"
 #include "runner/core/units.h"
 #include "runner/train/experiment.h"
+#include "runner/train/memory_estimate.h"
 #include "runner/train/save_plan.h"
-#include "runner/train/weight_average.h"
+#include "runner/train/train.h"
 
 namespace runner::engine {
 namespace {
 
 using core::Node;
 
-double port_bytes(const components::Port& port, std::int64_t batch, std::int64_t time) {
-  double bytes = port.dtype == components::Dtype::kInt64 ? 8 : 4;
-  for (const std::int64_t size : port.shape) {
-    bytes *= static_cast<double>(size == components::kBatch  ? batch
-                                 : size == components::kTime ? std::max<std::int64_t>(1, time)
-                                                             : size);
-  }
-  return bytes;
-}
-
 void plan_model(const train::Experiment& experiment, Plan& plan) {
   const std::int64_t time = experiment.train_data->signature().max_seq_len;
-  double activations = 0;
   for (const auto& block : experiment.model->blocks()) {
     BlockPlan row;
     row.name = block->name();
     for (const auto& output : block->outputs()) {
       row.output += (row.output.empty() ? "" : ", ") + components::to_text(output);
-      activations += port_bytes(output, plan.micro_batch_size, time);
     }
     for (const auto& parameter : block->parameters()) row.parameters += parameter.tensor.numel();
     plan.blocks.push_back(std::move(row));
   }
-  plan.activations_bytes = static_cast<std::int64_t>(std::min(activations, 9e18));
   plan.parameters = experiment.model->parameter_count();
-  std::int64_t largest = 0;
-  for (const auto& parameter : experiment.model->parameters()) {
-    const auto bytes = parameter.tensor.numel() * static_cast<std::int64_t>(parameter.tensor.element_size());
-    plan.weights_bytes += bytes;
-    largest = std::max(largest, bytes);
-  }
-  plan.gradients_bytes = experiment.optimizer->steps_in_backward() ? largest : plan.weights_bytes;
-  plan.optimizer_bytes = plan.parameters * std::int64_t{sizeof(float)} * experiment.optimizer->moments();
-  plan.weight_average_bytes = experiment.weight_average->bytes();
   plan.flops_per_step = 3.0 * experiment.model->forward_flops(std::max<std::int64_t>(1, time)) *
                         static_cast<double>(plan.global_batch_size);
+}
+
+std::string shown(double bytes) { return core::format_bytes(static_cast<std::int64_t>(std::min(bytes, 9e18))); }
+
+// An estimate may be wrong by a tenth: beyond that it cannot work, and before it may not.
+void judge_memory(const train::Experiment& experiment, const train::MemoryEstimate& estimate,
+                  core::Diagnostics& diagnostics) {
+  constexpr double kDoubt = 0.1;
+  constexpr const char* kHint =
+      "take a smaller training.micro_batch_size (auto_micro_batch finds one that fits), or activation_checkpointing";
+  const auto training = sections::training::parse_config(*experiment.recipe.find("training"));
+  const double tensors = estimate.tensors();
+  if (training.max_memory && tensors > (1.0 - kDoubt) * static_cast<double>(*training.max_memory)) {
+    const Node& max_memory = *experiment.recipe.at_path("training.max_memory");
+    const std::string what = "max_memory is " + max_memory.scalar_text() + ", and training takes about " +
+                             shown(tensors) + " for tensors at the most, " + estimate.when;
+    const bool hopeless = tensors > (1.0 + kDoubt) * static_cast<double>(*training.max_memory);
+    if (hopeless && !training.auto_micro_batch) {
+      diagnostics.error(max_memory.place(), what, kHint);
+    } else {
+      diagnostics.warning(max_memory.place(), what, kHint);
+    }
+  }
+  // The recipe may be meant for another machine.
+  if (const auto there = static_cast<double>(core::memory_limit()); estimate.process() > (1.0 - kDoubt) * there) {
+    diagnostics.warning(
+        experiment.recipe.find("model")->place(),
+        "training takes about " + shown(estimate.process()) + ", and this machine has " + shown(there) + " of memory",
+        kHint);
+  }
+}
+
+void plan_memory(const train::Experiment& experiment, Plan& plan, core::Diagnostics& diagnostics) {
+  const train::MemoryEstimate estimate = train::estimate_memory(experiment);
+  const auto whole = [](double bytes) { return static_cast<std::int64_t>(std::min(bytes, 9e18)); };
+  plan.memory = {.weights = whole(estimate.weights),
+                 .optimizer = whole(estimate.optimizer),
+                 .gradients = whole(estimate.gradients),
+                 .batches = whole(estimate.batches),
+                 .activations = whole(estimate.activations),
+                 .weight_average = whole(estimate.weight_average),
+                 .tensors = whole(estimate.tensors()),
+                 .data_sets = whole(estimate.data_sets),
+                 .copies = whole(estimate.copies),
+                 .program = whole(estimate.program),
+                 .process = whole(estimate.process()),
+                 .when = estimate.when};
+  judge_memory(experiment, estimate, diagnostics);
 }
 
 void plan_lengths(const train::Experiment& experiment, Plan& plan) {
@@ -116,6 +144,7 @@ void plan_checkpoints(const train::Experiment& experiment, Plan& plan, core::Dia
 }  // namespace
 
 std::optional<Plan> make_plan(const registry::Recipe& recipe, core::Diagnostics& diagnostics) {
+  train::configure_torch(recipe);  // what is fused, and in how many threads, says what is held
   train::BuildOptions options;
   options.meta = true;
   const auto experiment = train::build_experiment(recipe, options, diagnostics);
@@ -137,6 +166,8 @@ std::optional<Plan> make_plan(const registry::Recipe& recipe, core::Diagnostics&
   for (const auto& set : experiment->eval_data) add_data(set.name, *set.data);
   plan_model(*experiment, plan);
   plan_lengths(*experiment, plan);
+  plan_memory(*experiment, plan, diagnostics);
+  if (diagnostics.has_errors()) return std::nullopt;
   plan_checkpoints(*experiment, plan, diagnostics);
   return plan;
 }

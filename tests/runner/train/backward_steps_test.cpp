@@ -53,6 +53,7 @@ class Counting final : public components::optimizer::Optimizer {
   double lr(std::size_t) const override { return 0.1; }
   const std::vector<components::optimizer::Group>& groups() const override { return groups_; }
   int moments() const override { return 0; }
+  std::int64_t state_bytes() const override { return 0; }
   bool steps_in_backward() const override { return true; }
 
   std::size_t most = 0, steps = 0;
