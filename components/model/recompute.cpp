@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "components/autocast.h"
+#include "components/buffer_values.h"
 #include "components/model/products.h"
 #include "components/random_state.h"
 #include "runner/core/error.h"
@@ -23,23 +24,6 @@ namespace {
 
 using torch::autograd::SavedVariable;
 using torch::autograd::variable_list;
-
-/// The values of buffers, which a forward pass may move (running statistics), at one moment.
-class BufferValues {
- public:
-  explicit BufferValues(const NamedTensors& buffers) : buffers_(buffers) {
-    for (const NamedTensor& buffer : buffers_) values_.push_back(buffer.tensor.detach().clone());
-  }
-  void restore() const {
-    // Not a change that autograd has to know of.
-    const at::AutoDispatchBelowADInplaceOrView below_autograd;
-    for (std::size_t i = 0; i < values_.size(); ++i) buffers_[i].tensor.copy_(values_[i]);
-  }
-
- private:
-  const NamedTensors& buffers_;
-  std::vector<at::Tensor> values_;
-};
 
 /// Random numbers and buffers stand as they did at a moment before, and afterwards as if nothing had happened.
 class GoneBack {

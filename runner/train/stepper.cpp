@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "generated/section/accumulation.h"
 #include "generated/section/faults.h"
@@ -105,7 +106,9 @@ void Stepper::begin_window() {
   }
   optimizer_began_ = false;
   window_start_ = loader_.position();
-  if (options_.rewinds) window_random_ = components::RandomState::now();
+  if (!options_.rewinds) return;
+  window_random_ = components::RandomState::now();
+  window_buffers_.emplace(experiment_.model->buffers());
 }
 
 // The recipe's micro-batches say which samples belong to the window; each stretch of them inside one epoch is then cut
@@ -265,6 +268,8 @@ void Stepper::step_in_backward(bool want_grad_norm, const Judge& may_move, StepR
   const double weight = weight_of(micro), unscale = 1.0 / scaler_.scale();
   const bool norm_first = options_.clip.norm || options_.judges_norm || scaler_.enabled();
   const components::RandomState random = components::RandomState::now();
+  std::optional<components::BufferValues> buffers;
+  if (norm_first) buffers.emplace(experiment_.model->buffers());
   at::Tensor sum = forward(micro, weight);
   note_loss(micro, sum.item<double>(), weight, result);
   note_window(result);
@@ -280,6 +285,7 @@ void Stepper::step_in_backward(bool want_grad_norm, const Judge& may_move, StepR
   }
   if (norm_first) {
     random.restore();
+    buffers->restore();
     sum = forward(micro, weight);
   }
   optimizer_began_ = true;
@@ -332,6 +338,7 @@ void Stepper::rewind() {
   drop_gradients(parameters_);
   loader_.seek(window_start_);
   window_random_.restore();
+  window_buffers_->restore();
 }
 
 void Stepper::leave_window() {
@@ -339,6 +346,7 @@ void Stepper::leave_window() {
   window_.clear();
   drop_gradients(parameters_);
   window_random_.restore();
+  window_buffers_->restore();
   count_epochs();
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "components/autocast.h"
+#include "components/buffer_values.h"
 #include "components/random_state.h"
 #include "components/tensors.h"
 #include "runner/train/accumulation.h"
@@ -38,7 +39,7 @@ struct StepperOptions {
   components::AutocastOptions autocast;
   GradScaler::Options scaler;
   bool judges_norm = false;  ///< the judge has to know the gradient norm
-  bool rewinds = false;      ///< a step may be taken back: where the random numbers stood is kept
+  bool rewinds = false;      ///< a step may be taken back: what its forward pass moves is kept
 };
 
 /// The options a settled recipe asks for.
@@ -157,6 +158,7 @@ class Stepper {
   std::vector<DataJump> jumps_;
   Loader::Position window_start_;
   components::RandomState window_random_;
+  std::optional<components::BufferValues> window_buffers_;
   bool optimizer_began_ = false;
   std::vector<std::int64_t> pieces_;  // samples of each forward pass of the window
   std::int64_t recipe_batches_ = 0;   // micro-batches of the window as the recipe cuts it

@@ -2,6 +2,8 @@
 
 #include "runner/train/backward_steps.h"
 
+#include <ATen/core/Tensor.h>
+
 #include <catch2/catch.hpp>
 #include <string>
 #include <vector>
@@ -97,6 +99,47 @@ TEST_CASE("a step in the backward pass is that of held gradients", "[train][back
       }
     }
   }
+}
+
+TEST_CASE("running statistics move once a step, whatever the step was made of", "[train][backward_steps]") {
+  const tests::Folder folder;
+  folder.write("recipe.yaml", R"(
+recipe_version: 1
+model:
+  type: sequential
+  layers: [{type: conv2d, out_channels: 4, kernel_size: 3}, batch_norm, relu, flatten, {type: linear, out_features: 3}]
+data: {train: {type: synthetic_images, num_samples: 64, num_classes: 3, height: 6, width: 6}}
+loss: cross_entropy
+optimizer: {type: sgd, lr: 0.1}
+training: {max_steps: 4, micro_batch_size: 8, clip_grad_norm: 0.1}
+)");
+  const auto buffers = [](const Experiment& experiment) {
+    std::vector<at::Tensor> values;
+    for (const auto& buffer : experiment.model->buffers()) values.push_back(buffer.tensor.clone());
+    REQUIRE(values.size() >= 2);
+    return values;
+  };
+  const auto same = [](const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
+    bool all = a.size() == b.size();
+    for (std::size_t i = 0; all && i < a.size(); ++i) all = a[i].equal(b[i]);
+    return all;
+  };
+  const auto held = experiment_of_recipe(), streamed = experiment_of_recipe({"optimizer={type: lomo, lr: 0.1}"});
+  for (const auto* experiment : {&held, &streamed}) {
+    Stepper stepper(**experiment, stepper_options((*experiment)->recipe));
+    for (int step = 0; step < 3; ++step) stepper.step(false);
+  }
+  CHECK(same_bits(*held, *streamed));
+  CHECK(same(buffers(*held), buffers(*streamed)));
+
+  const auto dropped = experiment_of_recipe({"faults.on_nan=skip"});
+  Stepper stepper(*dropped, stepper_options(dropped->recipe));
+  stepper.step(false);
+  const auto before = buffers(*dropped);
+  stepper.step(false, [](const StepResult&) { return false; });
+  CHECK_FALSE(same(buffers(*dropped), before));
+  stepper.leave_window();
+  CHECK(same(buffers(*dropped), before));
 }
 
 TEST_CASE("there is one gradient at a time", "[train][backward_steps]") {
