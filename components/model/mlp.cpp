@@ -62,11 +62,13 @@ class Layer final : public BasicBlock {
     const double width = elements(output(), pass.samples, pass.positions) * static_cast<double>(pass.product_bytes());
     const bool from_output = activation_ == Activation::kRelu || activation_ == Activation::kTanh;
     memory.keeps_output = from_output && dropout_ == 0.0;
-    if (!from_output) memory.kept += width;                   // what the activation was given
-    if (from_output && dropout_ > 0.0) memory.kept += width;  // what it gave, which is not the output then
-    if (dropout_ > 0.0) memory.kept += width;                 // what dropout multiplied with
+    const double given = from_output ? 0.0 : width;                   // to the activation
+    const double gave = from_output && dropout_ > 0.0 ? width : 0.0;  // where that is not the output
+    const double mask = dropout_ > 0.0 ? width : 0.0;                 // what dropout multiplied with
+    memory.kept += given + gave + mask;
     if (!from_output || pass.autocast) memory.alone += width;
     memory.backward += width;
+    memory.backward_end -= given + mask;  // their nodes come before the product's
     return memory;
   }
 

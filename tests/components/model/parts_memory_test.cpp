@@ -16,10 +16,10 @@ TEST_CASE("parts of a block add up by what the graph keeps between them", "[memo
   CHECK_FALSE(whole.output_is_input);
   CHECK(whole.keeps_input);
   CHECK_FALSE(whole.keeps_output);
-  CHECK(whole.kept == 48.0);      // 8, and the ReLU's output once for both that keep it
-  CHECK(whole.forward == 30.0);   // 8 + 40 + 40 in the ReLU, of which 48 stay and 10 are counted as the output
-  CHECK(whole.alone == 70.0);     // 40 + 40 there, less the 10
-  CHECK(whole.backward == 80.0);  // the ReLU's two gradients, beside all that is kept
+  CHECK(whole.kept == 48.0);         // 8, and the ReLU's output once for both that keep it
+  CHECK(whole.forward == 30.0);      // 8 + 40 + 40 in the ReLU, of which 48 stay and 10 are counted as the output
+  CHECK(whole.alone == 70.0);        // 40 + 40 there, less the 10
+  CHECK(whole.backward == 80.0);     // the ReLU's two gradients, beside all that is kept
   CHECK(whole.backward_end == 0.0);  // the gradient of the first product's output in place of the 40 that are gone
   CHECK(whole.products == 50.0);
   CHECK(whole.low_weights == 3.0);
