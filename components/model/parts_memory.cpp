@@ -31,7 +31,6 @@ bool PartsMemory::is_inside(std::size_t i) const {
   return storage == i && storage != 0 && storage != activations_.back().storage;
 }
 
-/// What the graph keeps of the parts up to this one.
 double PartsMemory::kept_up_to(std::size_t part) const {
   double bytes = 0;
   for (std::size_t i = 0; i <= part; ++i) bytes += parts_[i].kept;
@@ -39,12 +38,16 @@ double PartsMemory::kept_up_to(std::size_t part) const {
   return bytes;
 }
 
+double PartsMemory::output_after(std::size_t part) const {
+  const std::size_t storage = activations_.back().storage;
+  return storage > 0 && part + 1 >= storage ? activations_.back().bytes : 0.0;
+}
+
 double PartsMemory::forward_peak() const {
   double peak = 0;
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     const auto passing = [this](std::size_t at) { return activations_[at].kept ? 0.0 : inside(at); };
-    const double output = i + 1 == parts_.size() ? activations_.back().bytes : 0.0;
-    peak = std::max(peak, kept_up_to(i) + passing(i) + passing(i + 1) + output + parts_[i].forward);
+    peak = std::max(peak, kept_up_to(i) + passing(i) + passing(i + 1) + output_after(i) + parts_[i].forward);
   }
   return peak;
 }
@@ -52,8 +55,7 @@ double PartsMemory::forward_peak() const {
 double PartsMemory::alone_peak() const {
   double peak = 0;
   for (std::size_t i = 0; i < parts_.size(); ++i) {
-    const double output = i + 1 == parts_.size() ? activations_.back().bytes : 0.0;
-    peak = std::max(peak, inside(i) + inside(i + 1) + output + parts_[i].alone);
+    peak = std::max(peak, inside(i) + inside(i + 1) + output_after(i) + parts_[i].alone);
   }
   return peak;
 }
@@ -71,7 +73,7 @@ BlockMemory PartsMemory::whole() const {
     memory.low_weights += part.low_weights;
     memory.steady_weights += part.steady_weights;
   }
-  const double output = memory.output_is_input ? 0.0 : activations_.back().bytes;
+  const double output = output_after(last);
   memory.forward = std::max(0.0, forward_peak() - memory.kept - output);
   memory.alone = std::max(0.0, alone_peak() - output);
   // From the last part to the first: what those behind kept is gone, and the gradient that arrives is theirs.

@@ -28,7 +28,10 @@ class PartsMemory {
   bool is_inside(std::size_t i) const;
   /// Bytes of the activation, if no neighbour of the block counts them already.
   double inside(std::size_t i) const { return is_inside(i) ? activations_[i].bytes : 0.0; }
+  /// What the graph keeps of the parts up to this one.
   double kept_up_to(std::size_t part) const;
+  /// Bytes of the block's output, once it is there.
+  double output_after(std::size_t part) const;
   double forward_peak() const;
   double alone_peak() const;
 
