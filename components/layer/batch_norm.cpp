@@ -66,7 +66,8 @@ class BatchNorm final : public model::BasicBlock, public TakesTail {
     const double bytes = elements(output(), pass.samples, pass.positions) * static_cast<double>(pass.input_bytes);
     const bool dense = pass.channels_last || input().shape.size() == 2;
     model::BlockMemory memory{.output_bytes = pass.input_bytes};
-    if (fused_kernels() && dense && training()) {
+    const bool known = pass.input_bytes == 4 || fused_kernels_fit_autocast();  // no float16
+    if (fused_kernels() && known && dense && training()) {
       memory.keeps_output = relu && addend;
       if (memory.keeps_output) memory.backward = memory.backward_end = bytes;  // the addend's gradient
       return memory;

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "components/fused.h"
 #include "components/layer/layer.h"
 #include "components/layer/window.h"
 #include "components/layer/winograd_conv2d.h"
@@ -54,6 +55,14 @@ class Conv2d final : public model::BasicBlock {
     memory.backward = memory.low_weights;  // the weight's gradient, before it is widened
     memory.keeps_input = pass.input_bytes == pass.product_bytes();
     if (!memory.keeps_input) memory.kept = memory.alone = numbers * bytes;
+    if (fused_kernels_fit_autocast()) return memory;
+    // Without units for float16 LibTorch multiplies matrices: the whole batch, with its windows laid side by side.
+    const double pixels = static_cast<double>(output().shape[2] * output().shape[3] * pass.samples);
+    const double windows = static_cast<double>(fan_in_ * groups_) * pixels * bytes;
+    memory.forward += windows;
+    memory.alone += windows;
+    memory.backward += windows;
+    memory.backward_end += windows;
     return memory;
   }
 
