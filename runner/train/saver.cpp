@@ -30,7 +30,7 @@ namespace {
 
 using core::Node;
 
-constexpr int kNice = 12;  // of the thread that writes: steps that use every core all the time lose 6 % to it at most
+constexpr int kNice = 12;  // of the threads that write: the steps come first, but a save must come to its end, too
 constexpr double kPacedBytesPerSecondMin = 200e6;   // slower would gain nothing and leave a crash more to lose
 constexpr std::int64_t kMetricsPatienceMs = 2'000;  // with a full disk, before the save as a whole tries again
 
