@@ -129,8 +129,9 @@ def checkpoint(a):
         "accelerate": [python, script, "--peer", "accelerate", "--runs", "3"],
         "dcp-async": [python, script, "--peer", "dcp-async", "--runs", "3"]})
     print("\ncheckpoint: 124 M parameters with AdamW, 1.49 GB; machine: a memory copy, dd conv=fsync, a read from memory."
-          "\n  No save begins before the last one is done, on any side. roux saves every 40 steps; a load is what the start"
-          "\n  of a run waits for it (roux begins to read before the model is built), Accelerate's is load_state alone.")
+          "\n  No save begins before the last one is done, on any side: roux saves every 40 steps, every 20 synchronously."
+          "\n  A load is what the start of a run waits for it (roux begins to read before the model is built),"
+          "\n  Accelerate's is load_state alone.")
     show("checkpoint: how long an asynchronous save stops the loop (accelerate: its save_state), ms", table["stall_ms"],
          {"machine": 1.5, "accelerate": 1 / 5, "dcp-async": 1 / 2}, at_most=True)
     show("checkpoint: a synchronous save and fsync, s", table["synced_s"], {"machine": 1 / 0.8, "accelerate": 1.0},
