@@ -113,7 +113,7 @@ StepResult Faults::step_that_fits(bool want_grad_norm, Saver& saver) {
                              "smaller micro-batches do not change that: use a smaller model, an optimizer that keeps "
                              "less (sgd), or more memory");
       }
-      if (!micro_batches_.shrinks() || !saver.give_up_copies()) shrink_or_refuse(error, size, what);
+      if (!stepper_.can_rewind() || !saver.give_up_copies()) shrink_or_refuse(error, size, what);
       stepper_.rewind();
       stepper_.set_micro_batch_size(size);
     }

@@ -69,7 +69,9 @@ StepperOptions stepper_options(const core::Node& recipe) {
                     .num_workers = static_cast<int>(loader.num_workers),
                     .prefetch_factor = loader.prefetch_factor.value_or(kPrefetchFactor)};
   options.clip = {training.clip_grad_norm, training.clip_grad_value, training.norm_type};
-  options.rewinds = training.auto_micro_batch.has_value() || faults.on_nan == sections::faults::OnNan::kSkip ||
+  // With max_memory: copies of the state that a save took may have left too little for this step.
+  options.rewinds = training.auto_micro_batch.has_value() || training.max_memory.has_value() ||
+                    faults.on_nan == sections::faults::OnNan::kSkip ||
                     faults.on_spike == sections::faults::OnSpike::kSkip;
   options.judges_norm = faults.on_nan == sections::faults::OnNan::kSkip ||
                         faults.on_nan == sections::faults::OnNan::kRollback || faults.spike_grad_z_score.has_value();

@@ -81,6 +81,8 @@ class Stepper {
   /// Tells the schedule what an evaluation found; `metric` as in Scheduler::on_evaluation.
   void note_evaluation(const std::function<const double*(const std::string&)>& metric);
 
+  /// True where a step may be taken back.
+  bool can_rewind() const { return options_.rewinds; }
   /// Back to before the step that failed: data, random numbers; gradients are dropped.
   void rewind();
   /// Drops the step that the judge refused, as if its samples did not exist: the position stays behind them.

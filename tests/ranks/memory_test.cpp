@@ -43,6 +43,11 @@ struct Place : RunPlace {
   }
 };
 
+std::int64_t peak_of(const RunPlace& place) {
+  const auto run = runner::store::find_run((place.path() / "runs").string(), "last", runner::core::system_clock());
+  return run.value().summary.find("peak_tensor_bytes")->as_integer();
+}
+
 void check_same_end(const RunPlace& a, const RunPlace& b) {
   for (const char* file : {"model.safetensors", "random_states_0.safetensors"}) {
     INFO(file);
@@ -155,10 +160,6 @@ TEST_CASE("when nothing fits, the figures say why", "[ranks][memory]") {
 }
 
 TEST_CASE("the copies of an asynchronous save count towards max_memory", "[ranks][memory]") {
-  const auto peak_of = [](const Place& place) {
-    const auto run = runner::store::find_run((place.path() / "runs").string(), "last", runner::core::system_clock());
-    return run.value().summary.find("peak_tensor_bytes")->as_integer();
-  };
   const std::string notice = "no memory for a copy of the state: training waits for each save";
   const Place waits, roomy, tight;
   REQUIRE(waits.run({"training.max_memory=1GB", "checkpoint.async_save=false"}).status == 0);
@@ -178,6 +179,33 @@ TEST_CASE("the copies of an asynchronous save count towards max_memory", "[ranks
   CHECK(refused.output.find(notice) != std::string::npos);
   check_same_end(waits, roomy);
   check_same_end(waits, tight);
+}
+
+TEST_CASE("a step that the copies of a save left too little for gets their memory", "[ranks][memory][resume]") {
+  // An epoch is a batch of 4096 samples and one of a single sample, which is all that a resumed run has seen when it
+  // takes its first copies.
+  struct Uneven : RunPlace {
+    Uneven()
+        : RunPlace(R"(
+run_name: uneven
+model: {type: mlp, hidden: [1024, 1024], out_features: 1}
+data: {train: {type: synthetic, task: regression, num_samples: 4097}}
+loss: mse
+optimizer: {type: sgd, lr: 1.0e-3}
+training: {max_steps: 4, micro_batch_size: 4096}
+checkpoint: {save_steps: 1}
+)") {}
+  };
+  const Uneven straight, resumed;
+  REQUIRE(straight.run({"training.max_memory=1GB", "checkpoint.async_save=false"}).status == 0);
+  const auto checkpoint = static_cast<std::int64_t>(straight.saved("step-000001", "model.safetensors").size());
+  const std::string limit = "training.max_memory=" + std::to_string(peak_of(straight) + checkpoint / 2);
+  REQUIRE(resumed.run({limit, "launch.time_limit=0.01s", "launch.save_margin=0s"}).status == 75);  // after one step
+  const auto ended = resumed.run({limit});
+  INFO(ended.output);
+  CHECK(ended.status == 0);
+  CHECK(ended.output.find("what copies of the state took is given back") != std::string::npos);
+  CHECK((straight.saved("step-000004", "model.safetensors") == resumed.saved("step-000004", "model.safetensors")));
 }
 
 TEST_CASE("what the system refuses shrinks the micro-batch as max_memory does", "[ranks][memory]") {
