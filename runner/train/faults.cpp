@@ -3,12 +3,17 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <limits>
+#include <system_error>
 
 #include "generated/section/training.h"
 #include "runner/artifact/checkpoint_dir.h"
+#include "runner/artifact/draft_names.h"
 #include "runner/core/error.h"
+#include "runner/core/log.h"
 #include "runner/core/units.h"
+#include "runner/train/lineage_checkpoints.h"
 #include "runner/train/saver.h"
 
 namespace runner::train {
@@ -290,23 +295,38 @@ void Faults::skip(const Trouble& trouble) {
   stepper_.leave_window();
 }
 
-std::string Faults::checkpoint_to_go_back_to(const Saver& saver) const {
-  char name[32];
-  std::snprintf(name, sizeof name, "step-%06lld", static_cast<long long>(checkpoint_step_));
-  const std::string path = run_.run_dir() + "/checkpoints/" + name;
-  if (artifact::verify_checkpoint(path)) return path;
-  return saver.last_checkpoint();
+std::string Faults::checkpoint_to_go_back_to(const Saver& saver, std::vector<std::string>& skipped) const {
+  std::vector<std::string> looked_at;
+  const auto is_whole = [&](const std::string& path) {
+    if (path.empty() || std::find(looked_at.begin(), looked_at.end(), path) != looked_at.end()) return false;
+    looked_at.push_back(path);
+    const auto verdict = artifact::verify_checkpoint(path);
+    if (!verdict) skipped.push_back(verdict.failure().message);
+    return verdict.ok();
+  };
+  const std::string planned = run_.run_dir() + "/checkpoints/" + artifact::checkpoint_name(checkpoint_step_);
+  std::error_code ignored;  // the rotation may have taken it after a run that was stopped had saved a newer one
+  if (std::filesystem::exists(planned, ignored) && is_whole(planned)) return planned;
+  run_.flush_durable();  // the branch of a rollback just before
+  const auto own = lineage_checkpoints(run_.run_dir(), run_.run_id());
+  for (auto info = own.rbegin(); info != own.rend(); ++info) {
+    if (is_whole(info->path)) return info->path;
+  }
+  // The one that the run began with may be another run's.
+  return is_whole(saver.last_checkpoint()) ? saver.last_checkpoint() : "";
 }
 
 void Faults::roll_back(const Trouble& trouble, Saver& saver) {
   const std::int64_t bad_step = failed_step();
   saver.finish();  // a save that is still being written is one to go back to
-  const std::string checkpoint = checkpoint_to_go_back_to(saver);
-  // It verified when it was saved; the disk may have lost it since.
-  if (const auto whole = artifact::verify_checkpoint(checkpoint); !whole) {
+  // They verified when they were saved; the disk may have lost them since.
+  std::vector<std::string> skipped;
+  const std::string checkpoint = checkpoint_to_go_back_to(saver, skipped);
+  for (const std::string& what : skipped) core::log_warning("skipped " + what);
+  if (checkpoint.empty()) {
     Trouble last = trouble;
-    last.what += ", and there is nothing to roll back to: " + whole.failure().message;
-    stop(last, "the same command goes on from the newest checkpoint that verifies, if there is one");
+    last.what += ", and there is nothing to roll back to: " + skipped.front();
+    stop(last, "start anew with --new, or name a checkpoint of another run with --checkpoint");
   }
   Node data = report(trouble);
   const std::string samples = samples_text();
@@ -342,6 +362,9 @@ void Faults::roll_back(const Trouble& trouble, Saver& saver) {
   rollbacks_ = rollbacks + 1;
 
   data.set("checkpoint", Node::string(checkpoint));
+  Node passed_over = Node::sequence();
+  for (const std::string& what : skipped) passed_over.items().push_back(Node::string(what));
+  if (!skipped.empty()) data.set("skipped", std::move(passed_over));
   data.set("left_out_from", position_node(from));
   data.set("left_out_steps", Node::integer(left_out));
   run_.event("rollback", bad_step, std::move(data));

@@ -70,7 +70,9 @@ class Faults final : public core::Stateful {
   std::optional<Trouble> overflow(const StepResult& result);
   Action on_nan() const;
   void roll_back(const Trouble& trouble, Saver& saver);
-  std::string checkpoint_to_go_back_to(const Saver& saver) const;
+  /// The planned one as long as it is whole, else the newest that is; "" when none is. `skipped` gets a line for each
+  /// that was looked at before.
+  std::string checkpoint_to_go_back_to(const Saver& saver, std::vector<std::string>& skipped) const;
   core::Node report(const Trouble& trouble);
   std::string samples_text() const;
   std::int64_t failed_step() const { return stepper_.progress().step + 1; }

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <tuple>
 
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/artifact/checkpoint_name.h"
@@ -16,6 +15,7 @@
 #include "runner/registry/changes.h"
 #include "runner/store/run_reader.h"
 #include "runner/train/experiment.h"
+#include "runner/train/lineage_checkpoints.h"
 
 namespace runner::train {
 namespace {
@@ -129,20 +129,13 @@ class Chooser {
   /// Of the branch that the run is on: a checkpoint of one that was left is older than it looks.
   std::optional<CheckpointInfo> newest_of(const store::RunSummary& run) {
     std::vector<CheckpointInfo> all = artifact::list_checkpoints(run.run_dir + "/checkpoints");
-    const auto lineage = store::read_lineage(run.run_dir);
-    const auto belongs = [&](const CheckpointInfo& info) {
-      const auto& fields = info.manifest.fields;
-      if (!lineage || fields.run_id != run.id) return false;
-      return std::any_of(lineage.value().begin(), lineage.value().end(), [&](const store::Stretch& stretch) {
-        return stretch.branch == fields.branch && info.step <= stretch.last_step;
-      });
+    const std::vector<CheckpointInfo> own = lineage_checkpoints(run.run_dir, run.id);
+    const auto belongs = [&own](const CheckpointInfo& info) {
+      return std::any_of(own.begin(), own.end(), [&info](const CheckpointInfo& one) { return one.path == info.path; });
     };
-    // In the order of the list; those of the lineage last, so that they are tried first.
-    std::stable_partition(all.begin(), all.end(), [&](const CheckpointInfo& info) { return !belongs(info); });
-    const auto first = std::find_if(all.begin(), all.end(), belongs);
-    std::stable_sort(first, all.end(), [](const CheckpointInfo& a, const CheckpointInfo& b) {
-      return std::tie(a.step, a.manifest.fields.branch) < std::tie(b.step, b.manifest.fields.branch);
-    });
+    // Those of the lineage last, so that they are tried first.
+    std::erase_if(all, belongs);
+    all.insert(all.end(), own.begin(), own.end());
     std::optional<CheckpointInfo> newest;
     for (auto info = all.rbegin(); info != all.rend() && !newest; ++info) {
       if (info->manifest.fields.run_id != run.id) {

@@ -121,6 +121,30 @@ TEST_CASE("a rollback opens a branch at the last checkpoint and leaves the named
   CHECK(rolls.events("rollback").size() == 1);
 }
 
+TEST_CASE("a rollback passes over a damaged checkpoint, names it, and goes on from the newest that is whole",
+          "[ranks][faults]") {
+  const Place place(table(kHuge));
+  // It ends, as a whole checkpoint, between the one that a rollback is planned to and the bad step.
+  const std::vector<std::string> settings = {"faults.on_nan=rollback", "training.max_steps=22"};
+  REQUIRE(place.run(settings).status == 0);
+  const std::string checkpoints = (place.run_dir() / "checkpoints").string();
+  std::filesystem::resize_file(checkpoints + "/step-000020/model.safetensors", 100);
+  std::vector<std::string> command = place.command({"faults.on_nan=rollback"});
+  command.insert(command.end(), {"--checkpoint", "last", "--allow-change", "training.max_steps"});
+  Process process(command, RunPlace::environment(), place.path().string());
+  const int status = process.wait();
+  INFO(process.output());
+  REQUIRE(status == 0);
+  CHECK(process.output().find("skipped " + std::filesystem::relative(checkpoints, place.path()).string() +
+                              "/step-000020/model.safetensors holds 100 bytes, its manifest says ") !=
+        std::string::npos);
+  CHECK(process.output().find("/step-000022 without samples 176") != std::string::npos);
+  const auto events = place.events("rollback");
+  REQUIRE(events.size() == 1);
+  REQUIRE(events[0].data.find("skipped")->items().size() == 1);
+  CHECK(place.losses().size() == 40);
+}
+
 TEST_CASE("a loss that jumps up is a spike, and skipping it leaves it out", "[ranks][faults]") {
   const Place skips(table(kJump)), without(table(kJump, 176));
   const auto ended = skips.run({"faults.on_spike=skip", "faults.spike_window=16"});
