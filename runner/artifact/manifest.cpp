@@ -41,12 +41,6 @@ std::optional<Blanked> blank_checksum(std::string_view text) {
 
 Node mapping_or_empty(const Node& node) { return node.is_mapping() ? node : Node::mapping(); }
 
-/// Nothing in a manifest may point out of its folder.
-bool is_plain_name(const std::string& name) {
-  return !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos &&
-         name.find('\0') == std::string::npos;
-}
-
 Manifest from_node(const Node& node, const std::string& path) {
   const Fields fields(node, path);
   Manifest manifest;
@@ -75,6 +69,11 @@ Manifest from_node(const Node& node, const std::string& path) {
 }
 
 }  // namespace
+
+bool is_plain_name(const std::string& name) {
+  return !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos &&
+         name.find('\0') == std::string::npos;
+}
 
 std::string manifest_text(const Manifest& manifest) {
   const ManifestFields& fields = manifest.fields;

@@ -26,6 +26,10 @@ core::Result<Manifest> parse_manifest(std::string_view text, const std::string& 
 /// Of the folder `checkpoint`; the checksum of the manifest is checked, the files are not looked at.
 core::Result<Manifest> read_manifest(const std::string& checkpoint);
 
+/// False for what would lead out of the folder of a manifest or an index that lists it, or to another file than its
+/// text says.
+bool is_plain_name(const std::string& name);
+
 /// Failure when the content of a trainer.json, `state`, is of a later version than this program reads.
 core::Result<void> refuse_later_trainer(const core::Node& state, const std::string& path);
 

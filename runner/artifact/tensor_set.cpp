@@ -36,7 +36,7 @@ std::map<std::string, std::string> read_index(const std::string& path) {
   std::map<std::string, std::string> shards;
   for (const Node::Entry& entry : map->entries()) {
     const std::string shard = entry.value.is_string() ? entry.value.as_string() : "";
-    if (shard.empty() || shard.find('/') != std::string::npos || !shard.ends_with(kSafetensorsEnding)) {
+    if (!is_plain_name(shard) || !shard.ends_with(kSafetensorsEnding)) {
       refuse("tensor \"" + entry.key + "\" is said to lie in " + core::to_json(entry.value, -1) +
              ", which is no safetensors file beside it");
     }
