@@ -13,7 +13,6 @@
 #include <utility>
 
 #include "runner/core/files.h"
-#include "runner/core/log.h"
 #include "runner/core/suggest.h"
 #include "runner/store/run_files.h"
 #include "runner/store/run_index.h"
@@ -185,7 +184,10 @@ core::Result<RunSummary> find_run(const std::string& output_dir, const std::stri
 }
 
 std::optional<RunSummary> newest_unfinished(const std::string& output_dir, const std::string& run_name,
-                                            const core::Clock& clock) {
+                                            const core::Clock& clock, std::vector<std::string>* passed_over) {
+  const auto note = [passed_over](std::string what) {
+    if (passed_over != nullptr) passed_over->push_back(std::move(what));
+  };
   std::vector<std::pair<std::string, std::string>> candidates;  // id, folder
   for (const std::string& folder : folder_names(open_directory(output_dir))) {
     const auto name = parse_folder_name(folder);
@@ -199,12 +201,12 @@ std::optional<RunSummary> newest_unfinished(const std::string& output_dir, const
     if (run.smoke) continue;
     if (run.owner) return complete(std::move(run));
     if (run.status == RunStatus::kUnreadable) {
-      core::log_warning("passing over " + run.run_dir + ", which cannot be read: " + run.reason + way_out(run));
+      note("passing over " + run.run_dir + ", which cannot be read: " + run.reason + way_out(run));
       continue;
     }
     if (!has_begun(run)) {
       const std::string way = way_out(run);
-      if (!way.empty()) core::log_warning("passing over " + run.run_dir + ", whose run.db is empty" + way);
+      if (!way.empty()) note("passing over " + run.run_dir + ", whose run.db is missing or empty" + way);
       continue;
     }
     if (run.status == RunStatus::kFinished || run.status == RunStatus::kFailed) return std::nullopt;

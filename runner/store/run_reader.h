@@ -64,8 +64,9 @@ class StartLock {
 
 /// The newest run of that name which `resume_from_checkpoint: auto` has to look at: nothing when there is none or the
 /// newest non-smoke one finished or failed. A live one is returned too (its `owner` is set).
+/// `passed_over` gets a line for each that has lost its record, and how to go on from what it saved.
 std::optional<RunSummary> newest_unfinished(const std::string& output_dir, const std::string& run_name,
-                                            const core::Clock& clock);
+                                            const core::Clock& clock, std::vector<std::string>* passed_over = nullptr);
 
 struct SeriesSummary {
   std::string name, context;

@@ -51,7 +51,7 @@ class Chooser {
       return {};
     } else if (wish.as_string() != "auto") {
       use_path(wish.as_string(), wish.place());
-    } else if (const auto run = store::newest_unfinished(output_dir(), run_name(), clock_)) {
+    } else if (const auto run = store::newest_unfinished(output_dir(), run_name(), clock_, &start_.notes)) {
       go_on(*run, newest_of(*run));
     }
     return std::move(start_);
