@@ -9,9 +9,20 @@
 #include <cstdlib>
 #include <fstream>
 #include <limits>
+#include <optional>
 #include <sstream>
 
 namespace runner::core {
+namespace {
+
+/// RLIMIT_AS; nothing where there is none.
+std::optional<std::int64_t> address_space_limit() {
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
+  return static_cast<std::int64_t>(std::min<rlim_t>(limit.rlim_cur, std::numeric_limits<std::int64_t>::max()));
+}
+
+}  // namespace
 
 std::string cpu_name() {
   std::ifstream file("/proc/cpuinfo");
@@ -32,22 +43,25 @@ std::int64_t memory_limit() {
     std::int64_t bytes = 0;
     if (std::ifstream(path) >> bytes && bytes > 0) limit = std::min(limit, bytes);
   }
-  rlimit address_space = {};
-  if (getrlimit(RLIMIT_AS, &address_space) == 0 && address_space.rlim_cur != RLIM_INFINITY) {
-    limit = std::min(limit, static_cast<std::int64_t>(
-                                std::min<rlim_t>(address_space.rlim_cur, std::numeric_limits<std::int64_t>::max())));
-  }
-  return limit;
+  return std::min(limit, address_space_limit().value_or(limit));
 }
 
 std::int64_t free_memory() {
+  std::int64_t free = memory_limit();
   std::ifstream file("/proc/meminfo");
   std::string word;
   while (file >> word) {
     std::int64_t kilobytes = 0;
-    if (word == "MemAvailable:" && file >> kilobytes) return std::min(kilobytes * 1024, memory_limit());
+    if (word != "MemAvailable:" || !(file >> kilobytes)) continue;
+    free = std::min(free, kilobytes * 1024);
+    break;
   }
-  return memory_limit();
+  if (const auto most = address_space_limit()) {
+    std::int64_t pages = 0;  // that this program has mapped: most of a LibTorch program was never touched, but counts
+    std::ifstream("/proc/self/statm") >> pages;
+    free = std::min(free, std::max<std::int64_t>(0, *most - pages * sysconf(_SC_PAGESIZE)));
+  }
+  return free;
 }
 
 double process_age_s() {

@@ -12,7 +12,8 @@ std::string cpu_name();
 /// largest number there is when the machine does not tell.
 std::int64_t memory_limit();
 
-/// Bytes of memory that are free now, as the kernel estimates it, and no more than memory_limit().
+/// Bytes of memory that are free now, as the kernel estimates it, and no more than memory_limit() or what this process
+/// has left of RLIMIT_AS.
 std::int64_t free_memory();
 
 /// Seconds since this process was started, by the kernel's account (a tick of 10 ms); 0 where /proc does not say.

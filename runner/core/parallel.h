@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -27,7 +28,11 @@ void in_parallel(std::size_t count, std::size_t threads_max, const Work& work) {
     }
   };
   std::vector<std::jthread> others;
-  for (std::size_t i = 1; i < count && i < threads_max; ++i) others.emplace_back(lane);
+  try {
+    for (std::size_t i = 1; i < count && i < threads_max; ++i) others.emplace_back(lane);
+  } catch (const std::system_error&) {
+    // No memory for another thread: those that there are do the work, too.
+  }
   lane();
   others.clear();
   if (failure) std::rethrow_exception(failure);
