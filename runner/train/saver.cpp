@@ -210,8 +210,7 @@ std::unique_ptr<SaveTask> Saver::take_down(const std::map<std::string, double>& 
 
   checkpoint::Snapshot snapshot(state, config_.max_shard_size);
   if (copy && !copy_state(snapshot)) {
-    async_ = false;
-    give_back_memory(std::exchange(counted_bytes_, 0));
+    drop_copies();
     console_.line("no memory for a copy of the state: training waits for each save");
   }
   if (copy && async_) options.pace = pace_for(snapshot.bytes());
@@ -232,12 +231,16 @@ bool Saver::copy_state(checkpoint::Snapshot& snapshot) {
 bool Saver::give_up_copies() {
   if (!async_ || memory_.size() == 0) return false;
   finish();
+  drop_copies();
+  console_.line("memory has run out: what copies of the state took is given back, training waits for each save");
+  return true;
+}
+
+void Saver::drop_copies() {
   if (prefault_.valid()) prefault_.wait();
   memory_.release();
   give_back_memory(std::exchange(counted_bytes_, 0));
   async_ = false;
-  console_.line("memory has run out: what copies of the state took is given back, training waits for each save");
-  return true;
 }
 
 /// Null where there is no time to rest in.

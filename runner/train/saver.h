@@ -101,6 +101,7 @@ class Saver {
   core::Node counters() const;
   std::unique_ptr<SaveTask> take_down(const std::map<std::string, double>& eval_metrics, bool copy);
   bool copy_state(checkpoint::Snapshot& snapshot);
+  void drop_copies();  ///< while nothing is under way
   void start(std::unique_ptr<SaveTask> task, std::int64_t begin_ns, bool copied);
   void note(const Saved& saved);
   void record(const SaveTask& task, const Saved& saved);
