@@ -199,8 +199,14 @@ class Chooser {
       return false;
     }
     recorded.recipe = std::move(recipe).value();
-    auto capsule = artifact::read_capsule(store::branch_file(run.run_dir, artifact::kCapsuleFile, branch));
-    if (capsule) recorded.capsule = std::move(capsule).value();
+    const std::string file = store::branch_file(run.run_dir, artifact::kCapsuleFile, branch);
+    if (file.empty()) return true;  // it was stopped before it had read its data
+    auto capsule = artifact::read_capsule(file);
+    if (capsule) {
+      recorded.capsule = std::move(capsule).value();
+    } else {
+      start_.notes.push_back("whether the data are those of before is not known: " + capsule.failure().message);
+    }
     return true;
   }
 
