@@ -32,6 +32,14 @@ bool AlignedBytes::reserve(std::int64_t bytes) {
   return true;
 }
 
+bool AlignedBytes::reserve_at_most(std::int64_t bytes) {
+  while (!reserve(bytes)) {
+    if (bytes <= kPageBytes) return false;
+    bytes /= 2;
+  }
+  return true;
+}
+
 void AlignedBytes::prefault() {
   if (size_ == 0 || ::madvise(data_, static_cast<std::size_t>(size_), MADV_POPULATE_WRITE) == 0) return;
   // A kernel before 5.14. Reading and writing back keeps what somebody else may put there meanwhile.

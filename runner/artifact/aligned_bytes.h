@@ -15,6 +15,8 @@ class AlignedBytes {
 
   /// Makes room for at least `bytes`; what was there is lost when it grows. False when the system has no such memory.
   bool reserve(std::int64_t bytes);
+  /// The same for work that is done in pieces: half as much, and again, where there is less, down to a page.
+  bool reserve_at_most(std::int64_t bytes);
   /// Touches all of it: 0.1 s for a gigabyte, many times that on a virtual machine that has yet to get the memory.
   void prefault();
 

@@ -101,7 +101,7 @@ core::Result<void> verify_file(const std::string& path, const FileEntry& recorde
     bool direct = options.from_disk && recorded.bytes >= kDirectBytesMin && set_direct_reads(file.value, true);
     AlignedBytes piece;
     const std::int64_t largest = direct ? kDirectPieceBytes : kPieceBytes;
-    if (!piece.reserve(std::min(std::max<std::int64_t>(recorded.bytes, 1), largest))) {
+    if (!piece.reserve_at_most(std::min(std::max<std::int64_t>(recorded.bytes, 1), largest))) {
       throw core::RunError("cannot read " + path + ": no memory for a piece of it");
     }
     Checksum checksum;

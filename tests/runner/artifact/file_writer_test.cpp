@@ -7,6 +7,7 @@
 #include <random>
 #include <sstream>
 
+#include "tests/support/short_memory.h"
 #include "tests/support/temp_dir.h"
 
 namespace runner::artifact {
@@ -127,6 +128,21 @@ TEST_CASE("damage behind the page cache is found by asking the disk", "[artifact
   REQUIRE_FALSE(same.ok());
   CHECK(same.failure().message ==
         dir / "file" + " does not match its checksum in the manifest: it was changed or damaged");
+}
+
+TEST_CASE("a file is written and verified with what memory there is for its pieces", "[artifact][file_writer]") {
+  const TempDir dir;
+  const std::string bytes = random_bytes(9 << 20, 3), path = dir / "file";
+  CHECK(tests::with_memory_left(4 << 20, [&] {  // pieces are of 8 MB where there is room
+          FileEntry entry;
+          {
+            FileWriter writer(system_io(), path, {static_cast<std::int64_t>(bytes.size()), true});
+            writer.append(bytes.data(), static_cast<std::int64_t>(bytes.size()));
+            entry = writer.finish("file");
+          }
+          return verify_file(path, entry, {.from_disk = true}).ok();
+        }) == 0);
+  CHECK((read(path) == bytes));  // not printed
 }
 
 }  // namespace
