@@ -323,7 +323,7 @@ class Head final : public GptBlock {
   BlockMemory memory(const BlockPass& pass) const override {
     const double numbers = pass.rows() * static_cast<double>(n_embd_);
     const double normed = numbers * static_cast<double>(pass.weight_bytes);
-    if (pass.for_loss) return {.kept = normed, .hidden_features = static_cast<double>(n_embd_)};
+    if (pass.for_loss) return {.output_bytes = pass.weight_bytes, .hidden_features = static_cast<double>(n_embd_)};
     BlockMemory memory = linear_memory(input(), vocab_size_, pass);
     memory.keeps_input = true;  // the norm does; the product keeps what was normed
     if (!pass.autocast) memory.kept = normed;
