@@ -15,7 +15,24 @@ struct Bf16 {
 
 /// Matrices are row-major without gaps.
 
-/// Layer norm of `sum = x + (branch + branch_bias)`; without a branch of x itself.
+/// What dropout multiplies a matrix with: 0, or `scale` for what stays. Whether an element stays is a function of key,
+/// number, row and column alone (the 32-bit words of Philox4x32-10), so a mask may be made twice, and in any pieces.
+struct DropMask {
+  std::uint64_t key = 0;
+  std::uint32_t number = 0;     ///< tells masks apart that share a key
+  std::uint32_t threshold = 0;  ///< words below it are left out; 0: none are, and nothing is multiplied
+  float scale = 1;              ///< 1 / (1 - p)
+  std::int64_t first_row = 0;   ///< of the matrix, where a call's rows begin
+
+  bool drops() const { return threshold > 0; }
+  DropMask from_row(std::int64_t row) const {
+    DropMask later = *this;
+    later.first_row += row;
+    return later;
+  }
+};
+
+/// Layer norm of `sum = x + drop * (branch + branch_bias)`; without a branch of x itself.
 ///
 /// x           [rows, width] float32, the residual stream
 /// branch      [rows, width] or null;  branch_bias [width] or null
@@ -36,6 +53,7 @@ struct LayerNorm {
   float* mean;
   float* rstd;
   std::int64_t rows, width;
+  DropMask drop;
 };
 
 /// Its backward pass. The gradient of the residual stream passes by the norm as well:
@@ -44,9 +62,9 @@ struct LayerNorm {
 /// x         [rows, width], what was normed
 /// dnormed   [rows, width];  dstream [rows, width] or null
 /// dx        [rows, width] float32
-/// dx_low    [rows, width] or null: dx again, in the type of the products
-/// dweight, dbias, dsum  [width], to which this call's rows are added; dbias may be null. dsum: the sum of dx over the
-///           rows, which is the gradient of a bias in front; may be null
+/// dx_low    [rows, width] or null: dx again times `drop`, in the type of the products
+/// dweight, dbias, dsum  [width], to which this call's rows are added; dbias may be null. dsum: the sum of dx times
+///           `drop` over the rows, which is the gradient of a bias in front; may be null
 template <typename T>
 struct LayerNormBackward {
   const float* x;
@@ -61,6 +79,7 @@ struct LayerNormBackward {
   float* dbias;
   float* dsum;
   std::int64_t rows, width;
+  DropMask drop;
 };
 
 /// Cuts what a joint projection gave for one sample into heads, adding its bias and turning query and key by their
@@ -103,9 +122,9 @@ struct TransformerKernels {
   void (*layer_norm)(const LayerNorm<T>&);
   void (*layer_norm_backward)(const LayerNormBackward<T>&);
 
-  /// `out = x + (branch + bias)`: the residual stream after a block. [rows, width]; bias may be null.
+  /// `out = x + drop * (branch + bias)`: the residual stream after a block. [rows, width]; bias may be null.
   void (*add_branch)(const float* x, const T* branch, const float* bias, float* out, std::int64_t rows,
-                     std::int64_t width);
+                     std::int64_t width, const DropMask& drop);
 
   /// `out = gelu(x + bias)` in its tanh form (Hendrycks & Gimpel 2016; torch's approximate="tanh"). [rows, width]; bias
   /// may be null.
@@ -123,6 +142,10 @@ struct TransformerKernels {
   /// probs is 0 where a row does not look.
   void (*causal_softmax_backward)(const T* probs, T* dprobs, float scale, const CausalRows& shape);
 
+  /// `to = drop * from`, the first `columns` of rows that begin every `stride` elements; `to` may be `from`.
+  void (*drop)(const T* from, T* to, const DropMask& drop, std::int64_t rows, std::int64_t columns,
+               std::int64_t stride);
+
   /// Cross entropy of each row of logits, and in their place `scale` times its gradient, softmax minus the target's
   /// indicator.
   ///
@@ -132,8 +155,9 @@ struct TransformerKernels {
   double (*cross_entropy)(T* logits, const std::int64_t* target, std::int64_t ignored, float scale, std::int64_t rows,
                           std::int64_t classes);
 
-  /// sum [width] += the sum over the rows of x [rows, width] float32; `low` [rows, width] or null: x again as T.
-  void (*sum_rows)(const float* x, float* sum, T* low, std::int64_t rows, std::int64_t width);
+  /// sum [width] += the sum over the rows of `drop * x`, [rows, width] float32; `low` [rows, width] or null: the same
+  /// numbers as T.
+  void (*sum_rows)(const float* x, float* sum, T* low, std::int64_t rows, std::int64_t width, const DropMask& drop);
   /// to[i] = from[i], rounded to nearest even; and back.
   void (*lower)(const float* from, T* to, std::int64_t size);
   void (*raise)(const T* from, float* to, std::int64_t size);

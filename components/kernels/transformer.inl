@@ -1,6 +1,7 @@
 // The kernels of transformer.h, included once for each level of the processor.
 
 #include "components/kernels/packs.inl"
+#include "components/kernels/drop.inl"
 
 namespace components::kernels {
 namespace ROUX_LEVEL {
@@ -44,15 +45,18 @@ template <typename T>
 void layer_norm(const LayerNorm<T>& a) {
   const auto width = static_cast<float>(a.width);
   const auto eps = static_cast<float>(a.eps);
+  DropRow drop(a.drop, a.width);
   for (std::int64_t row = 0; row < a.rows; ++row) {
     const float* x = a.x + row * a.width;
     Floats total = {};
     if (a.branch != nullptr) {
       const T* branch = a.branch + row * a.width;
       float* sum = a.sum + row * a.width;
+      const float* const factors = drop.factors(row);
       ROUX_EACH(a.width) {
         Floats added = get(branch);
         if (a.branch_bias != nullptr) added += get(a.branch_bias);
+        if (factors != nullptr) added *= get(factors);
         added += get(x);
         put(sum, added);
         total += added;
@@ -82,8 +86,10 @@ void layer_norm(const LayerNorm<T>& a) {
 template <typename T>
 void layer_norm_backward(const LayerNormBackward<T>& a) {
   const auto width = static_cast<float>(a.width);
+  DropRow drop(a.drop, a.width);
   for (std::int64_t row = 0; row < a.rows; ++row) {
     const float* x = a.x + row * a.width;
+    const float* const factors = drop.factors(row);
     const T* dnormed = a.dnormed + row * a.width;
     const float* dstream = a.dstream != nullptr ? a.dstream + row * a.width : nullptr;
     float* dx = a.dx + row * a.width;
@@ -104,6 +110,7 @@ void layer_norm_backward(const LayerNormBackward<T>& a) {
       Floats d = rstd * (get(dnormed) * get(a.weight) - (normed * dot + sum));
       if (dstream != nullptr) d += get(dstream);
       put(dx, d);
+      if (factors != nullptr) d *= get(factors);
       if (low != nullptr) put(low, d);
       if (a.dsum != nullptr) put(a.dsum, get(a.dsum) + d);
     });
@@ -112,11 +119,14 @@ void layer_norm_backward(const LayerNormBackward<T>& a) {
 
 template <typename T>
 void add_branch(const float* x, const T* branch, const float* bias, float* out, std::int64_t rows,
-                std::int64_t width) {
+                std::int64_t width, const DropMask& mask) {
+  DropRow drop(mask, width);
   for (std::int64_t row = 0; row < rows; ++row, x += width, branch += width, out += width) {
+    const float* const factors = drop.factors(row);
     ROUX_EACH(width) {
       Floats added = get(branch);
       if (bias != nullptr) added += get(bias);
+      if (factors != nullptr) added *= get(factors);
       put(out, added + get(x));
     });
   }
@@ -293,6 +303,15 @@ void causal_softmax_backward(const T* probs, T* dprobs, float scale, const Causa
   }
 }
 
+template <typename T>
+void drop(const T* from, T* to, const DropMask& mask, std::int64_t rows, std::int64_t columns, std::int64_t stride) {
+  DropRow drop(mask, columns);
+  for (std::int64_t row = 0; row < rows; ++row, from += stride, to += stride) {
+    const float* const factors = drop.factors(row);
+    ROUX_EACH(columns) { put(to, factors != nullptr ? get(from) * get(factors) : get(from)); });
+  }
+}
+
 ROUX_INLINE float one(float x) { return x; }
 ROUX_INLINE float one(Bf16 x) {
   const std::uint32_t bits = static_cast<std::uint32_t>(x.bits) << 16;
@@ -325,11 +344,15 @@ double cross_entropy(T* logits, const std::int64_t* target, std::int64_t ignored
 }
 
 template <typename T>
-void sum_rows(const float* x, float* sum, T* low, std::int64_t rows, std::int64_t width) {
+void sum_rows(const float* x, float* sum, T* low, std::int64_t rows, std::int64_t width, const DropMask& mask) {
+  DropRow drop(mask, width);
   for (std::int64_t row = 0; row < rows; ++row, x += width) {
+    const float* const factors = drop.factors(row);
     ROUX_EACH(width) {
-      put(sum, get(sum) + get(x));
-      if (low != nullptr) put(low, get(x));
+      Floats term = get(x);
+      if (factors != nullptr) term *= get(factors);
+      put(sum, get(sum) + term);
+      if (low != nullptr) put(low, term);
     });
     if (low != nullptr) low += width;
   }
@@ -347,9 +370,11 @@ void raise(const T* from, float* to, std::int64_t size) {
 
 template <typename T>
 constexpr TransformerKernels<T> kernels_for() {
-  return {&layer_norm<T>,  &layer_norm_backward<T>, &add_branch<T>,              &bias_gelu<T>,     &bias_gelu_backward<T>,
-          &split_heads<T>, &join_heads<T>,          &causal_softmax<T>,          &causal_softmax_backward<T>,
-          &cross_entropy<T>, &sum_rows<T>,          &lower<T>,                   &raise<T>};
+  return {&layer_norm<T>,         &layer_norm_backward<T>, &add_branch<T>,
+          &bias_gelu<T>,          &bias_gelu_backward<T>,  &split_heads<T>,
+          &join_heads<T>,         &causal_softmax<T>,      &causal_softmax_backward<T>,
+          &drop<T>,               &cross_entropy<T>,       &sum_rows<T>,
+          &lower<T>,              &raise<T>};
 }
 
 }  // namespace

@@ -21,6 +21,7 @@ namespace {
 
 using kernels::Bf16;
 using kernels::data;
+using kernels::DropMask;
 using kernels::in_pieces;
 using kernels::Matrix;
 using kernels::new_tensor;
@@ -93,8 +94,19 @@ struct Head {
   const T *q, *k, *v;
 };
 
+/// A block's weights after dropout: themselves, or others in `room`.
 template <typename T>
-void attend_head(const Head<T>& in, T* probs, T* out, const AttentionShape& s, const Workplace<T>& place) {
+const T* dropped(const T* block, float* room, const DropMask& drop, std::int64_t rows, std::int64_t seen,
+                 std::int64_t stride) {
+  if (!drop.drops()) return block;
+  T* const to = reinterpret_cast<T*>(room);
+  transformer<T>().drop(block, to, drop, rows, seen, stride);
+  return to;
+}
+
+template <typename T>
+void attend_head(const Head<T>& in, T* probs, T* out, const AttentionShape& s, const DropMask& drop,
+                 const Workplace<T>& place) {
   const std::int64_t positions = s.positions, width = s.head;
   for (std::int64_t first = 0; first < positions; first += kBlockRows) {
     const std::int64_t rows = std::min(kBlockRows, positions - first), seen = first + rows;
@@ -103,7 +115,8 @@ void attend_head(const Head<T>& in, T* probs, T* out, const AttentionShape& s, c
     place.multiply({in.q + first * width, width, 1}, {in.k, 1, width}, scores, positions, {rows, seen, width});
     transformer<float>().causal_softmax(scores, scale_of(s), {first, rows, positions, positions});
     finish(scores, block, rows * positions);
-    place.multiply({block, positions, 1}, {in.v, width, 1}, out + first * s.features(), s.features(),
+    const T* const weights = dropped(block, place.block(1), drop.from_row(first), rows, seen, positions);
+    place.multiply({weights, positions, 1}, {in.v, width, 1}, out + first * s.features(), s.features(),
                    {rows, width, seen});
   }
 }
@@ -115,7 +128,7 @@ struct HeadGradients {
 
 template <typename T>
 void attend_head_backward(const Head<T>& in, const T* probs, const T* dout, const HeadGradients<T>& to,
-                          const AttentionShape& s, const Workplace<T>& place) {
+                          const AttentionShape& s, const DropMask& drop, const Workplace<T>& place) {
   const std::int64_t positions = s.positions, width = s.head, of_head = positions * width;
   float* const dk = room_for(to.dk, place.head(0));
   float* const dv = room_for(to.dv, place.head(1));
@@ -126,8 +139,11 @@ void attend_head_backward(const Head<T>& in, const T* probs, const T* dout, cons
     const T* const block = probs + first * positions;
     const T* const dout_block = dout + first * s.features();
     float* const dscores = place.block(1);
-    place.multiply({block, 1, positions}, {dout_block, s.features(), 1}, dv, width, {seen, width, rows}, true);
+    const DropMask of_block = drop.from_row(first);
+    const T* const weights = dropped(block, place.block(2), of_block, rows, seen, positions);
+    place.multiply({weights, 1, positions}, {dout_block, s.features(), 1}, dv, width, {seen, width, rows}, true);
     place.multiply({dout_block, s.features(), 1}, {in.v, 1, width}, dscores, positions, {rows, seen, width});
+    if (drop.drops()) transformer<float>().drop(dscores, dscores, of_block, rows, seen, positions);
     transformer<float>().causal_softmax_backward(as_float(block, rows * positions, place.block(0)), dscores,
                                                  scale_of(s), {first, rows, positions, positions});
     T* const low = as_type<T>(dscores, place.block(2));
@@ -160,25 +176,43 @@ void each_sample(const AttentionShape& s, const F& f) {
   });
 }
 
+/// The whole of `probs`, or of its gradient, times the mask: into `to`, which may be the same tensor.
+template <typename T>
+void drop_all(const at::Tensor& from, const at::Tensor& to, const DropMask& drop, const AttentionShape& s) {
+  const std::int64_t n = s.positions;
+  each_sample(s, [&](std::int64_t i) {
+    transformer<T>().drop(data<T>(from) + i * n * n, data<T>(to) + i * n * n, drop.from_row(i * n), n, n, n);
+  });
+}
+
+template <typename T>
+at::Tensor dropped_in_batches(const at::Tensor& probs, const DropMask& drop, const AttentionShape& s) {
+  if (!drop.drops()) return probs;
+  at::Tensor weights = kernels::new_like<T>(probs);
+  drop_all<T>(probs, weights, drop, s);
+  return weights;
+}
+
 template <typename T>
 at::Tensor attend_in_batches(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const AttentionShape& s,
-                             at::Tensor& probs) {
+                             const DropMask& drop, at::Tensor& probs) {
   const std::int64_t n = s.positions;
   probs = at::bmm(q, k.transpose(1, 2));
   each_sample(s, [&](std::int64_t i) {
     transformer<T>().causal_softmax(data<T>(probs) + i * n * n, scale_of(s), {0, n, n, n});
   });
-  return merge_heads(at::bmm(probs, v), s);
+  return merge_heads(at::bmm(dropped_in_batches<T>(probs, drop, s), v), s);
 }
 
 template <typename T>
 void attend_in_batches_backward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& probs,
-                                const at::Tensor& dmixed, const AttentionShape& s, at::Tensor& dq, at::Tensor& dk,
-                                at::Tensor& dv) {
+                                const at::Tensor& dmixed, const AttentionShape& s, const DropMask& drop, at::Tensor& dq,
+                                at::Tensor& dk, at::Tensor& dv) {
   const std::int64_t n = s.positions;
   const at::Tensor dout = part_heads(dmixed, s);
-  dv = at::bmm(probs.transpose(1, 2), dout);
+  dv = at::bmm(dropped_in_batches<T>(probs, drop, s).transpose(1, 2), dout);
   const at::Tensor dscores = at::bmm(dout, v.transpose(1, 2));
+  if (drop.drops()) drop_all<T>(dscores, dscores, drop, s);
   each_sample(s, [&](std::int64_t i) {
     transformer<T>().causal_softmax_backward(data<T>(probs) + i * n * n, data<T>(dscores) + i * n * n, scale_of(s),
                                              {0, n, n, n});
@@ -191,9 +225,9 @@ void attend_in_batches_backward(const at::Tensor& q, const at::Tensor& k, const 
 
 template <typename T>
 at::Tensor causal_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const AttentionShape& s,
-                            at::Tensor& probs) {
+                            const DropMask& drop, at::Tensor& probs) {
   const ProductKernel<T>* kernel = kernels::product_kernel<T>();
-  if (!covers(kernel, s)) return attend_in_batches<T>(q, k, v, s, probs);
+  if (!covers(kernel, s)) return attend_in_batches<T>(q, k, v, s, drop, probs);
   const std::int64_t square = s.positions * s.positions, of_head = s.positions * s.head;
   probs = new_tensor<T>({s.samples(), s.positions, s.positions});
   at::Tensor mixed = new_tensor<T>({s.rows(), s.features()});
@@ -202,7 +236,7 @@ at::Tensor causal_attention(const at::Tensor& q, const at::Tensor& k, const at::
     for (std::int64_t i = begin; i < end; ++i) {
       T* const out = data<T>(mixed) + i / s.heads * s.positions * s.features() + i % s.heads * s.head;
       attend_head<T>({data<T>(q) + i * of_head, data<T>(k) + i * of_head, data<T>(v) + i * of_head},
-                     data<T>(probs) + i * square, out, s, place);
+                     data<T>(probs) + i * square, out, s, drop.from_row(i * s.positions), place);
     }
   });
   return mixed;
@@ -210,10 +244,10 @@ at::Tensor causal_attention(const at::Tensor& q, const at::Tensor& k, const at::
 
 template <typename T>
 void causal_attention_backward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& probs,
-                               const at::Tensor& dmixed, const AttentionShape& s, at::Tensor& dq, at::Tensor& dk,
-                               at::Tensor& dv) {
+                               const at::Tensor& dmixed, const AttentionShape& s, const DropMask& drop, at::Tensor& dq,
+                               at::Tensor& dk, at::Tensor& dv) {
   const ProductKernel<T>* kernel = kernels::product_kernel<T>();
-  if (!covers(kernel, s)) return attend_in_batches_backward<T>(q, k, v, probs, dmixed, s, dq, dk, dv);
+  if (!covers(kernel, s)) return attend_in_batches_backward<T>(q, k, v, probs, dmixed, s, drop, dq, dk, dv);
   const std::int64_t square = s.positions * s.positions, of_head = s.positions * s.head;
   for (at::Tensor* gradient : {&dq, &dk, &dv}) *gradient = new_tensor<T>({s.samples(), s.positions, s.head});
   in_pieces(s.samples(), [&](std::int64_t, std::int64_t begin, std::int64_t end) {
@@ -222,34 +256,34 @@ void causal_attention_backward(const at::Tensor& q, const at::Tensor& k, const a
       const T* of_out = data<T>(dmixed) + i / s.heads * s.positions * s.features() + i % s.heads * s.head;
       const HeadGradients<T> to{data<T>(dq) + i * of_head, data<T>(dk) + i * of_head, data<T>(dv) + i * of_head};
       attend_head_backward<T>({data<T>(q) + i * of_head, data<T>(k) + i * of_head, data<T>(v) + i * of_head},
-                              data<T>(probs) + i * square, of_out, to, s, place);
+                              data<T>(probs) + i * square, of_out, to, s, drop.from_row(i * s.positions), place);
     }
   });
 }
 
 template <typename T>
-AttentionMemory causal_attention_memory(const AttentionShape& s) {
+AttentionMemory causal_attention_memory(const AttentionShape& s, bool drops) {
   const auto bytes = [](std::int64_t numbers, std::size_t of_one) {
     return static_cast<double>(numbers) * static_cast<double>(of_one);
   };
   const double probs = bytes(s.rows() * s.heads * s.positions, sizeof(T));
   const ProductKernel<T>* kernel = kernels::product_kernel<T>();
-  if (!covers(kernel, s)) return {probs, probs + bytes(s.rows() * s.features(), sizeof(T))};
+  if (!covers(kernel, s)) return {probs, drops ? probs : 0.0, probs + bytes(s.rows() * s.features(), sizeof(T))};
   const std::int64_t places = std::min<std::int64_t>(at::get_num_threads(), s.samples());
-  return {probs, bytes(places * Workplace<T>::numbers(*kernel, s), sizeof(float))};
+  return {probs, 0.0, bytes(places * Workplace<T>::numbers(*kernel, s), sizeof(float))};
 }
 
-template AttentionMemory causal_attention_memory<float>(const AttentionShape&);
-template AttentionMemory causal_attention_memory<Bf16>(const AttentionShape&);
+template AttentionMemory causal_attention_memory<float>(const AttentionShape&, bool);
+template AttentionMemory causal_attention_memory<Bf16>(const AttentionShape&, bool);
 template at::Tensor causal_attention<float>(const at::Tensor&, const at::Tensor&, const at::Tensor&,
-                                            const AttentionShape&, at::Tensor&);
+                                            const AttentionShape&, const DropMask&, at::Tensor&);
 template at::Tensor causal_attention<Bf16>(const at::Tensor&, const at::Tensor&, const at::Tensor&,
-                                           const AttentionShape&, at::Tensor&);
+                                           const AttentionShape&, const DropMask&, at::Tensor&);
 template void causal_attention_backward<float>(const at::Tensor&, const at::Tensor&, const at::Tensor&,
-                                               const at::Tensor&, const at::Tensor&, const AttentionShape&, at::Tensor&,
-                                               at::Tensor&, at::Tensor&);
+                                               const at::Tensor&, const at::Tensor&, const AttentionShape&,
+                                               const DropMask&, at::Tensor&, at::Tensor&, at::Tensor&);
 template void causal_attention_backward<Bf16>(const at::Tensor&, const at::Tensor&, const at::Tensor&,
-                                              const at::Tensor&, const at::Tensor&, const AttentionShape&, at::Tensor&,
-                                              at::Tensor&, at::Tensor&);
+                                              const at::Tensor&, const at::Tensor&, const AttentionShape&,
+                                              const DropMask&, at::Tensor&, at::Tensor&, at::Tensor&);
 
 }  // namespace components::model

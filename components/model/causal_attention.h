@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "components/kernels/transformer.h"
 #include "runner/core/tensor_fwd.h"
 
 namespace components::model {
@@ -13,28 +14,30 @@ struct AttentionShape {
   std::int64_t rows() const { return batch * positions; }
 };
 
-/// `softmax(q k^T / sqrt(D)) v` where each position looks at itself and those before it. T is float or kernels::Bf16,
-/// of all tensors; nothing is recorded for autograd.
+/// `(drop * softmax(q k^T / sqrt(D))) v` where each position looks at itself and those before it. T is float or
+/// kernels::Bf16, of all tensors; nothing is recorded for autograd.
 ///
 /// q, k, v  [B * H, T, D]
 /// probs    becomes [B * H, T, T], for the backward pass, which alone knows what it holds beyond the diagonal
+/// drop     its rows are those of probs, [B * H * T]
 /// Returns  [B * T, H * D], the heads side by side
 template <typename T>
 at::Tensor causal_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const AttentionShape& shape,
-                            at::Tensor& probs);
+                            const kernels::DropMask& drop, at::Tensor& probs);
 
 /// Its backward pass. dmixed [B * T, H * D]; dq, dk and dv become [B * H, T, D].
 template <typename T>
 void causal_attention_backward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& probs,
-                               const at::Tensor& dmixed, const AttentionShape& shape, at::Tensor& dq, at::Tensor& dk,
-                               at::Tensor& dv);
+                               const at::Tensor& dmixed, const AttentionShape& shape, const kernels::DropMask& drop,
+                               at::Tensor& dq, at::Tensor& dk, at::Tensor& dv);
 
 /// What they take beside their arguments and results, in bytes.
 struct AttentionMemory {
   double probs;     ///< for the backward pass
-  double backward;  ///< for a moment
+  double forward;   ///< for a moment of the forward pass ...
+  double backward;  ///< ... and of the backward pass
 };
 template <typename T>
-AttentionMemory causal_attention_memory(const AttentionShape& shape);
+AttentionMemory causal_attention_memory(const AttentionShape& shape, bool drops);
 
 }  // namespace components::model

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -44,6 +45,16 @@ struct Sizes : AttentionShape {
   double eps;
 };
 
+/// Of a block's dropout; masks that leave nothing out where there is none.
+struct Masks {
+  kernels::DropMask attention, projection, mlp;
+};
+
+Masks masks_of(const std::optional<Dropout>& dropout) {
+  if (!dropout) return {};
+  return {dropout->mask(kOfAttention), dropout->mask(kOfProjection), dropout->mask(kOfMlp)};
+}
+
 /// What the backward pass needs of the forward pass.
 struct Kept {
   at::Tensor normed_1, mean_1, rstd_1;  // [N, C], [N], [N]
@@ -57,23 +68,24 @@ struct Kept {
 
 template <typename T>
 void norm(const float* x, const at::Tensor& branch, const at::Tensor& branch_bias, const at::Tensor& sum,
-          const at::Tensor& weight, const at::Tensor& bias, const Sizes& s, at::Tensor& normed, at::Tensor& mean,
-          at::Tensor& rstd) {
+          const at::Tensor& weight, const at::Tensor& bias, const Sizes& s, const kernels::DropMask& drop,
+          at::Tensor& normed, at::Tensor& mean, at::Tensor& rstd) {
   normed = new_tensor<T>({s.rows(), s.features()});
   mean = new_tensor<float>({s.rows()});
   rstd = new_tensor<float>({s.rows()});
   in_pieces(s.rows(), [&](std::int64_t, std::int64_t begin, std::int64_t end) {
     const std::int64_t at = begin * s.features();
-    kernels::transformer<T>().layer_norm(
-        {x + at, branch.defined() ? data<T>(branch) + at : nullptr, data<float>(branch_bias),
-         sum.defined() ? data<float>(sum) + at : nullptr, data<float>(weight), data<float>(bias), s.eps,
-         data<T>(normed) + at, data<float>(mean) + begin, data<float>(rstd) + begin, end - begin, s.features()});
+    kernels::transformer<T>().layer_norm({x + at, branch.defined() ? data<T>(branch) + at : nullptr,
+                                          data<float>(branch_bias), sum.defined() ? data<float>(sum) + at : nullptr,
+                                          data<float>(weight), data<float>(bias), s.eps, data<T>(normed) + at,
+                                          data<float>(mean) + begin, data<float>(rstd) + begin, end - begin,
+                                          s.features(), drop.from_row(begin)});
   });
 }
 
 template <typename T>
 at::Tensor attend(const at::Tensor& qkv, const at::Tensor& bias, const at::Tensor& cos, const at::Tensor& sin,
-                  const Sizes& s, Kept& kept) {
+                  const Sizes& s, const kernels::DropMask& drop, Kept& kept) {
   for (at::Tensor* part : {&kept.q, &kept.k, &kept.v}) *part = new_tensor<T>({s.samples(), s.positions, s.head});
   const std::int64_t of_sample = s.positions * s.features();
   in_pieces(s.batch, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
@@ -84,7 +96,7 @@ at::Tensor attend(const at::Tensor& qkv, const at::Tensor& bias, const at::Tenso
                                              s.positions, s.heads, s.head});
     }
   });
-  return causal_attention<T>(kept.q, kept.k, kept.v, s, kept.probs);
+  return causal_attention<T>(kept.q, kept.k, kept.v, s, drop, kept.probs);
 }
 
 template <typename T>
@@ -98,18 +110,19 @@ at::Tensor for_products(const at::Tensor& weight, SteadyWeight& low) {
 
 template <typename T>
 at::Tensor forward(const Inputs& in, const TransformerWeights& w, const at::Tensor& cos, const at::Tensor& sin,
-                   const Sizes& s, Kept& kept) {
+                   const Sizes& s, const Masks& drop, Kept& kept) {
   kept.qkv_w = for_products<T>(w.qkv_weight, w.qkv_low);
   kept.proj_w = for_products<T>(w.proj_weight, w.proj_low);
   kept.fc_w = for_products<T>(w.fc_weight, w.fc_low);
   kept.out_w = for_products<T>(w.out_weight, w.out_low);
   const float* x = data<float>(in[kX]);
-  norm<T>(x, {}, {}, {}, in[kLn1W], in[kLn1B], s, kept.normed_1, kept.mean_1, kept.rstd_1);
+  norm<T>(x, {}, {}, {}, in[kLn1W], in[kLn1B], s, {}, kept.normed_1, kept.mean_1, kept.rstd_1);
   const at::Tensor qkv = product(kept.normed_1, kept.qkv_w.t());
-  kept.mixed = attend<T>(qkv, in[kQkvB], cos, sin, s, kept);
+  kept.mixed = attend<T>(qkv, in[kQkvB], cos, sin, s, drop.attention, kept);
   const at::Tensor attended = product(kept.mixed, kept.proj_w.t());
   kept.y = new_tensor<float>({s.rows(), s.features()});
-  norm<T>(x, attended, in[kProjB], kept.y, in[kLn2W], in[kLn2B], s, kept.normed_2, kept.mean_2, kept.rstd_2);
+  norm<T>(x, attended, in[kProjB], kept.y, in[kLn2W], in[kLn2B], s, drop.projection, kept.normed_2, kept.mean_2,
+          kept.rstd_2);
   kept.hidden = product(kept.normed_2, kept.fc_w.t());
   kept.active = new_like<T>(kept.hidden);
   const std::int64_t wide = kept.hidden.size(1);
@@ -122,7 +135,7 @@ at::Tensor forward(const Inputs& in, const TransformerWeights& w, const at::Tens
   in_pieces(s.rows(), [&](std::int64_t, std::int64_t begin, std::int64_t end) {
     const std::int64_t at = begin * s.features();
     kernels::transformer<T>().add_branch(data<float>(kept.y) + at, data<T>(branch) + at, data<float>(in[kOutB]),
-                                         data<float>(out) + at, end - begin, s.features());
+                                         data<float>(out) + at, end - begin, s.features(), drop.mlp.from_row(begin));
   });
   return out;
 }
@@ -130,8 +143,8 @@ at::Tensor forward(const Inputs& in, const TransformerWeights& w, const at::Tens
 class FusedTransformerBackward final : public torch::autograd::Node {
  public:
   FusedTransformerBackward(const Inputs& inputs, const at::Tensor& cos, const at::Tensor& sin, const Sizes& sizes,
-                           bool bf16, Kept kept)
-      : cos_(cos), sin_(sin), sizes_(sizes), bf16_(bf16), kept_(std::move(kept)) {
+                           const Masks& drop, bool bf16, Kept kept)
+      : cos_(cos), sin_(sin), sizes_(sizes), drop_(drop), bf16_(bf16), kept_(std::move(kept)) {
     // Weights of the products were copied when they were rounded; else they are read again.
     for (const Input i : {kX, kLn1W, kLn2W, kFcB}) saved_[i] = SavedVariable(inputs[i], false);
     for (const Input i : {kLn1B, kQkvB, kProjB, kLn2B, kFcB, kOutB}) has_[i] = inputs[i].defined();
@@ -164,12 +177,13 @@ class FusedTransformerBackward final : public torch::autograd::Node {
     return wants(i) ? product_in_float(dout.t(), in) : at::Tensor();
   }
 
-  /// The gradient of what was normed, with that of the stream that passes by.
+  /// The gradient of what was normed, with that of the stream that passes by; in `low` and `sum` that of the branch,
+  /// times `drop`.
   template <typename T>
   at::Tensor norm_backward(const at::Tensor& x, const at::Tensor& mean, const at::Tensor& rstd,
                            const at::Tensor& weight, const at::Tensor& dnormed, const at::Tensor& dstream,
-                           at::Tensor* low, at::Tensor* sum, Input weight_place, Input bias_place,
-                           variable_list& of_inputs) const {
+                           const kernels::DropMask& drop, at::Tensor* low, at::Tensor* sum, Input weight_place,
+                           Input bias_place, variable_list& of_inputs) const {
     const Sizes& s = sizes_;
     const at::Tensor dx = new_tensor<float>({s.rows(), s.features()});
     if (low != nullptr) *low = new_tensor<T>({s.rows(), s.features()});
@@ -181,7 +195,7 @@ class FusedTransformerBackward final : public torch::autograd::Node {
           {data<float>(x) + at, data<float>(mean) + begin, data<float>(rstd) + begin, data<float>(weight),
            data<T>(dnormed) + at, data<float>(dstream) + at, data<float>(dx) + at,
            low != nullptr ? data<T>(*low) + at : nullptr, dweight.of(piece), dbias.of(piece), dsum.of(piece),
-           end - begin, s.features()});
+           end - begin, s.features(), drop.from_row(begin)});
     });
     of_inputs[weight_place] = dweight.total();
     of_inputs[bias_place] = dbias.total();
@@ -193,7 +207,7 @@ class FusedTransformerBackward final : public torch::autograd::Node {
   at::Tensor attention_backward(const at::Tensor& dmixed, variable_list& of_inputs) const {
     const Sizes& s = sizes_;
     at::Tensor dq, dk, dv;
-    causal_attention_backward<T>(kept_.q, kept_.k, kept_.v, kept_.probs, dmixed, s, dq, dk, dv);
+    causal_attention_backward<T>(kept_.q, kept_.k, kept_.v, kept_.probs, dmixed, s, drop_.attention, dq, dk, dv);
     const at::Tensor dqkv = new_tensor<T>({s.rows(), 3 * s.features()});
     const PieceSums dbias(has_[kQkvB], 3 * s.features());
     const std::int64_t of_sample = s.positions * s.features();
@@ -217,13 +231,15 @@ class FusedTransformerBackward final : public torch::autograd::Node {
   variable_list backward(const at::Tensor& dz) {
     const Sizes& s = sizes_;
     variable_list of_inputs(kInputs);
-    const at::Tensor dz_low = std::is_same_v<T, float> ? dz : new_like<T>(dz);
+    // What goes into the branch's products: dz itself, unless it has to be rounded or something is left out.
+    const bool same = std::is_same_v<T, float> && !drop_.mlp.drops();
+    const at::Tensor dz_low = same ? dz : new_like<T>(dz);
     const PieceSums dout_bias(true, s.features());
     in_pieces(s.rows(), [&](std::int64_t piece, std::int64_t begin, std::int64_t end) {
       const std::int64_t at = begin * s.features();
       kernels::transformer<T>().sum_rows(data<float>(dz) + at, dout_bias.of(piece),
-                                         std::is_same_v<T, float> ? nullptr : data<T>(dz_low) + at, end - begin,
-                                         s.features());
+                                         same ? nullptr : data<T>(dz_low) + at, end - begin, s.features(),
+                                         drop_.mlp.from_row(begin));
     });
     if (has_[kOutB]) of_inputs[kOutB] = dout_bias.total();
     const at::Tensor dhidden = product(dz_low, weight_of<T>(kOutW, kept_.out_w));
@@ -242,8 +258,9 @@ class FusedTransformerBackward final : public torch::autograd::Node {
     const at::Tensor dnormed_2 = product(dhidden, weight_of<T>(kFcW, kept_.fc_w));
     of_inputs[kFcW] = weight_gradient(kFcW, dhidden, kept_.normed_2);
     at::Tensor dy_low, dproj_bias;
-    const at::Tensor dy = norm_backward<T>(kept_.y, kept_.mean_2, kept_.rstd_2, saved_[kLn2W].unpack(), dnormed_2, dz,
-                                           &dy_low, has_[kProjB] ? &dproj_bias : nullptr, kLn2W, kLn2B, of_inputs);
+    const at::Tensor dy =
+        norm_backward<T>(kept_.y, kept_.mean_2, kept_.rstd_2, saved_[kLn2W].unpack(), dnormed_2, dz, drop_.projection,
+                         &dy_low, has_[kProjB] ? &dproj_bias : nullptr, kLn2W, kLn2B, of_inputs);
     of_inputs[kProjB] = dproj_bias;
     const at::Tensor dmixed = product(dy_low, weight_of<T>(kProjW, kept_.proj_w));
     of_inputs[kProjW] = weight_gradient(kProjW, dy_low, kept_.mixed);
@@ -251,7 +268,7 @@ class FusedTransformerBackward final : public torch::autograd::Node {
     const at::Tensor dnormed_1 = product(dqkv, weight_of<T>(kQkvW, kept_.qkv_w));
     of_inputs[kQkvW] = weight_gradient(kQkvW, dqkv, kept_.normed_1);
     const at::Tensor dx = norm_backward<T>(saved_[kX].unpack(), kept_.mean_1, kept_.rstd_1, saved_[kLn1W].unpack(),
-                                           dnormed_1, dy, nullptr, nullptr, kLn1W, kLn1B, of_inputs);
+                                           dnormed_1, dy, {}, nullptr, nullptr, kLn1W, kLn1B, of_inputs);
     of_inputs[kX] = dx.view({s.batch, s.positions, s.features()});
     for (int i = 0; i < kInputs; ++i) {
       if (!wants(static_cast<Input>(i))) of_inputs[static_cast<std::size_t>(i)] = at::Tensor();
@@ -263,6 +280,7 @@ class FusedTransformerBackward final : public torch::autograd::Node {
   std::array<bool, kInputs> has_ = {};
   at::Tensor cos_, sin_;
   Sizes sizes_;
+  Masks drop_;
   bool bf16_;
   Kept kept_;
 };
@@ -276,48 +294,53 @@ bool fused_transformer_fits(const at::Tensor& x_BTC, const at::Tensor& weight, s
 }
 
 // In tensors of [N, C] in the type of the products and in float32; forward() and backward() above, line by line.
-BlockMemory fused_transformer_memory(const BlockPass& pass, std::int64_t features, std::int64_t heads) {
+BlockMemory fused_transformer_memory(const BlockPass& pass, std::int64_t features, std::int64_t heads, bool drops) {
   const bool bf16 = lowers_to_bf16();
   const AttentionShape shape{pass.samples, pass.positions, heads, features / heads};
-  const AttentionMemory attention = bf16 ? causal_attention_memory<Bf16>(shape) : causal_attention_memory<float>(shape);
+  const AttentionMemory attention =
+      bf16 ? causal_attention_memory<Bf16>(shape, drops) : causal_attention_memory<float>(shape, drops);
   const double numbers = pass.rows() * static_cast<double>(features), of_one = bf16 ? sizeof(Bf16) : sizeof(float);
   const double low = numbers * of_one, full = numbers * sizeof(float);
   const double statistics = 4.0 * pass.rows() * sizeof(float);
   BlockMemory memory;
   memory.kept = 14.0 * low + full + attention.probs + statistics;
   if (bf16) memory.steady_weights = 12.0 * static_cast<double>(features * features) * sizeof(Bf16);
-  memory.forward = 5.0 * low;  // qkv, projection and last branch
+  memory.forward = std::max(5.0 * low, 3.0 * low + attention.forward);  // qkv, projection and last branch
   memory.alone = memory.kept + memory.forward;
   // qkv, projection, hidden, last branch; products of our own are none of LibTorch's operations.
   const bool own = bf16 ? kernels::product_kernel<Bf16>() != nullptr : kernels::product_kernel<float>() != nullptr;
   if (!own) memory.products = 9.0 * low;
-  // `active` and `hidden` are gone, of the width 4C each. Since then: dhidden, dnormed_2, dy, dy_low, dmixed; below in
-  // bfloat16 dz_low. Then those of q, k and v, and dqkv or what attention needs; at the end dqkv and dnormed_1.
-  const double since = (7.0 + (bf16 ? 1.0 : 0.0)) * low + full - 8.0 * low;
-  memory.backward = std::max((bf16 ? 5.0 : 4.0) * low, since + 3.0 * low + std::max(3.0 * low, attention.backward));
+  // `active` and `hidden` are gone, of the width 4C each. Since then: dhidden, dnormed_2, dy, dy_low, dmixed; in
+  // bfloat16 or with dropout dz_low. Then those of q, k and v, and dqkv or what attention needs; at the end dqkv and
+  // dnormed_1.
+  const double dz_low = bf16 || drops ? low : 0.0;
+  const double since = 7.0 * low + dz_low + full - 8.0 * low;
+  memory.backward = std::max(4.0 * low + dz_low, since + 3.0 * low + std::max(3.0 * low, attention.backward));
   memory.backward_end = since + 4.0 * low;
   return memory;
 }
 
 at::Tensor fused_transformer(const at::Tensor& x_BTC, const TransformerWeights& w, const TransformerShape& shape,
-                             const at::Tensor& cos, const at::Tensor& sin) {
+                             const at::Tensor& cos, const at::Tensor& sin, const std::optional<Dropout>& dropout) {
   const Inputs inputs = {x_BTC,         w.ln_1_weight, w.ln_1_bias,   w.qkv_weight, w.qkv_bias,
                          w.proj_weight, w.proj_bias,   w.ln_2_weight, w.ln_2_bias,  w.fc_weight,
                          w.fc_bias,     w.out_weight,  w.out_bias};
   const Sizes sizes{{x_BTC.size(0), x_BTC.size(1), shape.heads, x_BTC.size(2) / shape.heads}, shape.eps};
+  const Masks drop = masks_of(dropout);
   const bool bf16 = lowers_to_bf16();
   Kept kept;
   at::Tensor z_BTC;
   {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::DispatchKey::AutocastCPU);
-    z_BTC = bf16 ? forward<Bf16>(inputs, w, cos, sin, sizes, kept) : forward<float>(inputs, w, cos, sin, sizes, kept);
+    z_BTC = bf16 ? forward<Bf16>(inputs, w, cos, sin, sizes, drop, kept)
+                 : forward<float>(inputs, w, cos, sin, sizes, drop, kept);
   }
   const bool wanted = at::GradMode::is_enabled() &&
                       std::any_of(inputs.begin(), inputs.end(), [](const at::Tensor& t) { return t.requires_grad(); });
   if (!wanted) return z_BTC;
   const std::shared_ptr<FusedTransformerBackward> node(
-      new FusedTransformerBackward(inputs, cos, sin, sizes, bf16, std::move(kept)), torch::autograd::deleteNode);
+      new FusedTransformerBackward(inputs, cos, sin, sizes, drop, bf16, std::move(kept)), torch::autograd::deleteNode);
   torch::autograd::edge_list edges;
   for (const at::Tensor& input : inputs) {
     edges.push_back(input.defined() ? torch::autograd::impl::gradient_edge(input) : torch::autograd::Edge());

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
+#include "components/dropout.h"
 #include "components/model/memory.h"
 #include "runner/core/tensor_fwd.h"
 
@@ -33,17 +35,21 @@ bool fused_transformer_fits(const at::Tensor& x_BTC, const at::Tensor& weight, s
 
 /// The positions up to which it does: beyond, attention weights would take more memory than all else.
 inline constexpr std::int64_t kFusedPositionsMax = 1024;
-/// What fused_transformer() takes under the present autocast.
-BlockMemory fused_transformer_memory(const BlockPass& pass, std::int64_t features, std::int64_t heads);
+/// What fused_transformer() takes under the present autocast; `drops`: with dropout.
+BlockMemory fused_transformer_memory(const BlockPass& pass, std::int64_t features, std::int64_t heads, bool drops);
 
-/// One block without dropout as a single node of the autograd graph: norms, biases, GELU, rotation and residual sums go
+/// Which mask of a block's dropout is for what: attention's weights, and what both branches add to the stream.
+enum BlockMask : std::uint32_t { kOfAttention, kOfProjection, kOfMlp };
+
+/// One block as a single node of the autograd graph: norms, biases, GELU, rotation and residual sums go
 /// over memory once each (components/kernels), the products are LibTorch's, in bfloat16 under autocast. What it
 /// computes is what the block's plain operations compute, rounded elsewhere.
 ///
 /// x_BTC    [B, T, C] float32
 /// cos, sin [T', D / 2] float32 with T' >= T, or undefined tensors without rotary positions
+/// dropout  nothing where nothing is left out
 /// Returns  [B, T, C] float32
 at::Tensor fused_transformer(const at::Tensor& x_BTC, const TransformerWeights& weights, const TransformerShape& shape,
-                             const at::Tensor& cos, const at::Tensor& sin);
+                             const at::Tensor& cos, const at::Tensor& sin, const std::optional<Dropout>& dropout);
 
 }  // namespace components::model

@@ -3,24 +3,30 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/cos.h>
-#include <ATen/ops/dropout.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/linear.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/outer.h>
 #include <ATen/ops/pow.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/sin.h>
+#include <ATen/ops/softmax.h>
 #include <ATen/ops/stack.h>
+#include <ATen/ops/triu.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "components/dropout.h"
 #include "components/fused.h"
 #include "components/model/basic_block.h"
 #include "components/model/fused_transformer.h"
@@ -90,10 +96,12 @@ class GptBlock : public BasicBlock {
                      : at::layer_norm(x_BTC, weight.sizes(), weight, {}, kLayerNormEps);
   }
 
-  at::Tensor drop(at::Tensor x) const { return drops() ? at::dropout(x, dropout_, true) : x; }
-
   bool drops() const { return training() && dropout_ > 0.0; }
-  double dropout_in_attention() const { return training() ? dropout_ : 0.0; }
+  /// What this pass leaves out.
+  std::optional<Dropout> draw_dropout() const { return drops() ? std::make_optional<Dropout>(dropout_) : std::nullopt; }
+  static at::Tensor drop(at::Tensor x, const std::optional<Dropout>& dropout, std::uint32_t mask) {
+    return dropout ? x * dropout->factors_like(x, mask) : x;
+  }
   bool meta() const { return meta_; }
 
  private:
@@ -134,7 +142,7 @@ class Embed final : public GptBlock {
       const at::Tensor& wpe_TC = parameter(1);
       x_BTC = x_BTC + (positions == n_positions_ ? wpe_TC : wpe_TC.narrow(0, 0, positions));
     }
-    write(activations, drop(std::move(x_BTC)));
+    write(activations, drop(std::move(x_BTC), draw_dropout(), 0));
   }
 
   BlockMemory memory(const BlockPass& pass) const override {
@@ -162,6 +170,21 @@ at::Tensor rotate(const at::Tensor& x_BTHD, const Rotation& rotation, std::int64
   return at::cat({a * cos_T1D - b * sin_T1D, b * cos_T1D + a * sin_T1D}, -1);
 }
 
+/// Causal attention that leaves weights out, by plain operations, in float32 at least; LibTorch's own draws its masks.
+at::Tensor attend_with_dropout(const at::Tensor& q_BHTD, const at::Tensor& k_BHTD, const at::Tensor& v_BHTD,
+                               const Dropout& dropout) {
+  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::DispatchKey::AutocastCPU);
+  const auto type = at::promote_types(q_BHTD.scalar_type(), at::kFloat);
+  const std::int64_t positions = q_BHTD.size(2);
+  const at::Tensor scaled_BHTD = q_BHTD.to(type) / std::sqrt(static_cast<double>(q_BHTD.size(3)));
+  const at::Tensor future_TT = at::ones({positions, positions}, at::kBool).triu(1);
+  at::Tensor scores_BHTT = at::matmul(scaled_BHTD, k_BHTD.to(type).transpose(2, 3));
+  scores_BHTT.masked_fill_(future_TT, -std::numeric_limits<double>::infinity());
+  const at::Tensor weights_BHTT = at::softmax(scores_BHTT, -1);
+  const at::Tensor dropped_BHTT = weights_BHTT * dropout.factors_like(weights_BHTT, kOfAttention);
+  return at::matmul(dropped_BHTT, v_BHTD.to(type)).to(q_BHTD.scalar_type());
+}
+
 /// One pre-norm transformer block.
 class Transformer final : public GptBlock {
  public:
@@ -183,18 +206,20 @@ class Transformer final : public GptBlock {
 
   void forward(TensorMap& activations) const override {
     const at::Tensor& x_BTC = read(activations);
-    if (fused_kernels() && !drops() && fused_transformer_fits(x_BTC, weight(attn_qkv_), n_head_)) {
-      return write(activations, fused(x_BTC));
+    const std::optional<Dropout> dropout = draw_dropout();
+    if (fused_kernels() && fused_transformer_fits(x_BTC, weight(attn_qkv_), n_head_)) {
+      return write(activations, fused(x_BTC, dropout));
     }
-    at::Tensor y_BTC = x_BTC + drop(linear(attn_proj_, attention(layer_norm(ln_1_, x_BTC))));
+    const at::Tensor mixed_BTC = attention(layer_norm(ln_1_, x_BTC), dropout);
+    const at::Tensor y_BTC = x_BTC + drop(linear(attn_proj_, mixed_BTC), dropout, kOfProjection);
     const at::Tensor hidden = at::gelu(linear(mlp_fc_, layer_norm(ln_2_, y_BTC)), "tanh");
-    write(activations, y_BTC + drop(linear(mlp_proj_, hidden)));
+    write(activations, y_BTC + drop(linear(mlp_proj_, hidden), dropout, kOfMlp));
   }
 
   BlockMemory memory(const BlockPass& pass) const override {
     const bool fits = pass.positions <= kFusedPositionsMax && n_embd_ % (2 * n_head_) == 0 && pass.weight_bytes == 4 &&
                       fused_kernels_fit_autocast();
-    return fused_kernels() && !drops() && fits ? fused_transformer_memory(pass, n_embd_, n_head_) : plain_memory(pass);
+    return fused_kernels() && fits ? fused_transformer_memory(pass, n_embd_, n_head_, drops()) : plain_memory(pass);
   }
 
   double forward_flops(std::int64_t positions) const override {
@@ -205,14 +230,14 @@ class Transformer final : public GptBlock {
   }
 
  private:
-  at::Tensor fused(const at::Tensor& x_BTC) const {
+  at::Tensor fused(const at::Tensor& x_BTC, const std::optional<Dropout>& dropout) const {
     const TransformerWeights weights{weight(ln_1_),      bias(ln_1_),      weight(attn_qkv_), bias(attn_qkv_),
                                      weight(attn_proj_), bias(attn_proj_), weight(ln_2_),     bias(ln_2_),
                                      weight(mlp_fc_),    bias(mlp_fc_),    weight(mlp_proj_), bias(mlp_proj_),
                                      attn_qkv_low_,      attn_proj_low_,   mlp_fc_low_,       mlp_proj_low_};
     static const at::Tensor none;
     return fused_transformer(x_BTC, weights, {n_head_, kLayerNormEps}, rotation_ ? rotation_->cos_T1D : none,
-                             rotation_ ? rotation_->sin_T1D : none);
+                             rotation_ ? rotation_->sin_T1D : none, dropout);
   }
 
   // In tensors of [N, C] in the type of the products (`low`) and of the stream (`full`).
@@ -245,7 +270,7 @@ class Transformer final : public GptBlock {
     return memory;
   }
 
-  at::Tensor attention(const at::Tensor& x_BTC) const {
+  at::Tensor attention(const at::Tensor& x_BTC, const std::optional<Dropout>& dropout) const {
     const std::int64_t batch = x_BTC.size(0), positions = x_BTC.size(1), head = n_embd_ / n_head_;
     const at::Tensor qkv = linear(attn_qkv_, x_BTC).view({batch, positions, 3, n_head_, head});
     // Cut along the third dimension, whose gradients are put together again by a single copy.
@@ -256,9 +281,10 @@ class Transformer final : public GptBlock {
       q_BTHD = rotate(q_BTHD, *rotation_, positions).to(v_BTHD.scalar_type());
       k_BTHD = rotate(k_BTHD, *rotation_, positions).to(v_BTHD.scalar_type());
     }
-    const at::Tensor mixed_BHTD =
-        at::scaled_dot_product_attention(q_BTHD.transpose(1, 2), k_BTHD.transpose(1, 2), v_BTHD.transpose(1, 2), {},
-                                         dropout_in_attention(), /*is_causal=*/true);
+    const at::Tensor q_BHTD = q_BTHD.transpose(1, 2), k_BHTD = k_BTHD.transpose(1, 2), v_BHTD = v_BTHD.transpose(1, 2);
+    const at::Tensor mixed_BHTD = dropout ? attend_with_dropout(q_BHTD, k_BHTD, v_BHTD, *dropout)
+                                          : at::scaled_dot_product_attention(q_BHTD, k_BHTD, v_BHTD, {}, 0.0,
+                                                                             /*is_causal=*/true);
     return mixed_BHTD.transpose(1, 2).reshape({batch, positions, n_embd_});
   }
 
@@ -297,7 +323,7 @@ class Head final : public GptBlock {
   BlockMemory memory(const BlockPass& pass) const override {
     const double numbers = pass.rows() * static_cast<double>(n_embd_);
     const double normed = numbers * static_cast<double>(pass.weight_bytes);
-    if (pass.for_loss) return {.kept = normed, .hidden_features = static_cast<double>(n_embd_)};
+    if (pass.for_loss) return {.output_bytes = pass.weight_bytes, .hidden_features = static_cast<double>(n_embd_)};
     BlockMemory memory = linear_memory(input(), vocab_size_, pass);
     memory.keeps_input = true;  // the norm does; the product keeps what was normed
     if (!pass.autocast) memory.kept = normed;

@@ -125,11 +125,9 @@ class Rehearsal {
     const Bytes batches(ledger_, Ledger::kBatches, batch * (static_cast<double>(options_.accumulation_steps) + ahead));
     samples_ = std::min(options_.loader.micro_batch_size, experiment_.train_data->size());
     positions_ = std::max<std::int64_t>(1, data.max_seq_len);
-    Activations left;
     // The first micro-batch finds no gradients; the second one those of the first.
     for (std::int64_t micro = 0; micro < std::min<std::int64_t>(options_.accumulation_steps, 2); ++micro) {
-      left = first_activations(data);
-      forward_backward(left);
+      forward_backward(first_activations(data));
     }
     move_weights();
     evaluate();
@@ -206,7 +204,12 @@ class Rehearsal {
   }
 
   void leave_outputs(const Block& block, const BlockMemory& memory, Activations& activations) {
-    if (memory.hidden_features > 0) return;
+    if (memory.hidden_features > 0) {
+      const double rows = static_cast<double>(samples_) * static_cast<double>(positions_);
+      activations[components::kHidden] = {
+          hold(rows * memory.hidden_features * static_cast<double>(memory.output_bytes))};
+      return;
+    }
     for (const Port& port : block.outputs()) {
       const double bytes = elements(port, samples_, positions_) * static_cast<double>(memory.output_bytes);
       const Hold output = memory.output_is_input ? activations.at(block.inputs().front().name).hold : hold(bytes);
@@ -228,7 +231,7 @@ class Rehearsal {
     return node;
   }
 
-  void forward_backward(Activations& activations) {
+  void forward_backward(Activations activations) {
     passed_.clear();
     users_.clear();
     for (const auto& block : model_.blocks()) {
@@ -249,6 +252,7 @@ class Rehearsal {
       }
     }
     Hold gradient = judge(nodes.back());
+    activations.clear();
     while (!nodes.empty()) {
       backward(nodes.back(), gradient);
       nodes.pop_back();

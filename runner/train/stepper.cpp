@@ -170,21 +170,22 @@ double Stepper::weight_of(const MicroBatch& micro) const {
   return 0.0;
 }
 
-at::Tensor Stepper::forward(MicroBatch& micro, double weight) {
+at::Tensor Stepper::forward(const MicroBatch& micro, double weight) {
   const components::Autocast autocast(options_.autocast);
   RECORD_USER_SCOPE("forward");
+  // Of what the pass leaves, the graph alone keeps what it needs, and the backward pass lets go of it block by block.
+  components::TensorMap activations = micro.tensors;
   // A block with a number format of its own has to be left before the next operation.
   if (options_.autocast.by_block) {
-    experiment_.model->forward(micro.tensors);
+    experiment_.model->forward(activations);
   } else {
-    experiment_.model->forward_for_loss(micro.tensors);
+    experiment_.model->forward_for_loss(activations);
   }
-  const at::Tensor* hidden = micro.tensors.find(components::kHidden);
-  if (hidden == nullptr) {
-    return experiment_.loss->sum(micro.tensors.at(components::kOutput), micro.tensors.at(components::kTarget));
-  }
-  return experiment_.loss->sum_projected(*hidden, micro.tensors.at(components::kProjection),
-                                         micro.tensors.at(components::kTarget), weight * scaler_.scale());
+  const at::Tensor* hidden = activations.find(components::kHidden);
+  const at::Tensor& target = activations.at(components::kTarget);
+  if (hidden == nullptr) return experiment_.loss->sum(activations.at(components::kOutput), target);
+  return experiment_.loss->sum_projected(*hidden, activations.at(components::kProjection), target,
+                                         weight * scaler_.scale());
 }
 
 void Stepper::backward(const at::Tensor& sum, double weight) {

@@ -131,7 +131,7 @@ class Stepper {
   void plan_window();
   void fetch_window();
   double weight_of(const MicroBatch& micro) const;
-  at::Tensor forward(MicroBatch& micro, double weight);
+  at::Tensor forward(const MicroBatch& micro, double weight);
   void backward(const at::Tensor& sum, double weight);
   /// Forward and backward over the whole window into `result`; the gradients are left in the parameters.
   void accumulate(StepResult& result);

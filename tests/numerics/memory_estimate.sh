@@ -117,6 +117,7 @@ compare gpt.yaml training.fused_kernels=false
 compare gpt.yaml training.fused_kernels=false precision=bf16-mixed model.positions=rotary
 compare gpt.yaml model.dropout=0.1
 compare gpt.yaml model.dropout=0.1 precision=bf16-mixed
+compare gpt.yaml model.dropout=0.1 precision=bf16-mixed training.fused_kernels=false
 compare gpt.yaml activation_checkpointing=full model.n_layer=8
 compare gpt.yaml activation_checkpointing=full model.n_layer=8 precision=bf16-mixed training.fused_kernels=false
 compare gpt.yaml activation_checkpointing=selective model.n_layer=8

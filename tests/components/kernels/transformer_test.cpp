@@ -10,10 +10,12 @@
 #include <vector>
 
 #include "components/kernels/transformer_levels.h"
+#include "runner/train/rounded_weights.h"
 
 namespace {
 
 using components::kernels::Bf16;
+using components::kernels::DropMask;
 using components::kernels::TransformerKernels;
 using components::kernels::TransformerLevel;
 
@@ -117,6 +119,27 @@ TEST_CASE("cross entropy leaves its gradient where the logits were", "[kernels]"
         }
       }
       CHECK(loss == Approx(expected_loss).epsilon(1e-5).margin(1e-6));
+    }
+  }
+}
+
+TEST_CASE("a mask of dropout compares Philox's words with a threshold", "[kernels]") {
+  const DropMask mask{0x0123'4567'89AB'CDEFU, 3, 0x6000'0000U, 1.6F, 0x1'0000'0002};
+  for (const TransformerLevel* level : levels()) {
+    for (const std::int64_t columns : {1, 16, 63, 64, 150}) {
+      const std::int64_t rows = 3, stride = columns + 2;
+      const auto from = draw(static_cast<std::size_t>(rows * stride), 1);
+      auto to = from;
+      level->of_float.drop(to.data(), to.data(), mask, rows, columns, stride);
+      for (std::int64_t r = 0; r < rows; ++r) {
+        for (std::int64_t c = 0; c < stride; ++c) {
+          const auto row = static_cast<std::uint32_t>(2 + r), lane = static_cast<std::uint32_t>(c / 64 * 16 + c % 16);
+          const auto words = runner::train::philox({lane, row, 1, 3}, {0x89AB'CDEFU, 0x0123'4567U});
+          const bool stays = words[static_cast<std::size_t>(c % 64 / 16)] >= mask.threshold;
+          const auto i = static_cast<std::size_t>(r * stride + c);
+          CHECK(to[i] == (c >= columns ? from[i] : stays ? from[i] * mask.scale : 0.0F));
+        }
+      }
     }
   }
 }

@@ -1,4 +1,5 @@
 // The fused block and the fused loss of gpt against the plain operations in double precision: loss and every gradient.
+// Tasks of one seed leave out the same elements where there is dropout.
 
 #include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
@@ -60,6 +61,8 @@ constexpr Case kCases[] = {
     {"a head of its own", "{type: gpt, n_layer: 1, n_head: 2, n_embd: 16, tie_embeddings: false}", 2, 9, 20},
     {"one position", "{type: gpt, n_layer: 1, n_head: 1, n_embd: 8}", 1, 1, 5},
     {"several blocks of attention", "{type: gpt, n_layer: 1, n_head: 2, n_embd: 40}", 2, 101, 37},
+    {"dropout", "{type: gpt, n_layer: 2, n_head: 2, n_embd: 40, dropout: 0.3}", 2, 101, 37},
+    {"dropout, no biases", "{type: gpt, n_layer: 2, n_head: 3, n_embd: 18, bias: false, dropout: 0.5}", 3, 7, 11},
 };
 
 struct Task {
@@ -180,12 +183,30 @@ TEST_CASE("a second backward pass adds, and a gradient that was not foreseen is 
 }
 
 TEST_CASE("the same bits come out twice", "[model][fused]") {
-  for (const bool bf16 : {false, true}) {
-    Task one(kCases[1], 5), other(kCases[1], 5);
-    CHECK(one.forward_backward(bf16) == other.forward_backward(bf16));
-    const auto a = one.model->parameters(), b = other.model->parameters();
-    for (std::size_t i = 0; i < a.size(); ++i) CHECK(a[i].tensor.grad().equal(b[i].tensor.grad()));
+  for (const Case& c : {kCases[1], kCases[7]}) {
+    for (const bool bf16 : {false, true}) {
+      Task one(c, 5);
+      const double loss = one.forward_backward(bf16);
+      Task other(c, 5);
+      CHECK(loss == other.forward_backward(bf16));
+      const auto a = one.model->parameters(), b = other.model->parameters();
+      for (std::size_t i = 0; i < a.size(); ++i) CHECK(a[i].tensor.grad().equal(b[i].tensor.grad()));
+    }
   }
+}
+
+TEST_CASE("dropout is another one in each pass, and none in an evaluation", "[model][fused]") {
+  const Case& c = kCases[7];
+  Task task(c, 5);
+  const at::NoGradGuard no_grad;
+  const at::Tensor first = tests::forward(*task.model, task.x);
+  CHECK_FALSE(tests::forward(*task.model, task.x).equal(first));
+  task.model->set_training(false);
+  const at::Tensor evaluated = tests::forward(*task.model, task.x);
+  CHECK(tests::forward(*task.model, task.x).equal(evaluated));
+  const Plain plain;
+  CHECK((tests::forward(*task.model, task.x) - evaluated).abs().max().item<double>() <=
+        1e-5 * evaluated.abs().max().item<double>());
 }
 
 TEST_CASE("frozen weights get no gradient, and the others theirs", "[model][fused]") {
