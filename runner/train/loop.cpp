@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "generated/section/eval.h"
+#include "runner/artifact/checkpoint_dir.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
 #include "runner/core/utf8.h"
@@ -154,7 +155,12 @@ class Loop final : public Context, public core::Stateful {
     try {
       saver_.restore(request_.checkpoint, {request_.held.get(), request_.verify_seconds});
     } catch (const core::RunError& error) {
-      throw core::RunError(error.what(), error.hint(), core::kExitUsage);
+      if (artifact::verify_checkpoint(request_.checkpoint)) {
+        throw core::RunError(error.what(), error.hint(), core::kExitUsage);
+      }
+      throw core::RunError(error.what(),
+                           "it was changed while it was loaded; the same command goes on from the newest that is whole",
+                           core::kExitResumable);
     }
   }
 

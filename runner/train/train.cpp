@@ -274,7 +274,7 @@ int train(const registry::Recipe& recipe, const TrainRequest& request, double pe
       store::branch_folder(run->run_dir(), run->branch()) + "/" + artifact::kCapsuleFile);
   if (start.resume) {
     core::log_info("resuming " + run->run_dir() + " from " +
-                   (start.checkpoint.empty() ? "step 0: it has no checkpoint yet" : start.checkpoint));
+                   (start.checkpoint.empty() ? "step 0: it has no checkpoint to go on from" : start.checkpoint));
   } else {
     core::log_info("run " + run->run_dir());
   }
