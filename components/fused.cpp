@@ -4,19 +4,13 @@
 
 #include <atomic>
 
+#include "components/kernels/processor.h"
+
 namespace components {
 namespace {
 
 std::atomic<bool> are_allowed{true};
 std::atomic<int> pretended{-1};  // 0 and 1: what a test said
-
-bool found_bf16_units() {
-#if defined(__x86_64__)
-  return __builtin_cpu_supports("avx512bf16");  // whatever has AMX has it too
-#else
-  return false;
-#endif
-}
 
 }  // namespace
 
@@ -25,7 +19,7 @@ bool fused_kernels() { return are_allowed; }
 void set_fused_kernels(bool allowed) { are_allowed = allowed; }
 
 bool has_bf16_units() {
-  static const bool found = found_bf16_units();
+  static const bool found = kernels::has_avx512_bf16();  // whatever has AMX has it too
   const int told = pretended;
   return told < 0 ? found : told == 1;
 }

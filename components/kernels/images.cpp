@@ -1,16 +1,15 @@
 #include "components/kernels/images.h"
 
 #include "components/kernels/images_levels.h"
+#include "components/kernels/processor.h"
 
 namespace components::kernels {
 namespace {
 
 const ImageLevel& best_level() {
 #if defined(__x86_64__)
-  const bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                    __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-  if (wide) return images_avx512;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return images_avx2;
+  if (has_avx512()) return images_avx512;
+  if (has_avx2()) return images_avx2;
 #endif
   return images_plain;
 }

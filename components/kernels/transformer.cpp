@@ -1,5 +1,6 @@
 #include "components/kernels/transformer.h"
 
+#include "components/kernels/processor.h"
 #include "components/kernels/transformer_levels.h"
 
 namespace components::kernels {
@@ -7,10 +8,9 @@ namespace {
 
 const TransformerLevel& best_level() {
 #if defined(__x86_64__)
-  const bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                    __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-  if (wide) return __builtin_cpu_supports("avx512bf16") ? transformer_bf16_avx512 : transformer_avx512;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return transformer_avx2;
+  if (has_avx512_bf16()) return transformer_bf16_avx512;
+  if (has_avx512()) return transformer_avx512;
+  if (has_avx2()) return transformer_avx2;
 #endif
   return transformer_plain;
 }

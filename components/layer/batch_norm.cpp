@@ -48,11 +48,11 @@ class BatchNorm final : public model::BasicBlock, public TakesTail {
       expect_spread(x);
       const at::Tensor none, weight_C = learned(0).value_or(none), bias_C = learned(1).value_or(none);
       const at::Tensor &mean_C = tracked ? buffer(0) : none, &var_C = tracked ? buffer(1) : none;
-      const BatchNormArguments arguments{x, weight_C, bias_C, mean_C, var_C, addend, relu, momentum_, eps_};
+      const BatchNormArguments arguments{x, weight_C, bias_C, mean_C, var_C, addend, relu, momentum(), eps_};
       if (can_fuse(arguments)) return fused_batch_norm(arguments);
     }
     at::Tensor y = at::batch_norm(x, learned(0), learned(1), tracked ? std::optional(buffer(0)) : std::nullopt,
-                                  tracked ? std::optional(buffer(1)) : std::nullopt, by_batch, momentum_, eps_,
+                                  tracked ? std::optional(buffer(1)) : std::nullopt, by_batch, momentum(), eps_,
                                   /*cudnn_enabled=*/false);
     if (addend != nullptr) y = at::add(y, *addend);
     return relu ? at::relu(y) : y;
@@ -80,7 +80,11 @@ class BatchNorm final : public model::BasicBlock, public TakesTail {
     return memory;
   }
 
+  void set_statistics_share(std::optional<double> share) override { share_ = share; }
+
  private:
+  double momentum() const { return share_.value_or(momentum_); }
+
   /// Scale or offset; in float32, as the statistics are, whatever the weights of the model are kept in.
   std::optional<at::Tensor> learned(std::size_t position) const {
     if (parameter_count() == 0) return std::nullopt;
@@ -96,6 +100,7 @@ class BatchNorm final : public model::BasicBlock, public TakesTail {
 
   std::string path_;
   double eps_, momentum_;
+  std::optional<double> share_;
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "components/layer/chain.h"
 
+#include <optional>
 #include <utility>
 
 #include "components/model/parts_memory.h"
@@ -116,6 +117,10 @@ std::vector<model::Tie> Chain::ties() const { return joined(layers_, &Layer::tie
 
 void Chain::set_training(bool training) const {
   for (const auto& layer : layers_) layer->set_training(training);
+}
+
+void Chain::set_statistics_share(std::optional<double> share) const {
+  for (const auto& layer : layers_) layer->set_statistics_share(share);
 }
 
 double Chain::forward_flops(std::int64_t positions) const {

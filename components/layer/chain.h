@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,7 @@ class Chain {
   std::vector<NamedTensor> buffers() const;
   std::vector<model::Tie> ties() const;
   void set_training(bool training) const;
+  void set_statistics_share(std::optional<double> share) const;
   double forward_flops(std::int64_t positions) const;
 
  private:

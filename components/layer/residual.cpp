@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -56,6 +57,9 @@ class Residual final : public model::BasicBlock {
   std::vector<model::Tie> ties() const override { return joined(&Chain::ties); }
   void set_training(bool training) override {
     for (const Chain* chain : chains_.all()) chain->set_training(training);
+  }
+  void set_statistics_share(std::optional<double> share) override {
+    for (const Chain* chain : chains_.all()) chain->set_statistics_share(share);
   }
   model::BlockMemory memory(const model::BlockPass& pass) const override;
   double forward_flops(std::int64_t positions) const override {

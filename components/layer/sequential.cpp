@@ -1,4 +1,5 @@
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "components/layer/chain.h"
@@ -27,6 +28,7 @@ class Sequential final : public model::BasicBlock {
   std::vector<NamedTensor> buffers() const override { return chain_->buffers(); }
   std::vector<model::Tie> ties() const override { return chain_->ties(); }
   void set_training(bool training) override { chain_->set_training(training); }
+  void set_statistics_share(std::optional<double> share) override { chain_->set_statistics_share(share); }
   model::BlockMemory memory(const model::BlockPass& pass) const override {
     return chain_->memory(input(), pass, Chain::Tail());
   }

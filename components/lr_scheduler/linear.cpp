@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <memory>
 
 #include "components/lr_scheduler/lr_scheduler.h"
@@ -15,7 +14,8 @@ class Linear final : public Scheduler {
 
   double factor(std::int64_t step) const override {
     if (warmup_.covers(step)) return warmup_.factor(step);
-    const double left = 1.0 - std::min(warmup_.progress(step, config_.total_steps), 1.0);
+    if (step >= config_.total_steps) return config_.min_lr_ratio;  // a warm-up may last to the end
+    const double left = 1.0 - warmup_.progress(step, config_.total_steps);
     return config_.min_lr_ratio + (1.0 - config_.min_lr_ratio) * left;
   }
 

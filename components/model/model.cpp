@@ -1,6 +1,7 @@
 #include "components/model/model.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -142,6 +143,10 @@ std::vector<Tie> Model::ties() const {
 
 void Model::set_training(bool training) {
   for (const auto& block : blocks_) block->set_training(training);
+}
+
+void Model::set_statistics_share(std::optional<double> share) {
+  for (const auto& block : blocks_) block->set_statistics_share(share);
 }
 
 double Model::forward_flops(std::int64_t positions) const {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,8 @@ class Block : public runner::core::Stateful {
   virtual std::vector<NamedTensor> buffers() const = 0;
   virtual std::vector<Tie> ties() const = 0;
   virtual void set_training(bool training) = 0;
+  /// The share that a batch has in running statistics from now on, in place of the recipe's; nothing: the recipe's.
+  virtual void set_statistics_share(std::optional<double> /*share*/) {}
   /// Multiply-adds x 2 of one forward pass over one sample of `positions` positions (matrix products only).
   virtual double forward_flops(std::int64_t positions) const = 0;
   /// What a pass takes in memory. Unless a block says more, it keeps what it was given and gives numbers of the same
@@ -90,6 +93,7 @@ class Model {
   std::vector<NamedTensor> buffers() const;
   std::vector<Tie> ties() const;
   void set_training(bool training);
+  void set_statistics_share(std::optional<double> share);
   double forward_flops(std::int64_t positions) const;
   std::int64_t parameter_count() const;  ///< tied ones once
 

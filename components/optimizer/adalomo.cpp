@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "components/optimizer/factored.h"
-#include "components/optimizer/grouped.h"
 #include "components/optimizer/optimizer.h"
 #include "components/tensors.h"
 #include "generated/optimizer/adalomo.h"  // Config; declares make()
@@ -15,39 +14,26 @@
 namespace components::optimizer::adalomo {
 namespace {
 
-class AdaLomo final : public GroupedOptimizer {
+class AdaLomo final : public Factored {
  public:
   AdaLomo(std::vector<Group> groups, const Config& config)
-      : GroupedOptimizer(std::move(groups), config.lr, config.weight_decay,
-                         {"exp_avg_sq_row", "exp_avg_sq_col", "exp_avg_sq"}),
+      : Factored(std::move(groups), config.lr, config.weight_decay, {"exp_avg_sq_row", "exp_avg_sq_col", "exp_avg_sq"}),
         config_(config) {}
   bool steps_in_backward() const override { return true; }
-  /// Rows and columns beside whole matrices: next to nothing.
-  int moments() const override { return 0; }
-  /// The squares of the gradient, and the update.
-  std::int64_t step_bytes(std::int64_t parameter_bytes) const override { return 2 * parameter_bytes; }
 
  protected:
-  void update(const Batch& batch) override {
-    for (std::size_t i = 0; i < batch.parameters.size(); ++i) update_one(batch, i);
-  }
-  at::Tensor new_buffer(std::size_t kind, const at::Tensor& parameter) const override {
-    return Factored::new_buffer(kind, parameter);
-  }
-
- private:
-  void update_one(const Batch& batch, std::size_t i) const {
+  void update_one(const Batch& batch, std::size_t i) const override {
     const at::Tensor &parameter = batch.parameters[i], &gradient = batch.gradients[i];
     const double weight = std::pow(static_cast<double>(batch.step), config_.decay_rate);
     const at::Tensor square = gradient.square().add_(config_.eps[0]);
     at::Tensor update;
     if (gradient.dim() > 1) {
-      const at::Tensor &row = batch.buffers[Factored::kRow][i], &column = batch.buffers[Factored::kColumn][i];
+      const at::Tensor &row = batch.buffers[kRow][i], &column = batch.buffers[kColumn][i];
       row.lerp_(square.mean(-1, /*keepdim=*/true), weight);
       column.lerp_(square.mean(-2, /*keepdim=*/true), weight);
       update = at::matmul(row.div(row.mean(-2, /*keepdim=*/true)).rsqrt_(), column.rsqrt());
     } else {
-      const at::Tensor& whole = batch.buffers[Factored::kWhole][i];
+      const at::Tensor& whole = batch.buffers[kWhole][i];
       whole.lerp_(square, weight);
       update = whole.rsqrt();
     }
@@ -57,6 +43,7 @@ class AdaLomo final : public GroupedOptimizer {
     parameter.sub_(update, rate / std::max(1.0, root_mean_square(update) / config_.clip_threshold));
   }
 
+ private:
   Config config_;
 };
 

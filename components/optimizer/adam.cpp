@@ -15,7 +15,7 @@ std::shared_ptr<Optimizer> make(const Config& config, const Inputs& inputs) {
                                     .weight_decay = config.weight_decay,
                                     .amsgrad = config.amsgrad,
                                     .maximize = config.maximize,
-                                    .decoupled = false};
+                                    .decoupled = config.decoupled_weight_decay};
   return std::make_shared<AdamFamily>(inputs.groups, options);
 }
 

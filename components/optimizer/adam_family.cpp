@@ -31,9 +31,11 @@ void AdamFamily::update(const Batch& batch) {
   step_scalars_.resize(batch.parameters.size(), scalar);
   const at::TensorList largest = options_.amsgrad ? at::TensorList(batch.buffers[2]) : at::TensorList();
   const auto kernel = options_.decoupled ? &at::_ops::_fused_adamw_::call : &at::_ops::_fused_adam_::call;
+  const double beta1 = batch.group.betas ? batch.group.betas->front() : options_.beta1;
+  const double beta2 = batch.group.betas ? batch.group.betas->back() : options_.beta2;
   kernel(batch.parameters, batch.gradients, batch.buffers[0], batch.buffers[1], largest, step_scalars_, batch.lr,
-         batch.momentum.value_or(options_.beta1), options_.beta2, batch.weight_decay, options_.eps, options_.amsgrad,
-         options_.maximize, {}, {});
+         batch.momentum.value_or(beta1), beta2, batch.weight_decay, batch.group.eps.value_or(options_.eps),
+         options_.amsgrad, options_.maximize, {}, {});
 }
 
 }  // namespace components::optimizer

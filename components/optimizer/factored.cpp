@@ -6,11 +6,20 @@
 #include <ATen/ops/zeros_like.h>
 
 #include <cmath>
-#include <vector>
+#include <utility>
+
+#include "components/tensors.h"
 
 namespace components::optimizer {
 
-at::Tensor Factored::new_buffer(std::size_t kind, const at::Tensor& parameter) {
+Factored::Factored(std::vector<Group> groups, double lr, double weight_decay, std::vector<std::string> buffer_names)
+    : GroupedOptimizer(std::move(groups), lr, weight_decay, std::move(buffer_names)) {}
+
+void Factored::update(const Batch& batch) {
+  for (std::size_t i = 0; i < batch.parameters.size(); ++i) update_one(batch, i);
+}
+
+at::Tensor Factored::new_buffer(std::size_t kind, const at::Tensor& parameter) const {
   const bool factored = parameter.dim() > 1;
   if (factored == (kind == kWhole)) return {};
   if (kind == kWhole) return at::zeros_like(parameter);

@@ -1,6 +1,8 @@
 // How a recipe's patterns cut the parameters into groups.
 
 #include <algorithm>
+#include <array>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -36,9 +38,28 @@ std::optional<double> number(const Node& block, const char* key) {
   return node->as_double();
 }
 
-bool has_group_momentum(const Node& block) {
+std::optional<std::array<double, 2>> pair(const Node& block, const char* key) {
+  const Node* node = block.find(key);
+  if (node == nullptr || node->is_null()) return std::nullopt;
+  return std::array{node->items()[0].as_double(), node->items()[1].as_double()};
+}
+
+/// What not every optimizer can take of a group, and the two that do.
+struct GroupKey {
+  const char *key, *first, *second, *have;
+};
+constexpr GroupKey kGroupKeys[] = {{"momentum", "sgd", "rmsprop", " have one"},
+                                   {"betas", "adam", "adamw", " have them"},
+                                   {"eps", "adam", "adamw", " have one"}};
+
+void refuse_foreign_keys(const Node& block, const Node& group, runner::core::Diagnostics& diagnostics) {
   const std::string& type = block.find("type")->as_string();
-  return type == "sgd" || type == "rmsprop";
+  for (const GroupKey& known : kGroupKeys) {
+    const Node* given = group.find(known.key);
+    if (given == nullptr || given->is_null() || type == known.first || type == known.second) continue;
+    diagnostics.error(given->place(), "optimizer " + type + " has no " + known.key + " of a group",
+                      std::string(known.first) + " and " + known.second + known.have);
+  }
 }
 
 class Cutter {
@@ -115,12 +136,14 @@ std::vector<Group> cut_groups(const Node& block, const std::vector<NamedTensor>&
         if (chosen[i] && group_of[i] == 0) group_of[i] = groups.size();
       }
     }
-    groups.push_back({name, {}, number(item, "lr"), number(item, "weight_decay"), number(item, "momentum")});
-    if (groups.back().momentum && !has_group_momentum(block)) {
-      const Node& place = *item.find("momentum");
-      diagnostics.error(place.place(), "optimizer " + block.find("type")->as_string() + " has no momentum of a group",
-                        "sgd and rmsprop have one");
-    }
+    groups.push_back({name,
+                      {},
+                      number(item, "lr"),
+                      number(item, "weight_decay"),
+                      number(item, "momentum"),
+                      pair(item, "betas"),
+                      number(item, "eps")});
+    refuse_foreign_keys(block, item, diagnostics);
   }
 
   std::vector<bool> undecayed(parameters.size());
@@ -137,7 +160,11 @@ std::vector<Group> cut_groups(const Node& block, const std::vector<NamedTensor>&
     } else if (undecayed[i] && !groups[group].weight_decay) {
       if (parted[group] == 0) {
         parted[group] = groups.size();
-        groups.push_back({groups[group].name + ", no_decay", {}, groups[group].lr, 0.0, groups[group].momentum});
+        Group without_decay = groups[group];
+        without_decay.name += ", no_decay";
+        without_decay.parameters.clear();
+        without_decay.weight_decay = 0.0;
+        groups.push_back(std::move(without_decay));
       }
       group = parted[group];
     }

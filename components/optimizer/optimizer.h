@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -16,11 +17,13 @@ struct NamedTensor;
 
 namespace components::optimizer {
 
-/// Parameters that share their settings. `lr`, `weight_decay` and `momentum` override the optimizer's own.
+/// Parameters that share their settings. What is given overrides the optimizer's own.
 struct Group {
   std::string name;  ///< the pattern that chose it; "default", "no_decay"
   std::vector<NamedTensor> parameters;
   std::optional<double> lr, weight_decay, momentum;
+  std::optional<std::array<double, 2>> betas = {};
+  std::optional<double> eps = {};
 };
 
 /// Moves parameters by their `.grad`. Parameters without a gradient stay as they are and have no state.

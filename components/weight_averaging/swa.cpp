@@ -16,6 +16,8 @@ class Swa final : public Averaging {
 
   double share(std::int64_t taken) const override { return 1.0 / static_cast<double>(taken + 1); }
 
+  bool updates_statistics() const override { return config_.update_bn; }
+
   // A schedule that goes on while the rate leaves it is followed for as long as it counts.
   double lr_factor(std::int64_t steps_done, double scheduled) const override {
     if (!config_.lr || base_lr_ == 0.0 || steps_done < start_step()) return scheduled;

@@ -20,6 +20,8 @@ class Averaging {
   bool takes(std::int64_t step) const { return step > start_step_ && (step - start_step_) % every_ == 0; }
   /// How far it moves towards them when it has taken `taken` >= 1 before. (The first ones it copies.)
   virtual double share(std::int64_t taken) const = 0;
+  /// Whether running statistics are measured anew, with the averaged weights, when the training is over.
+  virtual bool updates_statistics() const { return false; }
   /// The factor of the base rates when `steps_done` are done and the schedule has `scheduled`.
   virtual double lr_factor(std::int64_t /*steps_done*/, double scheduled) const { return scheduled; }
 

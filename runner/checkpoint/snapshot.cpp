@@ -2,12 +2,12 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Parallel.h>
-#include <ATen/Version.h>
 #include <ATen/core/Generator.h>
 
 #include <algorithm>
 #include <mutex>
 
+#include "components/cpu_capability.h"
 #include "components/tensors.h"
 #include "runner/artifact/manifest.h"
 #include "runner/checkpoint/files.h"
@@ -43,7 +43,7 @@ Node ties_of(const components::model::Model& model) {
 }  // namespace
 
 Snapshot::Snapshot(const TrainState& state, std::int64_t shard_bytes_max)
-    : threads_(at::get_num_threads()), cpu_capability_(at::get_cpu_capability()) {
+    : threads_(at::get_num_threads()), cpu_capability_(components::cpu_capability()) {
   components::NamedTensors tensors = state.model->parameters();
   for (NamedTensor& buffer : state.model->buffers()) tensors.push_back(std::move(buffer));
   std::vector<std::pair<std::string, std::int64_t>> sizes;

@@ -3,10 +3,10 @@
 #include <ATen/Config.h>
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
-#include <ATen/Version.h>
 #include <c10/util/Exception.h>
 #include <torch/version.h>
 
+#include "components/cpu_capability.h"
 #include "generated/section/precision.h"
 #include "runner/core/error.h"
 #include "runner/engine/inspect.h"
@@ -63,7 +63,7 @@ class LibTorchEngine final : public Engine {
   }
   std::string versions() const override {
     std::string text = "LibTorch " TORCH_VERSION "\nCPU capability ";
-    text.append(at::get_cpu_capability()).append("\nthreads ").append(std::to_string(at::get_num_threads()));
+    text.append(components::cpu_capability()).append("\nthreads ").append(std::to_string(at::get_num_threads()));
     return text;
   }
 

@@ -126,10 +126,9 @@ StepResult Faults::step_that_fits(bool want_grad_norm, Saver& saver) {
 }
 
 void Faults::shrink_or_refuse(const std::exception& error, std::int64_t& size, const std::string& what) {
-  std::int64_t fixed = 0;
+  std::int64_t fixed = experiment_.optimizer->state_bytes();
   for (const auto& parameter : stepper_.parameters()) {
     fixed += 2 * static_cast<std::int64_t>(parameter.tensor.nbytes());
-    fixed += experiment_.optimizer->moments() * parameter.tensor.numel() * std::int64_t{sizeof(float)};
   }
   const std::string with = what + " does not fit into memory with micro-batches of " +
                            counted(size, "sample", "samples") + ": " + plain_text(error);

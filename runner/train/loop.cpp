@@ -22,10 +22,12 @@
 #include "runner/train/rounded_weights.h"
 #include "runner/train/saver.h"
 #include "runner/train/signals.h"
+#include "runner/train/statistics.h"
 #include "runner/train/step_metrics.h"
 #include "runner/train/stepper.h"
 #include "runner/train/tensor_memory.h"
 #include "runner/train/time_limit.h"
+#include "runner/train/weight_average.h"
 
 namespace runner::train {
 namespace {
@@ -76,6 +78,7 @@ class Loop final : public Context, public core::Stateful {
     if (cut_short_) {
       finish_cut_short();
     } else if (eval_.eval_on_start && first_step_ == 0 && evaluated_step_ != 0) {
+      eval_due_ = true;
       evaluate_all();
     }
     if (faults_.may_roll_back() && saver_.last_checkpoint().empty()) save_as_planned();
@@ -89,7 +92,10 @@ class Loop final : public Context, public core::Stateful {
       log_end();
       save_due_ = saver_.due(before, now);
       // The last evaluation comes before the last save, so that its findings are part of it.
-      if (eval_due || (evaluates_at_end() && work_is_done())) evaluate_all();
+      eval_due_ = eval_due || (evaluates_at_end() && work_is_done());
+      update_statistics();
+      if (eval_due_ && !cut_short_) evaluate_all();
+      update_statistics();  // the evaluation may have ended the work
       saver_.poll();
       if (save_due_ && !cut_short_) save_as_planned();
     }
@@ -135,7 +141,9 @@ class Loop final : public Context, public core::Stateful {
     writer.value("latest", std::move(latest));
     writer.value("evaluated_step", Node::integer(evaluated_step_));
     writer.value("stop_reason", Node::string(stop_reason_));
+    writer.value("updated_step", Node::integer(updated_step_));
     writer.value("cut_short", Node::boolean(cut_short_));
+    writer.value("eval_due", Node::boolean(cut_short_ && eval_due_));
     writer.value("save_due", Node::boolean(cut_short_ && save_due_));
   }
   void load_state(const core::StateReader& reader) override {
@@ -145,10 +153,13 @@ class Loop final : public Context, public core::Stateful {
     stop_reason_ = reader.value("stop_reason").as_string();
     cut_short_ = reader.has("cut_short") && reader.value("cut_short").as_bool();  // younger than the others
     save_due_ = cut_short_ && reader.value("save_due").as_bool();
+    eval_due_ = cut_short_ && (!reader.has("eval_due") || reader.value("eval_due").as_bool());
+    updated_step_ = reader.has("updated_step") ? reader.value("updated_step").as_integer() : -1;
   }
 
  private:
   static constexpr std::int64_t kSmokeSteps = 2;
+  static constexpr std::optional<std::int64_t> kSmokeBatches = 1;  ///< of a walk over a data set
 
   // Exit status 2: nothing happened yet, so the run is no worse than before.
   void restore() {
@@ -275,10 +286,28 @@ class Loop final : public Context, public core::Stateful {
     console_.update(now.step, share, eta, figures);
   }
 
-  /// What was left to do at the checkpoint's step when a signal ended its evaluation.
+  /// What was left to do at the checkpoint's step when a signal ended it.
   void finish_cut_short() {
-    evaluate_all();
+    cut_short_ = false;
+    update_statistics();
+    if (eval_due_ && !cut_short_) evaluate_all();
     if (save_due_ && !cut_short_) save_as_planned();
+  }
+
+  /// What the averaged weights are judged and kept with, once when the work is done; with `cut_short_` nothing changed.
+  void update_statistics() {
+    const bool wanted = experiment_.weight_average->updates_statistics() && !experiment_.model->buffers().empty();
+    if (!wanted || cut_short_ || !work_is_done() || updated_step_ == step()) return;
+    StatisticsOptions options;
+    options.loader = options_.loader;
+    if (request_.smoke) options.max_batches = kSmokeBatches;
+    options.autocast = options_.autocast;
+    options.interrupted = [this] { return signals_.received() != nullptr; };
+    cut_short_ = !train::update_statistics(experiment_, options);
+    if (cut_short_) return;
+    updated_step_ = step();
+    saver_.note_change();
+    console_.line("step " + std::to_string(step()) + ": measured the running statistics of the average");
   }
 
   /// All data sets or, with `cut_short_`, nothing that anybody will see: a signal does not wait for a long evaluation.
@@ -286,7 +315,7 @@ class Loop final : public Context, public core::Stateful {
     if (experiment_.eval_data.empty()) return;
     EvalOptions options;
     options.micro_batch_size = eval_.micro_batch_size.value_or(options_.loader.micro_batch_size);
-    options.max_batches = request_.smoke ? std::optional<std::int64_t>(1) : eval_.max_batches;
+    options.max_batches = request_.smoke ? kSmokeBatches : eval_.max_batches;
     options.autocast = options_.autocast;
     options.num_workers = options_.loader.num_workers;
     options.prefetch_factor = options_.loader.prefetch_factor;
@@ -309,6 +338,7 @@ class Loop final : public Context, public core::Stateful {
     }
     longest_eval_s_ = std::max(longest_eval_s_, static_cast<double>(clock_.monotonic_ns() - begin_ns) * 1e-9);
     evaluated_step_ = step();
+    eval_due_ = false;
     console_.line("step " + std::to_string(step()) + shown);
     const bool improved = saver_.note_best(latest_, step());
     stepper_.note_evaluation([this](const std::string& name) { return metric(name); });
@@ -341,7 +371,11 @@ class Loop final : public Context, public core::Stateful {
   LoopResult finish() {
     profiler_.finish(stepper_.progress());
     // Not done yet only where a run goes on from a checkpoint of its last step.
-    if (!is_resumable(result_.ending) && evaluates_at_end() && evaluated_step_ != step()) evaluate_all();
+    if (!is_resumable(result_.ending)) {
+      eval_due_ = evaluates_at_end() && evaluated_step_ != step();
+      update_statistics();
+      if (eval_due_ && !cut_short_) evaluate_all();
+    }
     if (cut_short_) end_by_signal();
     const bool interrupted = is_resumable(result_.ending);
     if (result_.ending == Ending::kSignal) {
@@ -397,10 +431,10 @@ class Loop final : public Context, public core::Stateful {
   std::string stop_reason_;
   std::optional<StepResult> last_;  ///< of the latest step; none before the first one of this process
   const bool traced_ = core::log_options().level == core::LogLevel::kDebug;
-  std::int64_t logged_step_ = -1, evaluated_step_ = -1, first_step_ = 0, started_ns_ = 0;
+  std::int64_t logged_step_ = -1, evaluated_step_ = -1, updated_step_ = -1, first_step_ = 0, started_ns_ = 0;
   bool stepped_ = false;
-  bool cut_short_ = false;  ///< a signal ended the evaluation that is due at this step; it is made when the run goes on
-  bool save_due_ = false;   ///< after the evaluation, at this step
+  bool cut_short_ = false;  ///< a signal ended what is due at this step; it is made when the run goes on
+  bool eval_due_ = false, save_due_ = false;  ///< at this step, in this order
   double seconds_before_ = 0, step_s_ = 0, longest_eval_s_ = 0;
 };
 

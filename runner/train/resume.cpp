@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "components/cpu_capability.h"
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/artifact/checkpoint_name.h"
 #include "runner/artifact/manifest.h"
@@ -241,7 +242,7 @@ class Chooser {
 
 }  // namespace
 
-Surroundings present_surroundings() { return {at::get_num_threads(), at::get_cpu_capability(), TORCH_VERSION}; }
+Surroundings present_surroundings() { return {at::get_num_threads(), components::cpu_capability(), TORCH_VERSION}; }
 
 Start choose_start(const registry::Recipe& recipe, const TrainRequest& request, const Experiment* experiment,
                    const checkpoint::HeldFiles* held, const core::Clock& clock, Diagnostics& diagnostics) {

@@ -33,7 +33,7 @@ struct Difference {
 /// What the arithmetic runs on.
 struct Surroundings {
   int threads = 1;
-  std::string cpu_capability, libtorch;
+  std::string cpu_capability, libtorch;  ///< components/cpu_capability.h
 };
 
 /// What a checkpoint was made with. Without a checkpoint (the run had saved nothing yet) there are no surroundings.

@@ -93,7 +93,7 @@ bool Saver::due(const Progress& before, const Progress& now) const {
 }
 
 bool Saver::note_best(const std::map<std::string, double>& metrics, std::int64_t step) {
-  saved_step_ = -1;  // what was saved at this step knows nothing of the evaluation
+  note_change();  // what was saved at this step knows nothing of the evaluation
   if (!config_.monitor) return false;
   const auto found = metrics.find(*config_.monitor);
   if (found == metrics.end() || !std::isfinite(found->second)) return false;

@@ -65,9 +65,9 @@ class Saver {
   /// Goes on from a checkpoint folder: fills model, optimizer, schedule, callbacks, counters and RNG.
   void restore(const std::string& checkpoint, const Found& found);
 
-  /// Saves the state after the present step, once a step unless note_best() was called since. `eval_metrics`: what an
-  /// evaluation at this very step found, by `DATA_SET/METRIC`. RunError when the disk refuses; what was saved before is
-  /// still whole.
+  /// Saves the state after the present step, once a step unless note_best() or note_change() was called since.
+  /// `eval_metrics`: what an evaluation at this very step found, by `DATA_SET/METRIC`. RunError when the disk refuses;
+  /// what was saved before is still whole.
   void save(const std::map<std::string, double>& eval_metrics, When when = When::kBetweenSteps);
   /// Where memory has run out: gives back that of the copies, after what is under way; from now on training waits for
   /// each save. False when there was none.
@@ -84,6 +84,8 @@ class Saver {
   bool due(const Progress& before, const Progress& now) const;
   /// Looks at the monitored metric after an evaluation; true when it is the best so far.
   bool note_best(const std::map<std::string, double>& metrics, std::int64_t step);
+  /// The state is not what was saved at this step.
+  void note_change() { saved_step_ = -1; }
 
   const sections::checkpoint::Config& config() const { return config_; }
   const std::string& last_checkpoint() const { return last_checkpoint_; }  ///< "" when none was written or loaded

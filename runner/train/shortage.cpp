@@ -11,8 +11,9 @@
 namespace runner::train {
 namespace {
 
-constexpr std::array<std::string_view, 6> kTexts = {
-    " out of memory",                              // CUDA, HIP, MPS, XPU
+constexpr std::array<std::string_view, 7> kTexts = {
+    " out of memory.",                             // CUDA, HIP, XPU
+    "MPS backend out of memory",                   // and what MPS makes of it
     "cuDNN error: CUDNN_STATUS_NOT_SUPPORTED.",    // what cuDNN says when its work space does not fit
     "DefaultCPUAllocator: can't allocate memory",  // c10, refused by the system
     "DefaultCPUAllocator: not enough memory",      // the same on other systems

@@ -84,6 +84,17 @@ void WeightAverage::use_average(bool average) {
   }
 }
 
+void WeightAverage::adopt(const std::vector<components::NamedTensor>& measured) {
+  const at::NoGradGuard no_grad;
+  for (const components::NamedTensor& found : measured) {
+    for (Weight& weight : weights_) {
+      if (weight.name == found.name && weight.trained.defined()) weight.average.copy_(found.tensor);
+    }
+  }
+}
+
+bool WeightAverage::updates_statistics() const { return averages() && averaging_->updates_statistics() && taken_ > 0; }
+
 void WeightAverage::begin_anew() {
   taken_ = 0;
   for (Weight& weight : weights_) {

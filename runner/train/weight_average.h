@@ -36,6 +36,10 @@ class WeightAverage final : public core::Stateful {
   /// Puts the average into the model, and with false the trained weights back, bit for bit. Nothing happens before the
   /// first update, or where it was done already.
   void use_average(bool average);
+  /// What these of the weights hold while the average is in the model becomes their average.
+  void adopt(const std::vector<components::NamedTensor>& measured);
+  /// Whether there is an average whose running statistics are to be measured when the training is over.
+  bool updates_statistics() const;
   /// As if nothing had been averaged yet; the model has the trained weights.
   void begin_anew();
 

@@ -22,7 +22,7 @@ struct Case {
 /// there whose `topic` says so. Fails the test when there is none.
 std::vector<Case> read_topic(const std::string& topic);
 
-/// Lists of lists of numbers as one row; "inf", "-inf" and "nan" are numbers.
+/// Lists of lists of numbers as one row; texts such as "inf", "-inf" and "nan" are numbers.
 std::vector<double> numbers(const Json& json);
 
 /// How far a value may be from the expected one.

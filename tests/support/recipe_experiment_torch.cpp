@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 #include <cstring>
+#include <utility>
 
 #include "components/tensors.h"
 #include "runner/registry/load.h"
@@ -10,16 +11,22 @@ namespace tests {
 
 using namespace runner;
 
-std::unique_ptr<train::Experiment> experiment_of_recipe(const std::vector<std::string>& sets) {
+Built build_recipe_file(const std::vector<std::string>& sets) {
   core::Diagnostics diagnostics;
   recipe::ComposeOptions options;
   for (const std::string& set : sets) options.overrides.push_back({recipe::Override::Kind::kSet, set});
   const auto recipe = registry::load_recipe("recipe.yaml", options, registry::Registry::builtin(), diagnostics);
-  std::unique_ptr<train::Experiment> experiment;
-  if (recipe) experiment = train::build_experiment(*recipe, {}, diagnostics);
-  INFO(core::render(diagnostics));
-  REQUIRE(experiment != nullptr);
-  return experiment;
+  Built built;
+  if (recipe) built.experiment = train::build_experiment(*recipe, {}, diagnostics);
+  built.messages = core::render(diagnostics, {});
+  return built;
+}
+
+std::unique_ptr<train::Experiment> experiment_of_recipe(const std::vector<std::string>& sets) {
+  Built built = build_recipe_file(sets);
+  INFO(built.messages);
+  REQUIRE(built.experiment != nullptr);
+  return std::move(built.experiment);
 }
 
 std::unique_ptr<store::RunWriter> new_run(const std::string& output_dir) {

@@ -10,7 +10,14 @@
 
 namespace tests {
 
-/// `recipe.yaml` of the current folder with these `--set`s, built for training. Fails the test when it cannot be.
+struct Built {
+  std::unique_ptr<runner::train::Experiment> experiment;  ///< null when the recipe was refused
+  std::string messages;
+};
+
+/// `recipe.yaml` of the current folder with these `--set`s, built for training.
+Built build_recipe_file(const std::vector<std::string>& sets = {});
+/// The same; fails the test when it cannot be built.
 std::unique_ptr<runner::train::Experiment> experiment_of_recipe(const std::vector<std::string>& sets = {});
 
 /// A new run in that folder, under the name of its recipe.

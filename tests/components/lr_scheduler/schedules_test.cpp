@@ -36,6 +36,8 @@ TEST_CASE("schedules follow their published curves", "[lr_scheduler]") {
       {"linear peaks after the warm-up", kLinear, 20, 1.0},
       {"linear is half-way down in the middle", kLinear, 60, 0.55},
       {"linear reaches the floor and stays", kLinear, 1000, 0.1},
+      {"linear ends with its warm-up", "{type: linear, total_steps: 4, warmup_steps: 4}", 4, 0.0},
+      {"cosine that is all warm-up", "{type: cosine, total_steps: 4, warmup_steps: 4}", 3, 0.75},
       {"constant without warm-up", "constant", 0, 1.0},
       {"constant climbs", "{type: constant, warmup_steps: 4}", 1, 0.25},
       {"constant stays", "{type: constant, warmup_steps: 4}", 4, 1.0},

@@ -164,6 +164,9 @@ TEST_CASE("a pattern that names nothing is told with the nearest name", "[optimi
       {"{type: adamw, param_groups: [{pattern: 'wte.*', momentum: 0.1}]}",
        "optimizer.yaml:1:59: error: optimizer adamw has no momentum of a group\n"
        "  hint: sgd and rmsprop have one\n"},
+      {"{type: sgd, param_groups: [{pattern: wte.weight, betas: [0.8, 0.9]}]}",
+       "optimizer.yaml:1:57: error: optimizer sgd has no betas of a group\n"
+       "  hint: adam and adamw have them\n"},
   };
   for (const Case& c : cases) {
     const auto node = tests::block("optimizer", c.recipe);
@@ -297,6 +300,35 @@ TEST_CASE("Muon leaves what is no matrix, or is named, to AdamW", "[optimizer]")
     INFO(by_muon[i].name);
     CHECK(by_muon[i].tensor.equal(by_adamw[i].tensor) != muons_own);
   }
+}
+
+TEST_CASE("betas and eps of a group are its own", "[optimizer][groups]") {
+  // torch.optim.AdamW(lr=0.1, weight_decay=0) in groups {betas=(0.5, 0.9), eps=0.1} and {}; three steps of sum_k (k+1)
+  // * w_k^2 from (1, -1); torch 2.11.
+  const NamedTensors parameters{{"a", at::full({1}, 1.0).set_requires_grad(true)},
+                                {"b", at::full({1}, -1.0).set_requires_grad(true)}};
+  const auto optimizer = make(
+      "{type: adamw, lr: 0.1, weight_decay: 0, param_groups: [{pattern: a, betas: [0.5, 0.9], eps: 0.1}]}", parameters);
+  for (int step = 0; step < 3; ++step) {
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      parameters[i].tensor.mutable_grad() = 2.0 * static_cast<double>(i + 1) * parameters[i].tensor.detach();
+    }
+    optimizer->step();
+  }
+  CHECK(parameters[0].tensor.item<double>() == Approx(0.720357478).epsilon(1e-6));
+  CHECK(parameters[1].tensor.item<double>() == Approx(-0.701586306).epsilon(1e-6));
+}
+
+TEST_CASE("Adam with decoupled decay is AdamW", "[optimizer]") {
+  const auto moved = [](const std::string& recipe) {
+    const NamedTensors parameters{{"w", at::full({3}, 1.0).set_requires_grad(true)}};
+    const auto optimizer = make(recipe, parameters);
+    for (int i = 0; i < 3; ++i) step(*optimizer, parameters, 0.5);
+    return parameters.front().tensor.detach();
+  };
+  const at::Tensor adamw = moved("{type: adamw, lr: 0.1, weight_decay: 0.2}");
+  CHECK(moved("{type: adam, lr: 0.1, weight_decay: 0.2, decoupled_weight_decay: true}").equal(adamw));
+  CHECK_FALSE(moved("{type: adam, lr: 0.1, weight_decay: 0.2}").equal(adamw));
 }
 
 TEST_CASE("a look at the judged weights changes no bit of the training", "[optimizer][schedule_free]") {

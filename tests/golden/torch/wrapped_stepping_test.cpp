@@ -8,6 +8,7 @@
 #include "runner/train/accumulation.h"
 #include "tests/support/blocks.h"
 #include "tests/support/golden.h"
+#include "tests/support/torch_schedules.h"
 
 namespace runner::train {
 namespace {
@@ -28,22 +29,16 @@ Factor inner_schedule(const Json& schedule, double base_lr) {
     return component("{type: linear, total_steps: " + schedule.at("total").dump() +
                      ", warmup_steps: " + schedule.at("warmup").dump() + "}");
   }
-  if (type == "CosineAnnealingLR") {
-    const Json floor = schedule.value("eta_min", 0.0) / base_lr;
-    return component("{type: cosine, hold_floor: false, total_steps: " + schedule.at("T_max").dump() +
-                     ", min_lr_ratio: " + floor.dump() + "}");
-  }
-  if (type == "StepLR") {
-    return component("{type: step, step_size: " + schedule.at("step_size").dump() +
-                     ", gamma: " + schedule.value("gamma", Json(0.1)).dump() + "}");
-  }
   if (type == "lambda_geometric") return component("{type: exponential, gamma: " + schedule.at("gamma").dump() + "}");
-  if (type == "OneCycleLR") {
-    const Factor factor = component("{type: one_cycle, total_steps: " + schedule.at("total_steps").dump() + "}");
-    const double scale = schedule.at("max_lr").get<double>() / base_lr;
-    return [factor, scale](std::int64_t step) { return factor(step) * scale; };
-  }
-  return nullptr;
+  if (type == "ReduceLROnPlateau") return nullptr;  // moves with evaluations, not with steps
+  Json args = schedule;
+  args.erase("type");
+  const auto block = tests::torch_schedule(type, args, base_lr);
+  if (!block) return nullptr;
+  const Factor factor = component(block->dump());
+  if (type != "OneCycleLR") return factor;
+  const double scale = args.at("max_lr").get<double>() / base_lr;
+  return [factor, scale](std::int64_t step) { return factor(step) * scale; };
 }
 
 void check_stepping(const Json& input, const Json& expected, const Factor& factor) {

@@ -1,4 +1,5 @@
-// A signal does not wait for the end of an evaluation: the run stops, and makes it when it goes on.
+// A signal does not wait for the end of an evaluation, nor of what comes before the last one: the run stops, and makes
+// it when it goes on.
 
 #include <signal.h>
 
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "components/tensors.h"
+#include "runner/core/files.h"
 #include "runner/store/run_reader.h"
 #include "runner/train/experiment.h"
 #include "runner/train/loop.h"
@@ -123,6 +125,56 @@ TEST_CASE("an evaluation that a signal ends is made when the run goes on", "[tra
         if (step > c.step || (step == c.step && !complete)) expected.push_back(one);
       }
       CHECK(evaluations(resumed->run_dir()) == expected);
+    }
+  }
+}
+
+TEST_CASE("statistics whose measuring a signal ends are measured when the run goes on", "[train][resume][signals]") {
+  constexpr int kTrainedBatches = 12;
+  constexpr std::int64_t kFileBytesMax = 1 << 20;
+  struct Case {
+    const char* name;
+    const char* set;
+    int batch;  ///< of the training data
+  };
+  static constexpr Case cases[] = {
+      {"before the last evaluation", "eval.eval_on_end=true", kTrainedBatches + 1},
+      {"in the middle", "eval.eval_on_end=true", kTrainedBatches + 4},
+      {"without an evaluation", "eval.eval_on_end=false", kTrainedBatches + 4},
+  };
+  for (const Case& c : cases) {
+    DYNAMIC_SECTION(c.name) {
+      const std::vector<std::string> sets{
+          "model={type: sequential, layers: [{type: linear, out_features: 6}, {type: batch_norm}, "
+          "{type: linear, out_features: 2}]}",
+          "weight_averaging={type: swa, start_step: 4}", c.set};
+      const tests::Folder folder;
+      folder.write("recipe.yaml", kRecipe);
+      const auto model_of = [](const LoopResult& result) {
+        return core::read_file(result.last_checkpoint + "/model.safetensors", kFileBytesMax).value();
+      };
+      const auto straight = experiment_of_recipe(sets);
+      const auto undisturbed = new_run("straight");
+      const LoopResult whole = train_quietly(*straight, *undisturbed);
+
+      const auto first = experiment_of_recipe(sets);
+      first->train_data = std::make_shared<SignallingData>(first->train_data, c.batch);
+      const auto stopped = new_run("stopped");
+      const LoopResult half = train_quietly(*first, *stopped);
+      CHECK(half.ending == Ending::kSignal);
+      CHECK(half.summary.find("step")->as_integer() == kTrainedBatches);
+      CHECK(model_of(half) != model_of(whole));
+
+      const auto second = experiment_of_recipe(sets);
+      const auto resumed = new_run("resumed");
+      const LoopResult end = train_quietly(*second, *resumed, half.last_checkpoint);
+      CHECK(end.ending == Ending::kLimit);
+      CHECK(model_of(end) == model_of(whole));
+      std::vector<std::string> last;
+      for (const std::string& one : evaluations(undisturbed->run_dir())) {
+        if (std::stoll(one.substr(one.find(' '))) == kTrainedBatches) last.push_back(one);
+      }
+      CHECK(evaluations(resumed->run_dir()) == last);
     }
   }
 }

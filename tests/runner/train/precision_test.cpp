@@ -18,21 +18,21 @@
 #include <vector>
 
 #include "components/tensors.h"
-#include "runner/registry/load.h"
-#include "runner/store/run_reader.h"
-#include "runner/store/run_writer.h"
 #include "runner/train/experiment.h"
 #include "runner/train/loop.h"
 #include "runner/train/precision.h"
 #include "runner/train/rounded_weights.h"
 #include "tests/support/built_experiment_torch.h"
 #include "tests/support/folder.h"
+#include "tests/support/recipe_experiment_torch.h"
 #include "tests/support/tensors_torch.h"
 
 namespace runner::train {
 namespace {
 
 using core::Node;
+using tests::new_run;
+using tests::train_quietly;
 
 constexpr const char* kRecipe = R"(
 recipe_version: 1
@@ -60,27 +60,6 @@ training: {max_steps: 2, micro_batch_size: 4}
 
 std::unique_ptr<Experiment> experiment_of(const std::vector<std::string>& sets) {
   return tests::experiment_of(kRecipe, sets);
-}
-
-std::unique_ptr<store::RunWriter> new_run(const std::string& output_dir) {
-  store::NewRun fresh;
-  fresh.output_dir = output_dir;
-  fresh.run_name = "formats";
-  fresh.resolved_json = "{}";
-  return store::RunWriter::create(fresh, core::system_clock()).value();
-}
-
-LoopRequest from(const std::string& checkpoint) {
-  LoopRequest request;
-  request.quiet = true;
-  request.checkpoint = checkpoint;
-  return request;
-}
-
-LoopResult run_whole(Experiment& experiment, store::RunWriter& run, const std::string& checkpoint = "") {
-  LoopResult result = run_loop(experiment, run, from(checkpoint), core::system_clock());
-  run.finish(store::RunStatus::kFinished, "");
-  return result;
 }
 
 double summary_figure(const LoopResult& result, const char* name) {
@@ -183,7 +162,7 @@ TEST_CASE("every mode learns, and ends near float32", "[train][precision]") {
   for (const std::string mode : {"32-true", "bf16-mixed", "16-mixed", "bf16-true"}) {
     const auto experiment = experiment_of({"precision.mode=" + mode, "training.max_steps=60"});
     const auto run = new_run(mode);
-    losses[mode] = summary_figure(run_whole(*experiment, *run), "val/loss");
+    losses[mode] = summary_figure(train_quietly(*experiment, *run), "val/loss");
   }
   for (const auto& [mode, loss] : losses) {
     INFO(mode);
@@ -199,20 +178,20 @@ TEST_CASE("an overflow leaves a step out, and a resume remembers it to the last 
                                          "precision.scaler.growth_interval=2", "loader.shuffle=true"};
   const auto straight = experiment_of(sets);
   const auto run = new_run("straight");
-  const LoopResult result = run_whole(*straight, *run);
+  const LoopResult result = train_quietly(*straight, *run);
   CHECK(summary_figure(result, "step") == 20);
   CHECK(summary_figure(result, "overflows") > 5);
   for (const char* step : {"step-000005", "step-000010"}) {
     INFO(step);
     const auto resumed = experiment_of(sets);
     const auto again = new_run("resumed");
-    const LoopResult end = run_whole(*resumed, *again, run->run_dir() + "/checkpoints/" + step);
-    CHECK(tests::same_weights(*straight, *resumed));
+    const LoopResult end = train_quietly(*resumed, *again, run->run_dir() + "/checkpoints/" + step);
+    CHECK(tests::same_bits(*straight, *resumed));
     CHECK(summary_figure(end, "overflows") == summary_figure(result, "overflows"));
   }
   const auto plain = experiment_of({"precision.mode=16-mixed"});
   const auto other = new_run("plain");
-  CHECK(summary_figure(run_whole(*plain, *other), "overflows") < summary_figure(result, "overflows"));
+  CHECK(summary_figure(train_quietly(*plain, *other), "overflows") < summary_figure(result, "overflows"));
 }
 
 TEST_CASE("gradients that no scale makes finite are a fault in the end", "[train][precision]") {
@@ -238,7 +217,7 @@ TEST_CASE("gradients that no scale makes finite are a fault in the end", "[train
       const auto experiment = experiment_of(c.sets);
       experiment->loss = std::make_shared<Rootless>(experiment->loss);
       const auto run = new_run("runs");
-      CHECK_THROWS_WITH(run_loop(*experiment, *run, from(""), core::system_clock()), Catch::Contains(c.message));
+      CHECK_THROWS_WITH(train_quietly(*experiment, *run), Catch::Contains(c.message));
     }
   }
 }
@@ -248,8 +227,7 @@ TEST_CASE("a loss that is not finite is a fault even where the loss is scaled", 
   const auto experiment =
       experiment_of({"precision.mode=16-mixed", "optimizer.lr=1e30", "training.clip_grad_norm=null"});
   const auto run = new_run("runs");
-  CHECK_THROWS_WITH(run_loop(*experiment, *run, from(""), core::system_clock()),
-                    Catch::Contains("the loss is ") && Catch::Contains("at step "));
+  CHECK_THROWS_WITH(train_quietly(*experiment, *run), Catch::Contains("the loss is ") && Catch::Contains("at step "));
 }
 
 TEST_CASE("weights in bfloat16 go on after a resume as if nothing had been", "[train][precision][resume]") {
@@ -260,16 +238,16 @@ TEST_CASE("weights in bfloat16 go on after a resume as if nothing had been", "[t
                                            std::string("precision.stochastic_rounding=") + rounding};
     const auto straight = experiment_of(sets);
     const auto run = new_run(std::string("straight-") + rounding);
-    run_whole(*straight, *run);
+    train_quietly(*straight, *run);
     for (const auto& parameter : straight->model->parameters()) CHECK(parameter.tensor.scalar_type() == at::kBFloat16);
     const auto twice = experiment_of(sets);
-    run_whole(*twice, *new_run("twice"));
-    CHECK(tests::same_weights(*straight, *twice));
+    train_quietly(*twice, *new_run("twice"));
+    CHECK(tests::same_bits(*straight, *twice));
     const auto resumed = experiment_of(sets);
-    run_whole(*resumed, *new_run("resumed"), run->run_dir() + "/checkpoints/step-000010");
-    CHECK(tests::same_weights(*straight, *resumed));
+    train_quietly(*resumed, *new_run("resumed"), run->run_dir() + "/checkpoints/step-000010");
+    CHECK(tests::same_bits(*straight, *resumed));
     const auto reseeded = experiment_of({sets[0], sets[1], "precision.overrides={layers.0: 32-true}"});
-    run_whole(*reseeded, *new_run("mixed"));
+    train_quietly(*reseeded, *new_run("mixed"));
     CHECK(reseeded->model->parameters().front().tensor.scalar_type() == at::kFloat);
     CHECK(reseeded->model->parameters().back().tensor.scalar_type() == at::kBFloat16);
   }

@@ -153,6 +153,32 @@ TEST_CASE("every difference is told at once, with its place in both recipes", "[
             "  hint: --allow-change libtorch goes on with it, --new starts anew\n");
 }
 
+TEST_CASE("other instructions are told with a way back where there is one", "[train][contract]") {
+  struct Case {
+    const char *before, *now, *hint;
+  };
+  static constexpr Case cases[] = {
+      {"AVX512, kernels AVX512_BF16, own products", "AVX2, kernels AVX512_BF16, own products",
+       "ATEN_CPU_CAPABILITY=avx512 takes the old ones, where this CPU has them"},
+      {"AVX512, kernels AVX512", "AVX512, kernels AMX_BF16",
+       "a processor of the kind that it began on has the old ones"},
+      {"AVX512, kernels AVX512, own products of float32", "AVX512, kernels AVX512",
+       "a processor of the kind that it began on has the old ones"},
+  };
+  const tests::Folder folder;
+  Recorded recorded = recorded_run(folder);
+  const registry::Recipe present = load({});
+  for (const Case& c : cases) {
+    recorded.surroundings->cpu_capability = c.before;
+    Surroundings now = *recorded.surroundings;
+    now.cpu_capability = c.now;
+    const auto differences = list_differences(recorded, {present.root, now, {}});
+    REQUIRE(differences.size() == 1);
+    CHECK(to_text(differences.front()) == std::string("cpu_capability was ") + c.before + " and is " + c.now + " now");
+    CHECK(differences.front().hint == c.hint);
+  }
+}
+
 TEST_CASE("a length in epochs moves a schedule that follows it, unless what it came to is written",
           "[train][contract]") {
   const tests::Folder folder;

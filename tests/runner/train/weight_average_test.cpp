@@ -4,6 +4,8 @@
 
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/var.h>
 #include <ATen/ops/zeros.h>
 
 #include <catch2/catch.hpp>
@@ -14,6 +16,8 @@
 #include "runner/checkpoint/checkpoint.h"
 #include "runner/core/files.h"
 #include "runner/store/run_reader.h"
+#include "runner/train/loader.h"
+#include "runner/train/stepper.h"
 #include "tests/support/blocks.h"
 #include "tests/support/folder.h"
 #include "tests/support/recipe_experiment_torch.h"
@@ -132,6 +136,50 @@ TEST_CASE("a checkpoint's model is the average, and the training goes on as with
     CHECK(at::allclose(found[i].tensor, expected, 1e-5, 1e-7));
     CHECK_FALSE(found[i].tensor.equal(watcher->seen[9][i].tensor));
   }
+}
+
+TEST_CASE("swa ends with running statistics of the averaged weights", "[train][weight_average]") {
+  const tests::Folder folder;
+  folder.write("recipe.yaml", kRecipe);
+  const std::vector<std::string> sets{
+      "model={type: sequential, layers: [{type: linear, out_features: 6}, {type: batch_norm}, {type: relu}, "
+      "{type: dropout, p: 0.5}, {type: linear, out_features: 2}]}",
+      "weight_averaging={type: swa, start_step: 4}", "data.train.num_samples=42"};
+  const auto trained = experiment_of_recipe(sets);
+  const auto run = new_run("measured");
+  train_quietly(*trained, *run);
+
+  const auto saved = experiment_of_recipe(sets);
+  checkpoint::load_weights(run->run_dir() + "/checkpoints/step-000012", *saved->model);
+  // torch.optim.swa_utils.update_bn: the plain mean of what the norm finds in each batch.
+  const auto weights = saved->model->parameters();
+  Loader loader(*saved->train_data, stepper_options(saved->recipe).loader);
+  at::Tensor mean = at::zeros({6}), variance = at::zeros({6});
+  constexpr int kBatches = 6;
+  for (int i = 0; i < kBatches; ++i) {
+    components::TensorMap batch;
+    loader.next(7, batch);
+    const at::Tensor x = at::linear(batch.at(components::kInput), weights[0].tensor, weights[1].tensor).detach();
+    mean += x.mean(0) / kBatches;
+    variance += x.var(0, /*unbiased=*/true) / kBatches;
+  }
+  const auto found = saved->model->buffers();
+  REQUIRE(found.size() == 2);
+  CHECK(at::allclose(found[0].tensor, mean, 1e-5, 1e-6));
+  CHECK(at::allclose(found[1].tensor, variance, 1e-5, 1e-6));
+
+  // Neither the training nor what follows it knows of the walk.
+  const auto averaged = experiment_of_recipe([&] {
+    std::vector<std::string> only_averaged = sets;
+    only_averaged.push_back("weight_averaging.update_bn=false");
+    return only_averaged;
+  }());
+  const auto again = new_run("averaged");
+  train_quietly(*averaged, *again);
+  CHECK(same_bits(*trained, *averaged));
+  CHECK(trained->model->buffers()[1].tensor.equal(averaged->model->buffers()[1].tensor));
+  checkpoint::load_weights(again->run_dir() + "/checkpoints/step-000012", *saved->model);
+  CHECK_FALSE(at::allclose(saved->model->buffers()[1].tensor, variance, 1e-3, 1e-3));
 }
 
 TEST_CASE("a resumed average ends with the same bits", "[train][weight_average][resume]") {

@@ -1,0 +1,75 @@
+#include "tests/support/torch_schedules.h"
+
+namespace tests {
+namespace {
+
+using golden::Json;
+
+Json chain(const Json& schedulers, const Json& milestone) {
+  return {{"type", "chained"}, {"schedulers", schedulers}, {"milestones", Json::array({milestone})}};
+}
+
+}  // namespace
+
+std::optional<Json> torch_schedule(const std::string& name, const Json& args, double optimizer_lr) {
+  if (name == "CosineAnnealingLR") {
+    const double floor = args.value("eta_min", 0.0) / optimizer_lr;
+    return Json{{"type", "cosine"}, {"total_steps", args.at("T_max")}, {"min_lr_ratio", floor}, {"hold_floor", false}};
+  }
+  if (name == "PolynomialLR") {
+    return Json{
+        {"type", "polynomial"}, {"total_steps", args.value("total_iters", 5)}, {"power", args.value("power", 1.0)}};
+  }
+  if (name == "StepLR") {
+    return Json{{"type", "step"}, {"step_size", args.at("step_size")}, {"gamma", args.value("gamma", 0.1)}};
+  }
+  if (name == "MultiStepLR") {
+    return Json{{"type", "multi_step"}, {"milestones", args.at("milestones")}, {"gamma", args.value("gamma", 0.1)}};
+  }
+  if (name == "ExponentialLR") return Json{{"type", "exponential"}, {"gamma", args.at("gamma")}};
+  if (name == "CosineAnnealingWarmRestarts") {
+    return Json{{"type", "warm_restarts"},
+                {"cycle_steps", args.at("T_0")},
+                {"cycle_mult", args.value("T_mult", 1)},
+                {"min_lr_ratio", args.value("eta_min", 0.0) / optimizer_lr}};
+  }
+  if (name == "LinearLR") {
+    return Json{{"type", "ramp"},
+                {"total_steps", args.value("total_iters", 5)},
+                {"start_factor", args.value("start_factor", 1.0 / 3.0)},
+                {"end_factor", args.value("end_factor", 1.0)}};
+  }
+  if (name == "ConstantLR") {
+    const double factor = args.value("factor", 1.0 / 3.0);
+    return chain({{{"type", "ramp"}, {"total_steps", 1}, {"start_factor", factor}, {"end_factor", factor}},
+                  {{"type", "constant"}}},
+                 args.value("total_iters", 5));
+  }
+  if (name == "SequentialLR") {  // torch's LinearLR up to the milestone, then ExponentialLR
+    return chain({{{"type", "ramp"}, {"total_steps", args.at("milestone")}, {"start_factor", args.at("start_factor")}},
+                  {{"type", "exponential"}, {"gamma", args.at("gamma")}}},
+                 args.at("milestone"));
+  }
+  if (name == "OneCycleLR") {
+    Json block = args;
+    if (!block.contains("total_steps"))
+      block["total_steps"] = args.value("epochs", 1) * args.value("steps_per_epoch", 1);
+    for (const char* key : {"max_lr", "epochs", "steps_per_epoch"}) block.erase(key);
+    block["type"] = "one_cycle";
+    if (!block.contains("cycle_momentum")) block["cycle_momentum"] = true;
+    return block;
+  }
+  if (name == "ReduceLROnPlateau") {
+    Json block = args;
+    block["type"] = "plateau";
+    block["monitor"] = "val/loss";
+    block["min_lr_ratio"] = args.value("min_lr", 0.0) / optimizer_lr;
+    block["eps"] = args.value("eps", 1e-8) / optimizer_lr;
+    block.erase("metrics");
+    block.erase("min_lr");
+    return block;
+  }
+  return std::nullopt;
+}
+
+}  // namespace tests
