@@ -48,13 +48,25 @@ ROUX_INLINE void store(Bf16* to, Floats x) {
 }
 #endif
 
+/// `size` <= kPack elements, in pieces whose size the compiler knows: a call of memcpy takes longer than all of it.
+template <typename T>
+ROUX_INLINE void copy_some(T* to, const T* from, std::int64_t size) {
+#pragma GCC unroll 5
+  for (std::int64_t piece = kPack; piece > 0; piece /= 2) {
+    if ((size & piece) == 0) continue;
+    std::memcpy(static_cast<void*>(to), from, static_cast<std::size_t>(piece) * sizeof(T));
+    to += piece;
+    from += piece;
+  }
+}
+
 /// The last `size` < kPack elements; the others of the pack are `fill`.
 template <typename T>
 ROUX_INLINE Floats load_some(const T* from, std::int64_t size, float fill = 0) {
   T some[kPack];
   Floats x = all(fill);
   store(some, x);
-  std::memcpy(static_cast<void*>(some), from, static_cast<std::size_t>(size) * sizeof(T));
+  copy_some(some, from, size);
   return load(some);
 }
 
@@ -62,7 +74,7 @@ template <typename T>
 ROUX_INLINE void store_some(T* to, Floats x, std::int64_t size) {
   T some[kPack];
   store(some, x);
-  std::memcpy(static_cast<void*>(to), some, static_cast<std::size_t>(size) * sizeof(T));
+  copy_some(to, some, size);
 }
 
 /// `step(i, load, store)` for each pack of a row, the last one in part. `load(p)` and `store(p, x)` take pointers to the

@@ -14,6 +14,13 @@ struct Matrix {
   std::int64_t row, column;
 };
 
+/// b of several products, copied once into the panels that a kernel reads. A product may take the beginning of its
+/// depth and of its columns.
+struct PackedMatrix {
+  const float* panels = nullptr;
+  std::int64_t words = 0;  ///< of 32 bits, along the whole depth
+};
+
 /// `c = a b`, or `c += a b` with `add`, summed up in float32. Every element is summed up in an order that depends on
 /// `depth` alone: a product may be cut into rows and columns in any way, with the same bits.
 template <typename T, typename Out>
@@ -24,6 +31,7 @@ struct Product {
   std::int64_t c_row;
   std::int64_t rows, columns, depth;
   bool add;
+  PackedMatrix packed = {};  ///< if it has panels, they stand for b
 };
 
 template <typename T>
@@ -33,6 +41,9 @@ struct ProductKernel {
   std::int64_t low_depth_max;            ///< of multiply_low: a deeper product goes over c several times
   void (*multiply)(const Product<T, float>&, float* scratch);
   void (*multiply_low)(const Product<T, Bf16>&, float* scratch);  ///< null for float
+  /// Copies b [depth, columns] into `panels`, which are so many floats.
+  PackedMatrix (*pack)(const Matrix<T>& b, std::int64_t columns, std::int64_t depth, float* panels);
+  std::int64_t (*packed_size)(std::int64_t columns, std::int64_t depth);
 };
 
 /// Null where LibTorch's own products are as fast. For float: its MKL takes registers of 512 bits on Intel's processors

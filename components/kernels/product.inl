@@ -64,20 +64,29 @@ ROUX_INLINE void exchange(Floats (&x)[kPack]) {
   }
 }
 
-/// Rows of a, or columns of b, cut into panels: [panel][kWords][width], of which the first `tile` of a `width` are used
+/// Rows of a, or columns of b, cut into panels: [panel][words][width], of which the first `tile` of a `width` are used
 /// and the others hold anything.
 struct Panels {
-  std::int64_t tile, width;
-  float* at(float* panels, std::int64_t first) const { return panels + first / tile * width * kWords; }
+  std::int64_t tile, width, words;
+  template <typename Float>
+  Float* at(Float* panels, std::int64_t first) const {
+    return panels + first / tile * width * words;
+  }
 };
-constexpr Panels kPanelsOfA{kTileRows, kPack}, kPanelsOfB{kTileColumns, kTileColumns};
+constexpr Panels kPanelsOfA{kTileRows, kPack, kWords}, kPanelsOfB{kTileColumns, kTileColumns, kWords};
+
+template <typename T>
+constexpr std::int64_t words_of(std::int64_t depth) {
+  return (depth + kOfWord<T> - 1) / kOfWord<T>;
+}
 
 /// Copies `count` rows of a, or columns of b, into panels. `across` leads from one of them to the next, `along` to the
-/// next step of the depth.
+/// next step of the depth. Of `readable` ones, which may be more, a pack may be filled: part of a pack takes as long as
+/// eight whole ones.
 template <typename T>
-void copy_panels(const T* from, std::int64_t across, std::int64_t along, std::int64_t count, std::int64_t depth,
-                 const Panels& shape, float* to) {
-  const std::int64_t words = (depth + kOfWord<T> - 1) / kOfWord<T>;
+void copy_panels(const T* from, std::int64_t across, std::int64_t along, std::int64_t count, std::int64_t readable,
+                 std::int64_t depth, const Panels& shape, float* to) {
+  const std::int64_t words = words_of<T>(depth);
   if (across == 1) {
     for (std::int64_t k = 0; k < words; ++k) {
       const T* const row = from + k * kOfWord<T> * along;
@@ -86,7 +95,7 @@ void copy_panels(const T* from, std::int64_t across, std::int64_t along, std::in
         float* const target = shape.at(to, first) + k * shape.width;
         for (std::int64_t i = 0; i < shape.width && first + i < count; i += kPack) {
           const std::int64_t at = first + i;
-          store(target + i, join_rows(row + at, next == nullptr ? nullptr : next + at, count - at));
+          store(target + i, join_rows(row + at, next == nullptr ? nullptr : next + at, readable - at));
         }
       }
     }
@@ -170,21 +179,39 @@ void tile_of_panel(const float* a, const float* b, std::int64_t words, const Tar
   tile(a, 1, kPack, b, words, to);
 }
 
+template <typename T>
+PackedMatrix pack(const Matrix<T>& b, std::int64_t columns, std::int64_t depth, float* panels) {
+  const std::int64_t words = words_of<T>(depth);
+  copy_panels(b.data, b.column, b.row, columns, columns, depth, {kTileColumns, kTileColumns, words}, panels);
+  return {panels, words};
+}
+
+template <typename T>
+std::int64_t packed_size(std::int64_t columns, std::int64_t depth) {
+  return (columns + kTileColumns - 1) / kTileColumns * kTileColumns * words_of<T>(depth);
+}
+
+/// Panels of b from some column and word on.
+struct PanelsOfB {
+  Panels shape;
+  const float* first;
+};
+
 /// Rows of a against all panels of b.
 template <typename T, typename Out>
 void multiply_rows(const Product<T, Out>& p, std::int64_t first_row, std::int64_t first_column, std::int64_t first_step,
-                   float* b_panels, float* a_panels) {
+                   const PanelsOfB& b_panels, float* a_panels) {
   const std::int64_t rows = std::min(kRows, p.rows - first_row), columns = std::min(kColumns, p.columns - first_column);
   const std::int64_t depth = std::min(kWords * kOfWord<T>, p.depth - first_step);
-  const std::int64_t words = (depth + kOfWord<T> - 1) / kOfWord<T>;
+  const std::int64_t words = words_of<T>(depth);
   const T* const a = p.a.data + first_row * p.a.row + first_step * p.a.column;
   // Rows that lie side by side in memory are read where they are, all but those that fill no tile or no word.
   const bool fits = p.a.column == 1 && depth % kOfWord<T> == 0;
   const std::int64_t in_place = fits ? rows / kTileRows * kTileRows : 0;
-  copy_panels(a + in_place * p.a.row, p.a.row, p.a.column, rows - in_place, depth, kPanelsOfA,
-              kPanelsOfA.at(a_panels, in_place));
+  copy_panels(a + in_place * p.a.row, p.a.row, p.a.column, rows - in_place, p.rows - first_row - in_place, depth,
+              kPanelsOfA, kPanelsOfA.at(a_panels, in_place));
   for (std::int64_t j = 0; j < columns; j += kTileColumns) {
-    const float* const b = kPanelsOfB.at(b_panels, j);
+    const float* const b = b_panels.shape.at(b_panels.first, j);
     for (std::int64_t i = 0; i < rows; i += kTileRows) {
       const Target<Out> to{p.c + (first_row + i) * p.c_row + first_column + j, p.c_row, std::min(kTileRows, rows - i),
                            std::min(kTileColumns, columns - j), p.add || first_step > 0};
@@ -197,17 +224,28 @@ void multiply_rows(const Product<T, Out>& p, std::int64_t first_row, std::int64_
   }
 }
 
+/// Those of b that were copied before, or copies in `room`.
+template <typename T, typename Out>
+PanelsOfB panels_of_b(const Product<T, Out>& p, std::int64_t column, std::int64_t step, float* room) {
+  if (p.packed.panels != nullptr) {
+    const Panels shape{kTileColumns, kTileColumns, p.packed.words};
+    return {shape, shape.at(p.packed.panels, column) + step / kOfWord<T> * shape.width};
+  }
+  const std::int64_t columns = std::min(kColumns, p.columns - column);
+  const std::int64_t depth = std::min(kWords * kOfWord<T>, p.depth - step);
+  copy_panels(p.b.data + step * p.b.row + column * p.b.column, p.b.column, p.b.row, columns, columns, depth, kPanelsOfB,
+              room);
+  return {kPanelsOfB, room};
+}
+
 template <typename T, typename Out>
 void multiply(const Product<T, Out>& p, float* scratch) {
   float* const b_panels = scratch;
   float* const a_panels = scratch + kWords * kColumns;
   for (std::int64_t column = 0; column < p.columns; column += kColumns) {
-    const std::int64_t columns = std::min(kColumns, p.columns - column);
     for (std::int64_t step = 0; step < p.depth; step += kWords * kOfWord<T>) {
-      const std::int64_t depth = std::min(kWords * kOfWord<T>, p.depth - step);
-      copy_panels(p.b.data + step * p.b.row + column * p.b.column, p.b.column, p.b.row, columns, depth, kPanelsOfB,
-                  b_panels);
-      for (std::int64_t row = 0; row < p.rows; row += kRows) multiply_rows(p, row, column, step, b_panels, a_panels);
+      const PanelsOfB b = panels_of_b(p, column, step, b_panels);
+      for (std::int64_t row = 0; row < p.rows; row += kRows) multiply_rows(p, row, column, step, b, a_panels);
     }
   }
 }

@@ -26,6 +26,7 @@ ROUX_INLINE Floats multiply_add(Floats sums, Floats a, Floats b) { return sums +
 namespace components::kernels {
 
 const ProductKernel<float> product_avx512 = {
-    avx512::kTileRows, avx512::kTileColumns, avx512::kScratch, 0, &avx512::multiply<float, float>, nullptr};
+    avx512::kTileRows, avx512::kTileColumns, avx512::kScratch,           0, &avx512::multiply<float, float>,
+    nullptr,           &avx512::pack<float>, &avx512::packed_size<float>};
 
 }  // namespace components::kernels

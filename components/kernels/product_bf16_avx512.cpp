@@ -33,7 +33,8 @@ ROUX_INLINE Floats multiply_add(Floats sums, Floats a, Floats b) {
 namespace components::kernels {
 
 const ProductKernel<Bf16> product_bf16_avx512 = {
-    avx512_bf16::kTileRows,  avx512_bf16::kTileColumns,           avx512_bf16::kScratch,
-    2 * avx512_bf16::kWords, &avx512_bf16::multiply<Bf16, float>, &avx512_bf16::multiply<Bf16, Bf16>};
+    avx512_bf16::kTileRows,   avx512_bf16::kTileColumns,           avx512_bf16::kScratch,
+    2 * avx512_bf16::kWords,  &avx512_bf16::multiply<Bf16, float>, &avx512_bf16::multiply<Bf16, Bf16>,
+    &avx512_bf16::pack<Bf16>, &avx512_bf16::packed_size<Bf16>};
 
 }  // namespace components::kernels

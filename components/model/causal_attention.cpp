@@ -25,6 +25,7 @@ using kernels::DropMask;
 using kernels::in_pieces;
 using kernels::Matrix;
 using kernels::new_tensor;
+using kernels::PackedMatrix;
 using kernels::ProductKernel;
 using kernels::transformer;
 
@@ -36,34 +37,47 @@ struct Size {
   std::int64_t rows, columns, depth;
 };
 
-/// What one thread needs beside the tensors: the kernel's scratch, two matrices of a head, three of a block.
+/// What one thread needs beside the tensors: the kernel's scratch, two matrices of a head in panels and two as they
+/// are, three of a block.
 template <typename T>
 class Workplace {
  public:
   Workplace(const ProductKernel<T>& kernel, const AttentionShape& s)
       : kernel_(kernel),
+        of_panels_(panels(kernel, s)),
         of_head_(s.positions * s.head),
         of_block_(kBlockRows * s.positions),
         memory_(new_tensor<float>({numbers(kernel, s)})) {}
 
   static std::int64_t numbers(const ProductKernel<T>& kernel, const AttentionShape& s) {
-    return kernel.scratch + 2 * s.positions * s.head + 3 * kBlockRows * s.positions;
+    return kernel.scratch + 2 * panels(kernel, s) + 2 * s.positions * s.head + 3 * kBlockRows * s.positions;
   }
 
-  float* head(int i) const { return data<float>(memory_) + kernel_.scratch + i * of_head_; }
+  /// b for all blocks of a head, [D, T] or [T, D].
+  PackedMatrix pack(const Matrix<T>& b, std::int64_t columns, std::int64_t depth, int i) const {
+    return kernel_.pack(b, columns, depth, data<float>(memory_) + kernel_.scratch + i * of_panels_);
+  }
+  float* head(int i) const { return data<float>(memory_) + kernel_.scratch + 2 * of_panels_ + i * of_head_; }
   float* block(int i) const { return head(2) + i * of_block_; }
 
   void multiply(const Matrix<T>& a, const Matrix<T>& b, float* c, std::int64_t c_row, const Size& size,
                 bool add = false) const {
     kernel_.multiply({a, b, c, c_row, size.rows, size.columns, size.depth, add}, data<float>(memory_));
   }
-  void multiply(const Matrix<Bf16>& a, const Matrix<Bf16>& b, Bf16* c, std::int64_t c_row, const Size& size) const {
-    kernel_.multiply_low({a, b, c, c_row, size.rows, size.columns, size.depth, false}, data<float>(memory_));
+  void multiply(const Matrix<T>& a, const PackedMatrix& b, float* c, std::int64_t c_row, const Size& size) const {
+    kernel_.multiply({a, {}, c, c_row, size.rows, size.columns, size.depth, false, b}, data<float>(memory_));
+  }
+  void multiply(const Matrix<Bf16>& a, const PackedMatrix& b, Bf16* c, std::int64_t c_row, const Size& size) const {
+    kernel_.multiply_low({a, {}, c, c_row, size.rows, size.columns, size.depth, false, b}, data<float>(memory_));
   }
 
  private:
+  static std::int64_t panels(const ProductKernel<T>& kernel, const AttentionShape& s) {
+    return std::max(kernel.packed_size(s.positions, s.head), kernel.packed_size(s.head, s.positions));
+  }
+
   const ProductKernel<T>& kernel_;
-  std::int64_t of_head_, of_block_;
+  std::int64_t of_panels_, of_head_, of_block_;
   at::Tensor memory_;
 };
 
@@ -108,16 +122,17 @@ template <typename T>
 void attend_head(const Head<T>& in, T* probs, T* out, const AttentionShape& s, const DropMask& drop,
                  const Workplace<T>& place) {
   const std::int64_t positions = s.positions, width = s.head;
+  const PackedMatrix keys = place.pack({in.k, 1, width}, positions, width, 0);
+  const PackedMatrix values = place.pack({in.v, width, 1}, width, positions, 1);
   for (std::int64_t first = 0; first < positions; first += kBlockRows) {
     const std::int64_t rows = std::min(kBlockRows, positions - first), seen = first + rows;
     T* const block = probs + first * positions;
     float* const scores = room_for(block, place.block(0));
-    place.multiply({in.q + first * width, width, 1}, {in.k, 1, width}, scores, positions, {rows, seen, width});
+    place.multiply({in.q + first * width, width, 1}, keys, scores, positions, {rows, seen, width});
     transformer<float>().causal_softmax(scores, scale_of(s), {first, rows, positions, positions});
     finish(scores, block, rows * positions);
     const T* const weights = dropped(block, place.block(1), drop.from_row(first), rows, seen, positions);
-    place.multiply({weights, positions, 1}, {in.v, width, 1}, out + first * s.features(), s.features(),
-                   {rows, width, seen});
+    place.multiply({weights, positions, 1}, values, out + first * s.features(), s.features(), {rows, width, seen});
   }
 }
 
@@ -132,6 +147,8 @@ void attend_head_backward(const Head<T>& in, const T* probs, const T* dout, cons
   const std::int64_t positions = s.positions, width = s.head, of_head = positions * width;
   float* const dk = room_for(to.dk, place.head(0));
   float* const dv = room_for(to.dv, place.head(1));
+  const PackedMatrix values = place.pack({in.v, 1, width}, positions, width, 0);
+  const PackedMatrix keys = place.pack({in.k, width, 1}, width, positions, 1);
   std::fill_n(dk, of_head, 0.0F);
   std::fill_n(dv, of_head, 0.0F);
   for (std::int64_t first = 0; first < positions; first += kBlockRows) {
@@ -142,13 +159,13 @@ void attend_head_backward(const Head<T>& in, const T* probs, const T* dout, cons
     const DropMask of_block = drop.from_row(first);
     const T* const weights = dropped(block, place.block(2), of_block, rows, seen, positions);
     place.multiply({weights, 1, positions}, {dout_block, s.features(), 1}, dv, width, {seen, width, rows}, true);
-    place.multiply({dout_block, s.features(), 1}, {in.v, 1, width}, dscores, positions, {rows, seen, width});
+    place.multiply({dout_block, s.features(), 1}, values, dscores, positions, {rows, seen, width});
     if (drop.drops()) transformer<float>().drop(dscores, dscores, of_block, rows, seen, positions);
     transformer<float>().causal_softmax_backward(as_float(block, rows * positions, place.block(0)), dscores,
                                                  scale_of(s), {first, rows, positions, positions});
     T* const low = as_type<T>(dscores, place.block(2));
     finish(dscores, low, rows * positions);
-    place.multiply({low, positions, 1}, {in.k, width, 1}, to.dq + first * width, width, {rows, width, seen});
+    place.multiply({low, positions, 1}, keys, to.dq + first * width, width, {rows, width, seen});
     place.multiply({low, 1, positions}, {in.q + first * width, width, 1}, dk, width, {seen, width, rows}, true);
   }
   finish(dk, to.dk, of_head);

@@ -30,6 +30,7 @@
 #include "components/fused.h"
 #include "components/model/basic_block.h"
 #include "components/model/fused_transformer.h"
+#include "components/model/late_gradient.h"
 #include "components/model/model.h"
 #include "components/steady_weight.h"
 #include "components/tensors.h"
@@ -317,7 +318,7 @@ class Head final : public GptBlock {
 
   void forward_hidden(TensorMap& activations) const override {
     activations.set(kHidden, layer_norm(ln_f_, read(activations)));
-    activations.set(kProjection, weight_VC_);
+    activations.set(kProjection, tied_ ? with_late_gradient(weight_VC_) : weight_VC_);
   }
 
   BlockMemory memory(const BlockPass& pass) const override {

@@ -7,8 +7,8 @@
 #               transformed tiles and filters, too)
 #   32-true     sums in another order and another exponential cost some of float32's last bits, 2^-24 against bfloat16's
 #               2^-8; a fiftieth of what bfloat16 strays is allowed, which no formula that is wrong would keep to
-# With dropout, both leave out the same elements; plain attention is then float32 even under bf16-mixed and strays less, so
-# that the fused kernels may stray twice as far.
+# With dropout, both leave out the same elements; plain attention is then float32 even under bf16-mixed and strays less,
+# so that the fused kernels may stray twice as far.
 set -euo pipefail
 source_tree=$1
 export PATH=$2/bin:$PATH

@@ -123,6 +123,7 @@ compare gpt.yaml activation_checkpointing=full model.n_layer=8 precision=bf16-mi
 compare gpt.yaml activation_checkpointing=selective model.n_layer=8
 compare gpt.yaml precision=bf16-true optimizer.type=adafactor
 compare gpt.yaml model.vocab_size=16384 training.gradient_accumulation_steps=2 training.micro_batch_size=4
+compare gpt.yaml model.vocab_size=16384 model.n_embd=512 model.n_layer=1 training.micro_batch_size=1
 compare gpt.yaml model.n_embd=512 training.micro_batch_size=1 eval.eval_steps=1
 compare mlp.yaml
 compare mlp.yaml model.activation=relu model.dropout=0.2 precision=bf16-mixed
