@@ -23,10 +23,17 @@ class AdaptiveAvgPool2d final : public model::BasicBlock {
   }
 
   model::BlockMemory memory(const model::BlockPass& pass) const override {
-    return {.output_bytes = pass.input_bytes, .keeps_input = size_ != Pair{1, 1}};  // of one pixel it is a mean
+    const bool is_mean = size_ == Pair{1, 1};  // of one pixel, which LibTorch sums in float32
+    model::BlockMemory memory{.output_bytes = pass.input_bytes, .keeps_input = !is_mean};
+    if (is_mean && pass.input_bytes < kFloatBytes) {
+      memory.forward = memory.alone = elements(input(), pass.samples, pass.positions) * kFloatBytes;
+    }
+    return memory;
   }
 
  private:
+  static constexpr std::int64_t kFloatBytes = 4;
+
   Pair size_;
 };
 

@@ -77,6 +77,7 @@ class BatchNorm final : public model::BasicBlock, public TakesTail {
     if (addend || relu) memory.forward = memory.alone = bytes;
     if (addend && relu) memory.alone += bytes;
     if (relu) memory.backward = memory.backward_end = bytes;
+    memory.backward_end += bytes;  // LibTorch makes the gradient of the input anew before it lets go of its first one
     return memory;
   }
 

@@ -137,6 +137,7 @@ compare images.yaml precision=bf16-mixed
 compare images.yaml training.fused_kernels=false
 compare images.yaml model.memory_format=contiguous precision=bf16-mixed
 compare images.yaml activation_checkpointing=full
+compare images.yaml precision=16-mixed activation_checkpointing=full
 compare images.yaml weight_averaging=ema training.micro_batch_size=4
 compare gpt.yaml optimizer.type=lomo training.clip_grad_norm=null model.n_embd=512 training.micro_batch_size=2
 compare gpt.yaml optimizer.type=adalomo model.n_embd=256 model.tie_embeddings=false precision=bf16-mixed

@@ -9,6 +9,7 @@
 #include <random>
 #include <vector>
 
+#include "components/kernels/processor.h"
 #include "components/kernels/transformer_levels.h"
 #include "runner/train/rounded_weights.h"
 
@@ -22,14 +23,9 @@ using components::kernels::TransformerLevel;
 std::vector<const TransformerLevel*> levels() {
   std::vector<const TransformerLevel*> all = {&components::kernels::transformer_plain};
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-    all.push_back(&components::kernels::transformer_avx2);
-  }
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl")) {
-    all.push_back(&components::kernels::transformer_avx512);
-    if (__builtin_cpu_supports("avx512bf16")) all.push_back(&components::kernels::transformer_bf16_avx512);
-  }
+  if (components::kernels::has_avx2()) all.push_back(&components::kernels::transformer_avx2);
+  if (components::kernels::has_avx512()) all.push_back(&components::kernels::transformer_avx512);
+  if (components::kernels::has_avx512_bf16()) all.push_back(&components::kernels::transformer_bf16_avx512);
 #endif
   return all;
 }
