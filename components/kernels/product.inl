@@ -40,6 +40,7 @@ ROUX_INLINE Floats join_rows(const float* row, const float*, std::int64_t some) 
   return some >= kPack ? load(row) : load_some(row, some);
 }
 ROUX_INLINE Floats join_rows(const Bf16* row, const Bf16* next, std::int64_t some) {
+  if (some >= kPack && next != nullptr) return floats_of(widened(row) | (widened(next) << 16));
   const auto upper = [some](const Bf16* from) __attribute__((always_inline)) {
     return bits_of(from == nullptr ? Floats{} : some >= kPack ? load(from) : load_some(from, some));
   };
@@ -91,8 +92,8 @@ void copy_panels(const T* from, std::int64_t across, std::int64_t along, std::in
     for (std::int64_t k = 0; k < words; ++k) {
       const T* const row = from + k * kOfWord<T> * along;
       const T* const next = (k + 1) * kOfWord<T> <= depth ? row + along : nullptr;
-      for (std::int64_t first = 0; first < count; first += shape.tile) {
-        float* const target = shape.at(to, first) + k * shape.width;
+      float* target = to + k * shape.width;
+      for (std::int64_t first = 0; first < count; first += shape.tile, target += shape.width * shape.words) {
         for (std::int64_t i = 0; i < shape.width && first + i < count; i += kPack) {
           const std::int64_t at = first + i;
           store(target + i, join_rows(row + at, next == nullptr ? nullptr : next + at, readable - at));
