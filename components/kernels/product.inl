@@ -40,6 +40,7 @@ ROUX_INLINE Floats join_rows(const float* row, const float*, std::int64_t some) 
   return some >= kPack ? load(row) : load_some(row, some);
 }
 ROUX_INLINE Floats join_rows(const Bf16* row, const Bf16* next, std::int64_t some) {
+  if (some >= kPack && next != nullptr) return floats_of(widened(row) | (widened(next) << 16));
   const auto upper = [some](const Bf16* from) __attribute__((always_inline)) {
     return bits_of(from == nullptr ? Floats{} : some >= kPack ? load(from) : load_some(from, some));
   };
@@ -80,6 +81,9 @@ constexpr std::int64_t words_of(std::int64_t depth) {
   return (depth + kOfWord<T> - 1) / kOfWord<T>;
 }
 
+/// Rows of a turned factor lie far apart, and the processor does not foresee that the next ones are read.
+constexpr std::int64_t kWordsAhead = 8;
+
 /// Copies `count` rows of a, or columns of b, into panels. `across` leads from one of them to the next, `along` to the
 /// next step of the depth. Of `readable` ones, which may be more, a pack may be filled: part of a pack takes as long as
 /// eight whole ones.
@@ -91,8 +95,10 @@ void copy_panels(const T* from, std::int64_t across, std::int64_t along, std::in
     for (std::int64_t k = 0; k < words; ++k) {
       const T* const row = from + k * kOfWord<T> * along;
       const T* const next = (k + 1) * kOfWord<T> <= depth ? row + along : nullptr;
-      for (std::int64_t first = 0; first < count; first += shape.tile) {
-        float* const target = shape.at(to, first) + k * shape.width;
+      const T* const soon = row + kWordsAhead * kOfWord<T> * along;
+      float* target = to + k * shape.width;
+      for (std::int64_t first = 0; first < count; first += shape.tile, target += shape.width * shape.words) {
+        for (std::int64_t i = 0; i < kOfWord<T>; ++i) __builtin_prefetch(soon + i * along + first);
         for (std::int64_t i = 0; i < shape.width && first + i < count; i += kPack) {
           const std::int64_t at = first + i;
           store(target + i, join_rows(row + at, next == nullptr ? nullptr : next + at, readable - at));
