@@ -87,11 +87,16 @@ class Report {
 /// A status that says nothing against the rank itself.
 bool is_good(int status) { return status == core::kExitDone || status == core::kExitResumable; }
 
+/// Who only lost another rank says best himself which one that is.
 std::string how_it_ended(const RankProcess& process) {
+  const std::string words = process.last_words();
+  if (process.status() == core::kExitPeerLost && !words.empty()) return words;
   const std::string who = process.name() + " (process " + std::to_string(process.pid()) + ") ";
-  if (!process.was_killed()) return who + "failed with exit status " + std::to_string(process.status());
+  const std::string after = words.empty() ? "" : ": " + words;
+  if (!process.was_killed()) return who + "failed with exit status " + std::to_string(process.status()) + after;
   const char* name = sigabbrev_np(process.signal());
-  return who + "was killed by " + (name != nullptr ? "SIG" + std::string(name) : std::to_string(process.signal()));
+  return who + "was killed by " + (name != nullptr ? "SIG" + std::string(name) : std::to_string(process.signal())) +
+         after;
 }
 
 /// One group of ranks, from its start to its end.
@@ -244,8 +249,7 @@ LaunchEnd supervise(const LaunchPlan& plan) {
     const RankProcess* culprit = group.culprit();
     if (culprit == nullptr) return {group.status(), "", ""};
     const bool told = group.is_first(*culprit) && !culprit->was_killed();
-    std::string message = how_it_ended(*culprit);
-    if (const std::string words = culprit->last_words(); !words.empty()) message += ": " + words;
+    const std::string message = how_it_ended(*culprit);
     const int status = culprit->status() == core::kExitPeerLost ? core::kExitFailed : culprit->status();
     // What is wrong with the recipe, or with us, is so again; and who wants it to end does not want it back.
     const bool lasting = status == core::kExitUsage || status == core::kExitOurBug || group.forwarded() != 0;

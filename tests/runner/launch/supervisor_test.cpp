@@ -90,6 +90,16 @@ TEST_CASE("who only lost another rank is not to blame", "[launch][supervisor]") 
   CHECK(without_pid(end.message) == "rank 1 (process N) failed with exit status 4");
 }
 
+TEST_CASE("where one rank hangs, those who waited for it say so", "[launch][supervisor]") {
+  Launch launch(
+      "if rank == 0: wait()\n"
+      "sys.stderr.write('error: rank 1: rank 0 does not answer\\n')\n"
+      "sys.exit(76)\n");
+  const LaunchEnd end = launch.end();
+  CHECK(end.status == 1);
+  CHECK(end.message == "rank 1: rank 0 does not answer");
+}
+
 TEST_CASE("a rank that stops and can be resumed is why the others lost it", "[launch][supervisor]") {
   Launch launch("sys.exit(75 if rank == 0 else 76)", 3);
   launch.plan.grace_ms = 60'000;
@@ -130,14 +140,14 @@ TEST_CASE("a group that failed goes on with the run that it had, as often as it 
   Launch launch(
       "if rank == 0:\n"
       "  os.write(int(os.environ['ROUX_REPORT_DESCRIPTOR']), b'runs/a-1\\n')\n"
-      "  wait()\n"
+      "  sys.exit(76)\n"
       "sys.exit(5)\n");
   std::vector<std::string> runs;
   launch.plan.command_to_go_on = [&runs, &launch](const std::string& run_dir) {
     runs.push_back(run_dir);
     return runs.size() == 1 ? Launch::python("sys.exit(6 if rank == 1 else 76)") : Launch::python("pass");
   };
-  launch.plan.grace_ms = 1'000;
+  launch.plan.grace_ms = 60'000;
 
   SECTION("to its end") {
     launch.plan.max_restarts = 2;
