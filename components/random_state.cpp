@@ -19,6 +19,10 @@ RandomState RandomState::now() {
   return state;
 }
 
+std::string RandomState::bytes() const {
+  return {static_cast<const char*>(state_->bytes.const_data_ptr()), state_->bytes.nbytes()};
+}
+
 void RandomState::restore() const {
   at::Generator generator = at::detail::getDefaultCPUGenerator();
   const std::lock_guard<std::mutex> lock(generator.mutex());

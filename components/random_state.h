@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 namespace components {
 
@@ -9,6 +10,7 @@ class RandomState {
  public:
   static RandomState now();
   void restore() const;
+  std::string bytes() const;  ///< as LibTorch hands it out
 
  private:
   struct State;

@@ -36,6 +36,11 @@ class Accuracy final : public Metric {
     if (seen_ == 0) return std::numeric_limits<double>::quiet_NaN();
     return static_cast<double>(right_) / static_cast<double>(seen_);
   }
+  std::vector<double> sums() const override { return {static_cast<double>(right_), static_cast<double>(seen_)}; }
+  void set_sums(std::span<const double> sums) override {
+    right_ = static_cast<std::int64_t>(sums[0]);
+    seen_ = static_cast<std::int64_t>(sums[1]);
+  }
   bool higher_is_better() const override { return true; }
 
  private:

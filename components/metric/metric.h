@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "components/signature.h"
 #include "runner/core/diagnostics.h"
@@ -21,6 +23,10 @@ class Metric : public runner::core::Stateful {
   /// Without gradients. `loss_sum` and `count` are the loss's own for this batch.
   virtual void update(const at::Tensor& output, const at::Tensor& target, double loss_sum, std::int64_t count) = 0;
   virtual double value() const = 0;  ///< NaN before the first update
+  /// What was gathered since the reset, as numbers that add up over parts of a data set: those of several processes are
+  /// added, and put back with set_sums().
+  virtual std::vector<double> sums() const = 0;
+  virtual void set_sums(std::span<const double> sums) = 0;
   virtual bool higher_is_better() const = 0;
 };
 

@@ -29,6 +29,11 @@ class Mse final : public Metric {
     if (count_ == 0) return std::numeric_limits<double>::quiet_NaN();
     return sum_ / static_cast<double>(count_);
   }
+  std::vector<double> sums() const override { return {sum_, static_cast<double>(count_)}; }
+  void set_sums(std::span<const double> sums) override {
+    sum_ = sums[0];
+    count_ = static_cast<std::int64_t>(sums[1]);
+  }
   bool higher_is_better() const override { return false; }
 
  private:

@@ -26,6 +26,11 @@ class Perplexity final : public Metric {
     if (count_ == 0) return std::numeric_limits<double>::quiet_NaN();
     return std::exp(loss_sum_ / static_cast<double>(count_));
   }
+  std::vector<double> sums() const override { return {loss_sum_, static_cast<double>(count_)}; }
+  void set_sums(std::span<const double> sums) override {
+    loss_sum_ = sums[0];
+    count_ = static_cast<std::int64_t>(sums[1]);
+  }
   bool higher_is_better() const override { return false; }
 
  private:

@@ -25,6 +25,9 @@ struct TrainState {
   const components::model::Model* model = nullptr;
   std::vector<std::pair<std::string, core::Stateful*>> stateful;  ///< "optimizer" first
   core::Node counters;                                            ///< steps, epochs, samples, tokens, seconds
+  int rank = 0;                                                   ///< whose random numbers load() goes on with
+  /// Where the generators of all ranks stand (components::RandomState::bytes), for save(); empty: there is this one.
+  std::vector<std::string> random_states = {};
 };
 
 struct SaveOptions {
@@ -40,15 +43,16 @@ struct SaveOptions {
 };
 
 /// Writes step-NNNNNN with model.safetensors (or shards), optimizer.safetensors, trainer.json and
-/// random_states_0.safetensors (LibTorch's default CPU generator). Returns the folder. RunError when the disk says no;
-/// the last checkpoint is still whole.
+/// random_states_<rank>.safetensors (LibTorch's default CPU generator). Returns the folder. RunError when the disk says
+/// no; the last checkpoint is still whole.
 std::string save(const TrainState& state, const SaveOptions& options);
 
 /// What save() will write, in bytes, for `plan` and the free-space check.
 std::int64_t estimate_bytes(const components::model::Model& model, int optimizer_tensors_per_parameter);
 
 /// Fills model, stateful parts and generator from a verified folder; returns the counters. RunError names the tensor
-/// that does not fit. `held`: what was read of it when it was verified; null reads the files again.
+/// that does not fit. A rank that the checkpoint knows no generator of keeps the one it has, and says so. `held`: what
+/// was read of it when it was verified; null reads the files again.
 core::Node load(const std::string& path, TrainState& state, HeldFiles* held = nullptr);
 
 /// Weights only, for `eval` and `predict`: strict names and shapes. `path`: a checkpoint, a folder with

@@ -146,8 +146,14 @@ void load_stateful(const std::string& folder, const Node& sections, TrainState& 
   }
 }
 
-void load_generator(const std::string& folder, HeldFiles* held) {
-  const SectionReader reader(folder, kRandomSection, Node::mapping(), held);
+void load_generator(const std::string& folder, int rank, HeldFiles* held) {
+  const std::string name = random_section(static_cast<std::size_t>(rank));
+  std::error_code ignored;
+  if (rank > 0 && !fs::exists(fs::path(folder) / (name + ".safetensors"), ignored)) {
+    return core::log_warning(folder + " was saved by fewer processes: the random numbers of process " +
+                             std::to_string(rank) + " begin anew");
+  }
+  const SectionReader reader(folder, name, Node::mapping(), held);
   const at::Tensor generator_state = reader.tensor(kCpuGenerator);
   at::Generator generator = at::detail::getDefaultCPUGenerator();
   const std::lock_guard<std::mutex> lock(generator.mutex());
@@ -162,7 +168,7 @@ Node load(const std::string& path, TrainState& state, HeldFiles* held) {
   const Node& sections = section(trainer, "state", trainer_path);
   load_model(TensorSource(model_path(path), held), *state.model, Types::kSame);
   load_stateful(path, sections, state, held);
-  load_generator(path, held);
+  load_generator(path, state.rank, held);
   return section(trainer, "counters", trainer_path);
 }
 

@@ -1,13 +1,13 @@
 #include "runner/checkpoint/snapshot.h"
 
-#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Parallel.h>
-#include <ATen/core/Generator.h>
+#include <ATen/ops/empty.h>
 
 #include <algorithm>
-#include <mutex>
+#include <cstring>
 
 #include "components/cpu_capability.h"
+#include "components/random_state.h"
 #include "components/tensors.h"
 #include "runner/artifact/manifest.h"
 #include "runner/checkpoint/files.h"
@@ -27,10 +27,10 @@ constexpr std::size_t kWritersMax = 2;  // one hashes while the other waits for 
 
 std::int64_t up_to_page(std::int64_t bytes) { return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes; }
 
-at::Tensor generator_state() {
-  at::Generator generator = at::detail::getDefaultCPUGenerator();
-  const std::lock_guard<std::mutex> lock(generator.mutex());
-  return generator.get_state();
+at::Tensor tensor_of(const std::string& bytes) {
+  const at::Tensor tensor = at::empty({static_cast<std::int64_t>(bytes.size())}, at::kByte);
+  std::memcpy(tensor.mutable_data_ptr(), bytes.data(), bytes.size());
+  return tensor;
 }
 
 /// A tied parameter is in model.safetensors under its owner only; here is the other name.
@@ -65,9 +65,13 @@ Snapshot::Snapshot(const TrainState& state, std::int64_t shard_bytes_max)
     values.set(name, section.values());
     if (!section.tensors().empty()) files_.push_back(std::move(section).take_tensors());
   }
-  SectionWriter random(kRandomSection);
-  random.tensor(kCpuGenerator, generator_state());
-  files_.push_back(std::move(random).take_tensors());
+  const std::vector<std::string> here = {components::RandomState::now().bytes()};
+  const std::vector<std::string>& generators = state.random_states.empty() ? here : state.random_states;
+  for (std::size_t rank = 0; rank < generators.size(); ++rank) {
+    SectionWriter random(random_section(rank));
+    random.tensor(kCpuGenerator, tensor_of(generators[rank]));
+    files_.push_back(std::move(random).take_tensors());
+  }
 
   Node trainer = Node::mapping();
   trainer.set("format_version", Node::integer(artifact::kTrainerVersion));

@@ -12,7 +12,8 @@ namespace runner::cli {
 namespace {
 
 std::vector<const CLI::App*> commands_of(const CLI::App& app) {
-  const auto all = app.get_subcommands([](const CLI::App*) { return true; });
+  // Those that help does not name are not for people.
+  const auto all = app.get_subcommands([](const CLI::App* command) { return !command->get_group().empty(); });
   return {all.begin(), all.end()};
 }
 

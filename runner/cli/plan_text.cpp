@@ -49,9 +49,15 @@ std::string model_text(const engine::Plan& plan) {
 
 std::string training_text(const engine::Plan& plan) {
   std::string text = "training\n";
-  text += format("  %-14s %lld = micro_batch_size %lld x gradient_accumulation_steps %lld x 1 process\n", "batch",
+  text += format("  %-14s %lld = micro_batch_size %lld x gradient_accumulation_steps %lld x %lld process%s\n", "batch",
                  static_cast<long long>(plan.global_batch_size), static_cast<long long>(plan.micro_batch_size),
-                 static_cast<long long>(plan.gradient_accumulation_steps));
+                 static_cast<long long>(plan.gradient_accumulation_steps), static_cast<long long>(plan.num_processes),
+                 plan.num_processes == 1 ? "" : "es");
+  const std::int64_t all = plan.micro_batch_size * plan.gradient_accumulation_steps * plan.num_processes;
+  if (plan.global_batch_size < all) {
+    text += format("  %-14s the %lld micro-batches of a step are dealt out in turn: some processes make one less\n", "",
+                   static_cast<long long>(plan.global_batch_size / plan.micro_batch_size));
+  }
   if (plan.steps > 0) {
     text += format("  %-14s %lld steps, %.2f epochs of %lld steps, %s samples", "length",
                    static_cast<long long>(plan.steps), plan.epochs, static_cast<long long>(plan.steps_per_epoch),
@@ -135,6 +141,7 @@ std::string plan_json(const engine::Plan& plan) {
       {"micro_batch_size", plan.micro_batch_size},
       {"gradient_accumulation_steps", plan.gradient_accumulation_steps},
       {"global_batch_size", plan.global_batch_size},
+      {"num_processes", plan.num_processes},
       {"memory_bytes", plan.memory.process},
       {"tensor_bytes", plan.memory.tensors},
       {"weights_bytes", plan.memory.weights},

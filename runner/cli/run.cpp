@@ -8,8 +8,10 @@
 
 #include "runner/cli/commands.h"
 #include "runner/cli/engine_commands.h"
+#include "runner/cli/launching.h"
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
+#include "runner/launch/rank_environment.h"
 #include "runner/store/run_reader.h"
 
 namespace runner::cli {
@@ -46,7 +48,16 @@ engine::TrainRequest request_of(const Session& session, const RunFlags& flags) {
   return request;
 }
 
-void train(Session& session, const registry::Recipe& recipe, const engine::TrainRequest& request) {
+void train(Session& session, const registry::Recipe& recipe, engine::TrainRequest request) {
+  if (starts_ranks(recipe)) return launch_ranks(session, recipe, request);
+  request.rank = rank_here(session, recipe);
+  if (session.exit_code != core::kExitDone) return;
+  if (request.rank && request.rank->size == 1) request.rank.reset();
+  if (request.rank && request.rank->rank > 0) {  // one of them speaks for all
+    request.quiet = true;
+    request.progress_bar = false;
+  }
+  request.on_opened = launch::report_run;
   engine::Engine* engine = engine_or_fail(session);
   if (engine == nullptr) return;
   core::Diagnostics diagnostics;

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "runner/core/error.h"
+#include "runner/launch/rank_environment.h"
 
 namespace runner::cli {
 namespace {
@@ -56,7 +57,7 @@ std::optional<registry::Recipe> Session::load(const std::string& path, const rec
   core::Diagnostics diagnostics;
   std::optional<registry::Recipe> recipe =
       registry::load_recipe(path, options, registry::Registry::builtin(), diagnostics);
-  show(diagnostics);
+  if (!recipe || std::getenv(launch::kSupervised) == nullptr) show(diagnostics);  // else the supervisor did
   if (!recipe) exit_code = core::kExitUsage;
   return recipe;
 }

@@ -35,9 +35,13 @@ if(ROUX_ENGINE)
   if(NOT EXISTS "${ROUX_TORCH}/lib/libtorch_cpu.so")
     message(FATAL_ERROR "LibTorch is not in ${ROUX_DEPS}: run ./roux once, it unpacks the pinned one")
   endif()
+  # ProcessGroupGloo.hpp names headers that the wheel lacks; runner/distributed/gloo_declarations.h stands in for them.
+  foreach(header algorithm context common/error rendezvous/store transport/device)
+    file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/gloo/gloo/${header}.h" CONTENT "#pragma once\n")
+  endforeach()
   add_library(third_party_torch INTERFACE)
   target_include_directories(third_party_torch SYSTEM INTERFACE
-    "${ROUX_TORCH}/include" "${ROUX_TORCH}/include/torch/csrc/api/include")
+    "${ROUX_TORCH}/include" "${ROUX_TORCH}/include/torch/csrc/api/include" "${CMAKE_BINARY_DIR}/gloo")
   target_compile_definitions(third_party_torch INTERFACE _GLIBCXX_USE_CXX11_ABI=1)
   target_link_libraries(third_party_torch INTERFACE "${ROUX_TORCH}/lib/libtorch_cpu.so" "${ROUX_TORCH}/lib/libc10.so")
   # LibTorch's own run time of OpenMP, and not the compiler's: two of them would start twice as many threads.

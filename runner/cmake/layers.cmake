@@ -94,8 +94,9 @@ function(add_binary_program)
   add_executable(roux ${main} ${ROUX_GENERATED_PROGRAM})
   roux_common(roux)
   # jemalloc comes first, so that the engine's tensors come from it too.
-  target_link_libraries(roux PRIVATE third_party_jemalloc roux_layer_cli roux_base third_party_cli11 Threads::Threads
-                                     ${CMAKE_DL_LIBS})
+  target_link_libraries(roux
+    PRIVATE third_party_jemalloc roux_layer_cli roux_layer_launch roux_base third_party_cli11 Threads::Threads
+            ${CMAKE_DL_LIBS})
   set_target_properties(roux PROPERTIES BUILD_RPATH "$ORIGIN/../lib" ENABLE_EXPORTS ON)
 endfunction()
 
@@ -103,7 +104,8 @@ function(add_binary_engine)
   add_library(roux_engine SHARED ${ROUX_GENERATED_ENGINE})
   roux_common(roux_engine)
   target_link_libraries(roux_engine
-    PRIVATE roux_layer_kernels roux_layer_components roux_layer_checkpoint roux_layer_train roux_layer_engine roux_base
+    PRIVATE roux_layer_kernels roux_layer_distributed roux_layer_components roux_layer_checkpoint roux_layer_train
+            roux_layer_engine roux_base
             third_party_torch third_party_csv)
   set_target_properties(roux_engine PROPERTIES BUILD_RPATH "$ORIGIN;${ROUX_TORCH_RPATH}")
 endfunction()

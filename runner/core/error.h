@@ -12,6 +12,7 @@ enum ExitCode : int {
   kExitUsage = 2,
   kExitOurBug = 70,
   kExitResumable = 75,
+  kExitPeerLost = 76,  ///< of one rank among several: another one is to blame. A supervisor never hands it on.
 };
 
 /// The world did not play along: a file, a rank, a record met while training. Names paths or ranks. The only exception

@@ -5,10 +5,12 @@
 #include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
 #include <torch/version.h>
+#include <unistd.h>
 
 #include "components/cpu_capability.h"
 #include "generated/section/precision.h"
 #include "runner/core/error.h"
+#include "runner/distributed/store_host.h"
 #include "runner/engine/inspect.h"
 #include "runner/engine/limits_file.h"
 #include "runner/engine/machine.h"
@@ -47,6 +49,10 @@ class LibTorchEngine final : public Engine {
   }
   int predict(const registry::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) override {
     return guarded([&] { return predict_checkpoint(recipe, request, diagnostics); });
+  }
+  void host_store(int listening, std::uint16_t port) override {
+    const auto host = guarded([&] { return distributed::host_store(listening, port); });
+    for (;;) pause();  // a signal that does not end us changes nothing
   }
   MachineLimits measure(const std::string& scratch_dir) override {
     return guarded([&] {

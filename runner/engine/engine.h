@@ -44,6 +44,7 @@ struct Plan {
   std::int64_t steps_per_epoch = 0;
   double epochs = 0;
   std::int64_t micro_batch_size = 0, gradient_accumulation_steps = 0, global_batch_size = 0;
+  std::int64_t num_processes = 1;
   MemoryPlan memory;
   std::int64_t checkpoint_bytes = 0, checkpoints_kept = 0;
   std::int64_t checkpoints_at_once = 0;  ///< while one is written
@@ -85,6 +86,8 @@ class Engine {
                                          core::Diagnostics& diagnostics) = 0;
   virtual int evaluate(const registry::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) = 0;
   virtual int predict(const registry::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) = 0;
+  /// Serves the store at which ranks meet, on a socket that listens, until this process is ended.
+  virtual void host_store(int listening, std::uint16_t port) = 0;
   virtual MachineLimits measure(const std::string& scratch_dir) = 0;
   /// What training this recipe here would run on.
   virtual train::Surroundings surroundings(const registry::Recipe& recipe) = 0;

@@ -5,6 +5,7 @@
 
 #include "components/tensors.h"
 #include "generated/section/checkpoint.h"
+#include "generated/section/launch.h"
 #include "generated/section/training.h"
 #include "runner/artifact/probe.h"
 #include "runner/checkpoint/checkpoint.h"
@@ -14,6 +15,7 @@
 #include "runner/train/experiment.h"
 #include "runner/train/memory_estimate.h"
 #include "runner/train/save_plan.h"
+#include "runner/train/stepper.h"
 #include "runner/train/train.h"
 
 namespace runner::engine {
@@ -157,8 +159,8 @@ std::optional<Plan> make_plan(const registry::Recipe& recipe, core::Diagnostics&
   if (init) plan.init_from = init->text();
   plan.micro_batch_size = training.micro_batch_size.value_or(1);
   plan.gradient_accumulation_steps = training.gradient_accumulation_steps.value_or(1);
-  plan.global_batch_size =
-      training.global_batch_size.value_or(plan.micro_batch_size * plan.gradient_accumulation_steps);
+  plan.num_processes = sections::launch::parse_config(*experiment->recipe.find("launch")).num_processes;
+  plan.global_batch_size = plan.micro_batch_size * train::window_batches(experiment->recipe);
   const auto add_data = [&plan](const std::string& name, const components::data::Dataset& data) {
     plan.data.push_back({name, data.describe(), data.size(), data.tokens_per_sample(), data.unigram_entropy()});
   };

@@ -45,6 +45,16 @@ void divide(SettledTree& tree, const char* divisor_path, const char* quotient_pa
              hint);
 }
 
+/// Micro-batches of a step that the busiest process makes, where they are dealt out in turn.
+std::int64_t largest_share(std::int64_t batches, std::int64_t processes) { return (batches - 1) / processes + 1; }
+
+/// Micro-batches stay whole, and need not be as many for each process.
+void deal(SettledTree& tree, std::int64_t processes) {
+  const std::int64_t global = *tree.integer(kGlobal), micro = *tree.integer(kMicro);
+  if (global % micro != 0) return divide(tree, kMicro, kAccumulation, 1);  // which says what is wrong
+  tree.fill(kAccumulation, Node::integer(largest_share(global / micro, processes)), kWhy);
+}
+
 }  // namespace
 
 void batch_algebra(SettledTree& tree) {
@@ -62,7 +72,7 @@ void batch_algebra(SettledTree& tree) {
         accumulation
             ? "gradient_accumulation_steps alone does not say how many samples a step has"
             : "micro_batch_size: samples of one forward pass; global_batch_size: samples of one optimizer step");
-  if (global && micro && !accumulation) return divide(tree, kMicro, kAccumulation, processes);
+  if (global && micro && !accumulation) return deal(tree, processes);
   if (global && accumulation && !micro) return divide(tree, kAccumulation, kMicro, processes);
   if (global && !micro) {
     tree.fill(kAccumulation, Node::integer(1), kWhy);
@@ -75,7 +85,8 @@ void batch_algebra(SettledTree& tree) {
     return tree.error(kMicro,
                       tree.with_line(kMicro) + " x " + tree.with_line(kAccumulation) + " is too large a number");
   if (!global) return tree.fill(kGlobal, Node::integer(*total), kWhy);
-  if (*global == *total) return;
+  const bool dealt = *global % *micro == 0 && largest_share(*global / *micro, processes) == accumulation.value_or(1);
+  if (*global == *total || dealt) return;
   tree.error(kGlobal,
              "global_batch_size is " + std::to_string(*global) + ", but " + tree.with_line(kMicro) + " x " +
                  tree.with_line(kAccumulation) + processes_text(processes) + " is " + std::to_string(*total),

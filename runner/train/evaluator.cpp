@@ -3,10 +3,13 @@
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
+#include <span>
 
 #include "components/tensors.h"
 #include "runner/core/clock.h"
+#include "runner/distributed/process_group.h"
 #include "runner/train/judged_weights.h"
 #include "runner/train/loader.h"
 
@@ -38,11 +41,17 @@ bool predict(const Experiment& experiment, const components::data::Dataset& data
   components::TensorMap batch;
   Loader loader(data, {.micro_batch_size = options.micro_batch_size,
                        .num_workers = options.num_workers,
-                       .prefetch_factor = options.prefetch_factor});
+                       .prefetch_factor = options.prefetch_factor,
+                       .rank = experiment.rank(),
+                       .ranks = experiment.ranks != nullptr ? experiment.ranks->size() : 1});
   const std::int64_t batches = std::min(loader.batches_per_epoch(), options.max_batches.value_or(data.size()));
   for (std::int64_t i = 0; i < batches; ++i) {
     if (options.interrupted && options.interrupted()) return false;
     const std::int64_t first = loader.position().sample;
+    if (!loader.is_mine()) {
+      loader.skip(loader.batch_at(first));
+      continue;
+    }
     loader.next(loader.batch_at(first), batch);
     {
       const components::Autocast autocast(options.autocast);
@@ -52,6 +61,42 @@ bool predict(const Experiment& experiment, const components::data::Dataset& data
   }
   return true;
 }
+
+namespace {
+
+/// Adds up over all ranks, in their order, so that each of them has the same bits. Whole numbers stay exact below 2^53.
+void add_over_ranks(const Experiment& experiment, std::vector<double>& sums) {
+  const std::string mine(reinterpret_cast<const char*>(sums.data()), sums.size() * sizeof(double));
+  std::fill(sums.begin(), sums.end(), 0.0);
+  for (const std::string& bytes : experiment.ranks->all_gather(mine, "the evaluation's sums")) {
+    std::vector<double> theirs(sums.size());
+    std::memcpy(theirs.data(), bytes.data(), std::min(bytes.size(), theirs.size() * sizeof(double)));
+    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += theirs[i];
+  }
+}
+
+/// One exchange for all; false when a rank was interrupted.
+bool join(const Experiment& experiment, bool complete, double& loss_sum, std::int64_t& loss_count, EvalResult& result) {
+  if (experiment.ranks == nullptr) return complete;
+  std::vector<double> sums = {complete ? 0.0 : 1.0, loss_sum, static_cast<double>(loss_count),
+                              static_cast<double>(result.samples)};
+  for (const auto& metric : experiment.metrics) {
+    for (const double sum : metric->sums()) sums.push_back(sum);
+  }
+  add_over_ranks(experiment, sums);
+  loss_sum = sums[1];
+  loss_count = static_cast<std::int64_t>(sums[2]);
+  result.samples = static_cast<std::int64_t>(sums[3]);
+  std::span<const double> rest = std::span(sums).subspan(4);
+  for (const auto& metric : experiment.metrics) {
+    const std::size_t count = metric->sums().size();
+    metric->set_sums(rest.first(count));
+    rest = rest.subspan(count);
+  }
+  return sums[0] == 0.0;
+}
+
+}  // namespace
 
 std::optional<EvalResult> evaluate(const Experiment& experiment, const std::string& name,
                                    const components::data::Dataset& data, const EvalOptions& options) {
@@ -72,7 +117,7 @@ std::optional<EvalResult> evaluate(const Experiment& experiment, const std::stri
     result.samples += target.size(0);
     for (const auto& metric : experiment.metrics) metric->update(output, target, sum, count);
   });
-  if (!complete) return std::nullopt;
+  if (!join(experiment, complete, loss_sum, loss_count, result)) return std::nullopt;
   const double mean =
       loss_count > 0 ? loss_sum / static_cast<double>(loss_count) : std::numeric_limits<double>::quiet_NaN();
   result.values.emplace_back("loss", mean);

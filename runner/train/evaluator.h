@@ -35,11 +35,13 @@ struct EvalResult {
 };
 
 /// Mean loss and metrics over one data set, in its own order, without gradients and without touching any RNG. The model
-/// is left in training mode when it was. Nothing when it was interrupted.
+/// is left in training mode when it was. Nothing when it was interrupted. Where several processes train, each takes its
+/// share of the batches, and all of them get the same result.
 std::optional<EvalResult> evaluate(const Experiment& experiment, const std::string& name,
                                    const components::data::Dataset& data, const EvalOptions& options);
 
-/// The same walk for `predict`: `consume(first sample, batch with kOutput)`. False when it was interrupted.
+/// The same walk over the batches of this process for `predict`: `consume(first sample, batch with kOutput)`. False
+/// when it was interrupted.
 bool predict(const Experiment& experiment, const components::data::Dataset& data, const EvalOptions& options,
              const std::function<void(std::int64_t, const components::TensorMap&)>& consume);
 

@@ -14,11 +14,14 @@
 #include "runner/core/machine.h"
 #include "runner/core/suggest.h"
 #include "runner/core/units.h"
+#include "runner/distributed/process_group.h"
 #include "runner/registry/validate.h"
 #include "runner/train/activation_checkpointing.h"
 #include "runner/train/backward_steps.h"
 #include "runner/train/precision.h"
+#include "runner/train/rank_limits.h"
 #include "runner/train/rounded_weights.h"
+#include "runner/train/stepper.h"
 #include "runner/train/weight_average.h"
 
 namespace runner::train {
@@ -145,7 +148,7 @@ void settle_lengths(Experiment& experiment, Diagnostics& diagnostics) {
   const auto loader = sections::loader::parse_config(section(experiment.recipe, "loader"));
   const auto accumulation = sections::accumulation::parse_config(section(experiment.recipe, "accumulation"));
   const std::int64_t micro = training.micro_batch_size.value_or(1);
-  const std::int64_t window = training.gradient_accumulation_steps.value_or(1);
+  const std::int64_t window = window_batches(experiment.recipe);
   const std::int64_t size = loader.num_samples.value_or(experiment.train_data->size());
   if (loader.group_by_length && !experiment.train_data->signature().padded) {
     const Node* place = section(experiment.recipe, "loader").find("group_by_length");
@@ -267,9 +270,12 @@ void build_training(Experiment& experiment, Diagnostics& diagnostics) {
     if (callback != nullptr) experiment.callbacks.push_back(std::move(callback));
   }
   refuse_what_needs_gradients(experiment, diagnostics);
+  refuse_what_needs_one_process(experiment, diagnostics);
 }
 
 }  // namespace
+
+int Experiment::rank() const { return ranks != nullptr ? ranks->rank() : 0; }
 
 const components::data::Dataset* Experiment::find_data(const std::string& name) const {
   if (name == "train") return train_data.get();

@@ -18,6 +18,10 @@
 #include "runner/registry/load.h"
 #include "runner/train/progress.h"
 
+namespace runner::distributed {
+class ProcessGroup;
+}
+
 namespace runner::train {
 
 class RoundedWeights;
@@ -51,8 +55,11 @@ struct Experiment {
   std::vector<std::string> metric_names;
   Limits limits;
   EpochShape shape;
-  std::int64_t total_steps = 0;  ///< 0 when only the time limits the training
+  std::int64_t total_steps = 0;                      ///< 0 when only the time limits the training
+  std::shared_ptr<distributed::ProcessGroup> ranks;  ///< that train it together; null: this process alone
 
+  int rank() const;
+  bool is_first() const { return rank() == 0; }  ///< the one process that writes, prints and decides
   const components::data::Dataset* find_data(const std::string& name) const;
 };
 

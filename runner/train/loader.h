@@ -30,6 +30,7 @@ class Loader {
     bool group_by_length = false;      ///< micro-batches of samples that are about as long
     int num_workers = 0;               ///< threads that read ahead; 0: the caller reads
     std::int64_t prefetch_factor = 2;  ///< micro-batches that each of them may be ahead
+    int rank = 0, ranks = 1;           ///< that take micro-batches in turn
   };
   using Position = BatchWalk::Position;
 
@@ -42,6 +43,11 @@ class Loader {
 
   /// Size of the micro-batch that begins at this sample of an epoch: the last one may be short.
   std::int64_t batch_at(std::int64_t sample) const;
+  /// Whether the micro-batch that begins here is this rank's: it calls next(), the others skip().
+  bool is_mine() const { return walk(options_.micro_batch_size).is_mine(position_); }
+  /// Moves on past samples of the epoch without reading them.
+  void skip(std::int64_t count) { position_ = walk(count).after(position_, count); }
+
   /// Counts that next() will be asked for from now on, where they are not micro-batches: what to read ahead. A wrong
   /// guess costs time and nothing else.
   void expect(std::int64_t count) { expected_ = count; }
@@ -54,7 +60,9 @@ class Loader {
 
  private:
   EpochOrder::Options order_options() const;
-  BatchWalk walk(std::int64_t batch_size) const { return {samples_per_epoch(), batch_size}; }
+  BatchWalk walk(std::int64_t batch_size) const {
+    return {samples_per_epoch(), batch_size, options_.rank, options_.ranks};
+  }
   void fetch(std::int64_t count, components::TensorMap& batch);
   void read_ahead(Position start);
 

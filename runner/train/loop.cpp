@@ -14,6 +14,8 @@
 #include "runner/core/error.h"
 #include "runner/core/log.h"
 #include "runner/core/utf8.h"
+#include "runner/distributed/process_group.h"
+#include "runner/train/agreement.h"
 #include "runner/train/console.h"
 #include "runner/train/evaluator.h"
 #include "runner/train/faults.h"
@@ -62,6 +64,7 @@ class Loop final : public Context, public core::Stateful {
     saver_.add_state("loop", *this);
     if (options_.scaler.enabled) saver_.add_state("scaler", stepper_.scaler());
     if (experiment_.rounded_weights) saver_.add_state("rounded_weights", *experiment_.rounded_weights);
+    stepper_.set_notes(kNotes, [this] { return notes(); });
     if (request_.smoke) {
       experiment_.limits.max_steps = std::min(experiment_.limits.max_steps.value_or(kSmokeSteps), kSmokeSteps);
     }
@@ -69,6 +72,7 @@ class Loop final : public Context, public core::Stateful {
 
   LoopResult train() {
     if (!request_.checkpoint.empty()) restore();
+    if (experiment_.ranks != nullptr) refuse_other_weights(*experiment_.ranks, *experiment_.model);
     saver_.prepare();
     started_ns_ = clock_.monotonic_ns();
     seconds_before_ = stepper_.progress().seconds;
@@ -160,6 +164,7 @@ class Loop final : public Context, public core::Stateful {
  private:
   static constexpr std::int64_t kSmokeSteps = 2;
   static constexpr std::optional<std::int64_t> kSmokeBatches = 1;  ///< of a walk over a data set
+  enum Note : std::size_t { kSignalNote, kTimeIsUpNote, kSecondsNote, kNotes };
 
   // Exit status 2: nothing happened yet, so the run is no worse than before.
   void restore() {
@@ -184,18 +189,55 @@ class Loop final : public Context, public core::Stateful {
     } else if (!stop_reason_.empty()) {
       result_.ending = Ending::kCallback;
       result_.reason = stop_reason_;
-    } else if (signals_.received() != nullptr) {
+    } else if (signal() != 0) {
       end_by_signal();
     } else if (stepped_) {  // one step at least, or a limit too short would be met again and again
       result_.ending = Ending::kTimeLimit;
-      result_.reason = time_limit_.reached(seconds_to_next_look(), saver_.seconds_to_end());
+      result_.reason = experiment_.ranks == nullptr ? time_is_up() : agreed_time_is_up_;
     }
     return !result_.reason.empty();
   }
 
   void end_by_signal() {
     result_.ending = Ending::kSignal;
-    result_.reason = signals_.received();
+    result_.reason = SignalWatch::name_of(signal());
+  }
+
+  std::string time_is_up() const { return time_limit_.reached(seconds_to_next_look(), saver_.seconds_to_end()); }
+
+  /// That the training goes by: the one that came, or the one that the ranks have agreed on.
+  int signal() const { return experiment_.ranks == nullptr ? signals_.number() : agreed_signal_; }
+
+  /// What only one process knows and all of them have to decide alike by: told with every step.
+  std::vector<double> notes() {
+    const bool first = experiment_.is_first();  // its clock counts
+    own_time_is_up_ = first && stepped_ ? time_is_up() : "";
+    std::vector<double> notes(kNotes);
+    notes[kSignalNote] = signals_.number();
+    notes[kTimeIsUpNote] = own_time_is_up_.empty() ? 0.0 : 1.0;
+    notes[kSecondsNote] = first ? seconds_trained() : 0.0;
+    return notes;
+  }
+
+  void agree(const std::vector<std::vector<double>>& notes) {
+    if (notes.empty()) return;
+    for (const auto& rank : notes) agreed_signal_ = std::max(agreed_signal_, static_cast<int>(rank[kSignalNote]));
+    if (notes.front()[kTimeIsUpNote] != 0.0) {
+      agreed_time_is_up_ = own_time_is_up_.empty() ? "time_limit" : own_time_is_up_;
+    }
+    stepper_.progress().seconds = notes.front()[kSecondsNote];
+  }
+
+  /// After an evaluation that some rank was called away from.
+  void agree_on_signal() {
+    if (experiment_.ranks == nullptr) return;
+    for (const std::string& number : experiment_.ranks->all_gather(std::to_string(signals_.number()), "signals")) {
+      agreed_signal_ = std::max(agreed_signal_, std::stoi(number));
+    }
+  }
+
+  double seconds_trained() const {
+    return seconds_before_ + static_cast<double>(clock_.monotonic_ns() - started_ns_) * 1e-9;
   }
 
   bool work_is_done() const {
@@ -227,6 +269,7 @@ class Loop final : public Context, public core::Stateful {
     const Faults::Outcome outcome = faults_.step(logged, saver_, result);
     const std::int64_t end_ns = clock_.monotonic_ns();
     stepper_.progress().seconds = seconds_before_ + static_cast<double>(end_ns - started_ns_) * 1e-9;
+    agree(result.notes);
     step_s_ = std::max(static_cast<double>(end_ns - begin_ns) * 1e-9, 0.9 * step_s_);
     stepped_ = true;
     if (outcome != Faults::Outcome::kMoved) {
@@ -326,7 +369,7 @@ class Loop final : public Context, public core::Stateful {
       if (traced_) core::log_debug("evaluating " + set.name + " at step " + std::to_string(step()));
       auto result = faults_.evaluate(set, options, saver_);
       cut_short_ = !result;
-      if (cut_short_) return;
+      if (cut_short_) return agree_on_signal();
       results.push_back(*std::move(result));
     }
     std::string shown;
@@ -429,6 +472,8 @@ class Loop final : public Context, public core::Stateful {
   LoopResult result_;
   std::map<std::string, double> latest_;
   std::string stop_reason_;
+  int agreed_signal_ = 0;  ///< by all ranks
+  std::string own_time_is_up_, agreed_time_is_up_;
   std::optional<StepResult> last_;  ///< of the latest step; none before the first one of this process
   const bool traced_ = core::log_options().level == core::LogLevel::kDebug;
   std::int64_t logged_step_ = -1, evaluated_step_ = -1, updated_step_ = -1, first_step_ = 0, started_ns_ = 0;

@@ -123,6 +123,10 @@ class Rehearsal {
     const double batch = batch_bytes(data, options_.loader.micro_batch_size);
     const double ahead = static_cast<double>(options_.loader.num_workers * options_.loader.prefetch_factor);
     const Bytes batches(ledger_, Ledger::kBatches, batch * (static_cast<double>(options_.accumulation_steps) + ahead));
+    // What is exchanged stays beside what the passes before the last one have added up.
+    const bool exchanged_apart =
+        options_.window_batches > options_.accumulation_steps && options_.accumulation_steps > 1;
+    const Bytes buckets(ledger_, Ledger::kGradients, exchanged_apart ? bytes_of(model_.parameters()) : 0.0);
     samples_ = std::min(options_.loader.micro_batch_size, experiment_.train_data->size());
     positions_ = std::max<std::int64_t>(1, data.max_seq_len);
     // The first micro-batch finds no gradients; the second one those of the first.

@@ -41,14 +41,24 @@ BatchWalk::Position BatchWalk::after(Position position, std::int64_t count) cons
   return position.sample < samples_per_epoch ? position : Position{position.epoch + 1, 0};
 }
 
+bool BatchWalk::is_mine(const Position& position) const {
+  const std::int64_t per_epoch = (samples_per_epoch + batch_size - 1) / batch_size;
+  return (position.epoch * per_epoch + position.sample / batch_size) % ranks == rank;
+}
+
+BatchWalk::Position BatchWalk::first_mine(Position position) const {
+  while (!is_mine(position)) position = after(position, batch_at(position));
+  return position;
+}
+
 Prefetcher::Prefetcher(const components::data::Dataset& data, const EpochOrder::Options& order, const BatchWalk& walk,
                        Position start, const Options& options)
     : data_(data),
       walk_(walk),
       order_(order),
-      to_claim_(start),
+      to_claim_(walk.first_mine(start)),
       slots_(static_cast<std::size_t>(std::max<std::int64_t>(1, options.batches_max))),
-      to_take_(start) {
+      to_take_(to_claim_) {
   RUNNER_ASSERT(walk.samples_per_epoch > 0 && walk.batch_size > 0, "an empty epoch is refused before training starts");
   const SignalsStayHere signals_stay_here;
   try {
@@ -85,7 +95,7 @@ bool Prefetcher::claim(std::int64_t& number, std::vector<std::int64_t>& samples)
   ++claimed_;
   const Position position = to_claim_;
   const std::int64_t count = walk_.batch_at(position);
-  to_claim_ = walk_.after(position, count);
+  to_claim_ = walk_.first_mine(walk_.after(position, count));
   const auto order = order_.read(position.epoch, position.sample, count);
   samples.assign(order.begin(), order.end());
   return true;
@@ -129,7 +139,7 @@ bool Prefetcher::take(const Position& position, std::int64_t count, components::
     ++taken_;
   }
   room_.notify_one();
-  to_take_ = walk_.after(position, count);
+  to_take_ = walk_.first_mine(walk_.after(position, count));
   if (slot.failure) std::rethrow_exception(slot.failure);
   batch = std::move(slot.batch);
   return true;

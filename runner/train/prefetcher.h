@@ -17,10 +17,12 @@ class Dataset;
 
 namespace runner::train {
 
-/// How the samples of epochs are cut into batches, one after the other: a pure function of the position.
+/// How the samples of epochs are cut into batches, one after the other, and dealt out to ranks in turn: a pure function
+/// of the position.
 struct BatchWalk {
   std::int64_t samples_per_epoch = 0;
   std::int64_t batch_size = 1;
+  int rank = 0, ranks = 1;
 
   /// Of an epoch; the next one to be read.
   struct Position {
@@ -34,6 +36,11 @@ struct BatchWalk {
   std::int64_t batch_at(const Position& position) const;
   /// Where the walk stands after `count` samples: behind the last sample of an epoch begins the next one.
   Position after(Position position, std::int64_t count) const;
+  /// Whether this rank has the batch that begins here; in all epochs together, so that none has the short one each
+  /// time.
+  bool is_mine(const Position& position) const;
+  /// The first batch of this rank from here on.
+  Position first_mine(Position position) const;
 };
 
 /// Reads batches ahead of the loop on threads of its own, at most `batches_max` of them, and hands them out in the

@@ -20,6 +20,9 @@ namespace {
 using core::Node;
 
 constexpr const char* kThreadsKey = "launch.num_cpu_threads_per_process";
+constexpr const char* kProcessesKey = "launch.num_processes";
+constexpr const char* kBucketKey = "ddp.bucket_cap_mb";
+constexpr const char* kAccumulationKey = "training.gradient_accumulation_steps";
 constexpr const char* kCapabilityKey = "cpu_capability";
 constexpr const char* kLibtorchKey = "libtorch";
 constexpr const char* kTotalKey = "lr_scheduler.total_steps";
@@ -161,6 +164,17 @@ class Judge {
     if (path == "optimizer.type") {
       difference.effect = Effect::kImpossible;
       difference.why = "its saved state is the other one's";
+    } else if (path == kProcessesKey) {
+      difference.effect = Effect::kChangesTheMaths;
+      difference.why = "sums are cut by the number of processes, and each draws its own dropout";
+    } else if (path == kBucketKey) {
+      // Two numbers have one order only to be added in, and one alone has none.
+      constexpr std::int64_t kFewest = 3;
+      const bool matters = processes(recorded_.recipe) >= kFewest && processes(present_.recipe) >= kFewest;
+      difference.effect = matters ? Effect::kChangesTheMaths : Effect::kHarmless;
+      if (matters) difference.why = "the place in a bucket decides in which order processes are added up";
+    } else if (path == kAccumulationKey && same_step()) {
+      difference.why = "a step has the same micro-batches, dealt out to another number of processes";
     } else if (path == kTotalKey && is_the_settled_total(difference)) {
       difference.why = "it is what the training gave it";
     } else if (path == kTotalKey && !schedule_has_a_length(recorded_.recipe) &&
@@ -195,6 +209,21 @@ class Judge {
     } else {
       difference.effect = Effect::kChangesTheMaths;
     }
+  }
+
+  static std::int64_t processes(const Node& recipe) {
+    const Node* number = recipe.at_path(kProcessesKey);
+    return number != nullptr && number->is_integer() ? number->as_integer() : 1;
+  }
+
+  /// Whether what changed follows from the number of processes alone.
+  bool same_step() const {
+    const auto same = [this](const char* path) {
+      const Node *before = recorded_.recipe.at_path(path), *now = present_.recipe.at_path(path);
+      return before != nullptr && now != nullptr && before->same_value(*now);
+    };
+    return processes(recorded_.recipe) != processes(present_.recipe) && same("training.micro_batch_size") &&
+           same("training.global_batch_size");
   }
 
   bool lengths_move_the_schedule() const {

@@ -8,6 +8,7 @@
 #include <exception>
 #include <utility>
 
+#include "components/random_state.h"
 #include "runner/artifact/probe.h"
 #include "runner/artifact/retention.h"
 #include "runner/checkpoint/checkpoint.h"
@@ -19,6 +20,7 @@
 #include "runner/core/log.h"
 #include "runner/core/machine.h"
 #include "runner/core/units.h"
+#include "runner/distributed/process_group.h"
 #include "runner/registry/registry.h"
 #include "runner/train/judged_weights.h"
 #include "runner/train/save_task.h"
@@ -68,6 +70,7 @@ Saver::~Saver() {
 }
 
 void Saver::prepare() {
+  if (!experiment_.is_first()) return;
   first_step_ = stepper_.progress().step;
   rhythm_.note(first_step_, clock_.monotonic_ns());
   const std::int64_t bytes = checkpoint::estimate_bytes(*experiment_.model, JudgedWeights::saved_tensors(experiment_));
@@ -120,6 +123,7 @@ Node Saver::counters() const {
 
 checkpoint::TrainState Saver::train_state() const {
   checkpoint::TrainState state;
+  state.rank = experiment_.rank();
   state.model = experiment_.model.get();
   state.stateful.emplace_back("optimizer", experiment_.optimizer.get());
   state.stateful.emplace_back("weight_average", experiment_.weight_average.get());
@@ -148,6 +152,14 @@ checkpoint::TrainState Saver::train_state() const {
 
 void Saver::save(const std::map<std::string, double>& eval_metrics, When when) {
   if (saved_step_ == stepper_.progress().step) return;
+  // What the ranks have in common is everything but where their generators stand.
+  if (experiment_.ranks != nullptr) {
+    random_states_ = experiment_.ranks->all_gather(components::RandomState::now().bytes(), "random states");
+  }
+  if (!experiment_.is_first()) {
+    saved_step_ = stepper_.progress().step;
+    return;
+  }
   const std::int64_t begin_ns = clock_.monotonic_ns();
   const bool waits = under_way_.valid() && under_way_.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
   if (waits && !told_to_wait_ && when == When::kBetweenSteps) {
@@ -180,7 +192,9 @@ std::unique_ptr<SaveTask> Saver::take_down(const std::map<std::string, double>& 
   options.fields.program.set("roux", Node::string(core::program_version()));
   options.fields.program.set("source", Node::string(core::source_hash()));
   options.fields.program.set("libtorch", Node::string(TORCH_VERSION));
-  const checkpoint::TrainState state = train_state();
+  checkpoint::TrainState state = train_state();
+  state.random_states = random_states_;
+  if (experiment_.ranks != nullptr) options.fields.world_size = experiment_.ranks->size();
   options.fields.data_position = *state.counters.find("data_position");
   Node values = Node::mapping();
   for (const auto& [name, value] : eval_metrics) values.set(name, Node::floating(value));

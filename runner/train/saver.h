@@ -66,8 +66,8 @@ class Saver {
   void restore(const std::string& checkpoint, const Found& found);
 
   /// Saves the state after the present step, once a step unless note_best() or note_change() was called since.
-  /// `eval_metrics`: what an evaluation at this very step found, by `DATA_SET/METRIC`. RunError when the disk refuses;
-  /// what was saved before is still whole.
+  /// `eval_metrics`: what an evaluation at this very step found, by `DATA_SET/METRIC`. Where there are several processes
+  /// a collective, and the first one writes. RunError when the disk refuses; what was saved before is still whole.
   void save(const std::map<std::string, double>& eval_metrics, When when = When::kBetweenSteps);
   /// Where memory has run out: gives back that of the copies, after what is under way; from now on training waits for
   /// each save. False when there was none.
@@ -123,6 +123,7 @@ class Saver {
   const std::string recipe_hash_;
   std::vector<std::pair<std::string, core::Stateful*>> more_state_;
   std::string last_checkpoint_;
+  std::vector<std::string> random_states_;  // of all ranks, at the save that is being made
   std::optional<double> best_value_;
   std::int64_t best_step_ = 0, saved_step_ = -1, first_step_ = 0;
 

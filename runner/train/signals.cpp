@@ -33,8 +33,10 @@ SignalWatch::~SignalWatch() {
   for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &previous[i], nullptr);
 }
 
-const char* SignalWatch::received() const {
-  switch (pending.load()) {
+int SignalWatch::number() const { return pending.load(); }
+
+const char* SignalWatch::name_of(int signal) {
+  switch (signal) {
     case SIGINT: return "SIGINT";
     case SIGTERM: return "SIGTERM";
     case SIGUSR1: return "SIGUSR1";

@@ -12,7 +12,9 @@ class SignalWatch {
   SignalWatch& operator=(const SignalWatch&) = delete;
 
   /// Name of the signal that came, or null.
-  const char* received() const;
+  const char* received() const { return name_of(number()); }
+  int number() const;  ///< of it; 0: none came
+  static const char* name_of(int signal);
 };
 
 }  // namespace runner::train

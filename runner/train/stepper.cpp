@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "generated/section/accumulation.h"
+#include "generated/section/ddp.h"
 #include "generated/section/faults.h"
 #include "generated/section/launch.h"
 #include "generated/section/loader.h"
@@ -19,6 +20,8 @@
 #include "generated/section/training.h"
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
+#include "runner/distributed/gradient_buckets.h"
+#include "runner/distributed/process_group.h"
 #include "runner/train/backward_steps.h"
 #include "runner/train/precision.h"
 #include "runner/train/rounded_weights.h"
@@ -28,9 +31,29 @@ namespace runner::train {
 namespace {
 
 constexpr std::int64_t kPrefetchFactor = 2;  // as PyTorch's
+constexpr double kMiB = 1 << 20;
+constexpr std::size_t kOwnNotes = 1;  // of the stepper: the rank's part of the loss
 
 bool all_finite(const at::Tensor& tensor) {
   return !at::isFloatingType(tensor.scalar_type()) || at::isfinite(tensor).all().item<bool>();
+}
+
+/// The ranks take micro-batches in turn.
+Loader::Options dealt(Loader::Options options, const Experiment& experiment) {
+  if (experiment.ranks == nullptr) return options;
+  options.rank = experiment.ranks->rank();
+  options.ranks = experiment.ranks->size();
+  return options;
+}
+
+/// Whether the loss counts as much of each sample, so that nobody has to look at the targets.
+bool counts_are_known(const Experiment& experiment) {
+  const components::DataSignature& data = experiment.train_data->signature();
+  if (data.padded) return false;
+  const std::optional<std::int64_t> ignored = experiment.loss->ignored_target();
+  if (!ignored) return experiment.loss->count_is_static();
+  const std::int64_t classes = std::max(data.vocab_size, data.num_classes);
+  return *ignored < 0 || (classes > 0 && *ignored >= classes);
 }
 
 WindowMean window_mean(const sections::accumulation::Config& config) {
@@ -45,6 +68,14 @@ WindowMean window_mean(const sections::accumulation::Config& config) {
 
 }  // namespace
 
+std::int64_t window_batches(const core::Node& recipe) {
+  const auto training = sections::training::parse_config(*recipe.find("training"));
+  const std::int64_t micro = training.micro_batch_size.value_or(1);
+  const std::int64_t share = training.gradient_accumulation_steps.value_or(1);
+  const auto launch = sections::launch::parse_config(*recipe.find("launch"));
+  return training.global_batch_size ? *training.global_batch_size / micro : share * launch.num_processes;
+}
+
 StepperOptions stepper_options(const core::Node& recipe) {
   const auto training = sections::training::parse_config(*recipe.find("training"));
   const auto loader = sections::loader::parse_config(*recipe.find("loader"));
@@ -55,6 +86,7 @@ StepperOptions stepper_options(const core::Node& recipe) {
   const auto launch = sections::launch::parse_config(*recipe.find("launch"));
   StepperOptions options;
   options.accumulation_steps = training.gradient_accumulation_steps.value_or(1);
+  options.window_batches = window_batches(recipe);
   options.sync_with_dataloader = accumulation.sync_with_dataloader;
   options.mean = window_mean(accumulation);
   options.schedule = {schedule.step_with_optimizer, schedule.step_per_process, static_cast<int>(launch.num_processes)};
@@ -83,19 +115,34 @@ StepperOptions stepper_options(const core::Node& recipe) {
 Stepper::Stepper(Experiment& experiment, const StepperOptions& options)
     : experiment_(experiment),
       options_(options),
-      loader_(*experiment.train_data, options.loader),
+      loader_(*experiment.train_data, dealt(options.loader, experiment)),
       schedule_(options.schedule),
       scaler_(options.scaler),
       parameters_(experiment.model->parameters()),
       micro_batch_size_(options.loader.micro_batch_size),
       weight_value_(std::numeric_limits<double>::quiet_NaN()) {
+  if (options_.window_batches == 0) options_.window_batches = options_.accumulation_steps;
   if (experiment.optimizer->steps_in_backward()) {
     backward_steps_ = std::make_unique<BackwardSteps>(*experiment.optimizer, parameters_, options.clip);
   }
   apply_schedule();
+  set_notes(0, {});
 }
 
 Stepper::~Stepper() = default;
+
+void Stepper::set_notes(std::size_t count, std::function<std::vector<double>()> notes) {
+  if (experiment_.ranks == nullptr) return;
+  notes_count_ = count;
+  notes_ = std::move(notes);
+  std::vector<at::Tensor> tensors;
+  for (const auto& parameter : parameters_) tensors.push_back(parameter.tensor);
+  const auto ddp = sections::ddp::parse_config(*experiment_.recipe.find("ddp"));
+  buckets_.reset();  // its hooks, before those of another one
+  buckets_ = std::make_unique<distributed::GradientBuckets>(
+      *experiment_.ranks, tensors,
+      distributed::GradientBuckets::Options{static_cast<std::int64_t>(ddp.bucket_cap_mb * kMiB), kOwnNotes + count});
+}
 
 void Stepper::begin_window() {
   for (bool jumped = true; jumped;) {
@@ -118,7 +165,7 @@ void Stepper::begin_window() {
 void Stepper::plan_window() {
   pieces_.clear();
   recipe_batches_ = 0;
-  Accumulation accumulation(options_.accumulation_steps, options_.sync_with_dataloader);
+  Accumulation accumulation(options_.window_batches, options_.sync_with_dataloader);
   std::int64_t sample = loader_.position().sample, stretch = 0;
   for (bool complete = false; !complete;) {
     const std::int64_t count = loader_.batch_at(sample);
@@ -138,20 +185,40 @@ void Stepper::plan_window() {
 void Stepper::fetch_window() {
   RECORD_USER_SCOPE("data");
   plan_window();
-  window_.resize(pieces_.size());
-  window_count_ = window_samples_ = 0;
-  for (std::size_t i = 0; i < pieces_.size(); ++i) {
-    MicroBatch& micro = window_[i];
-    micro.samples = pieces_[i];
-    loader_.next(pieces_[i], micro.tensors);
+  window_.resize(pieces_.size());  // memory of the window before is taken again
+  std::size_t mine = 0;
+  window_samples_ = 0;
+  for (const std::int64_t samples : pieces_) {
+    window_samples_ += samples;
+    if (!loader_.is_mine()) {
+      loader_.skip(samples);
+      continue;
+    }
+    MicroBatch& micro = window_[mine++];
+    micro.samples = samples;
+    loader_.next(samples, micro.tensors);
     micro.count = experiment_.loss->count(micro.tensors.at(components::kTarget));
-    window_count_ += micro.count;
-    window_samples_ += micro.samples;
   }
+  window_.resize(mine);
+  count_window();
+}
+
+// What the mean is over is known without the others' batches, unless targets may be ignored.
+void Stepper::count_window() {
+  window_count_ = 0;
+  for (const MicroBatch& micro : window_) window_count_ += micro.count;
+  if (experiment_.ranks == nullptr || options_.mean != WindowMean::kElements) return;
+  if (counts_are_known(experiment_)) {
+    if (!window_.empty()) window_count_ = window_.front().count / window_.front().samples * window_samples_;
+    return;
+  }
+  const at::Tensor count = at::scalar_tensor(window_count_, at::kLong);
+  experiment_.ranks->begin_all_reduce(count, "counts")->wait();
+  window_count_ = count.item<std::int64_t>();
 }
 
 std::int64_t Stepper::passes() const {
-  const std::int64_t samples = options_.loader.micro_batch_size * options_.accumulation_steps;
+  const std::int64_t samples = options_.loader.micro_batch_size * options_.window_batches;
   return samples / micro_batch_size_ + (samples % micro_batch_size_ > 0 ? 1 : 0);
 }
 
@@ -201,15 +268,15 @@ void Stepper::backward(const at::Tensor& sum, double weight) {
 void Stepper::note_loss(const MicroBatch& micro, double sum, double weight, StepResult& result) const {
   result.loss += sum * weight;
   result.micro_losses.push_back(sum / static_cast<double>(micro.count > 0 ? micro.count : 1));
-  result.samples += micro.samples;
 }
 
 void Stepper::note_window(StepResult& result) const {
   // Accelerate divides by the number of steps even where the window is short; the loss that is shown stays a mean.
   if (options_.mean == WindowMean::kMicroBatches) {
-    result.loss *= static_cast<double>(passes()) / static_cast<double>(window_.size());
+    result.loss *= static_cast<double>(passes()) / static_cast<double>(pieces_.size());
   }
-  result.micro_batches = recipe_batches_;
+  result.samples = window_samples_;
+  result.micro_batches = rank_batches();
   result.tokens = result.samples * experiment_.train_data->tokens_per_sample();
   if (scaler_.enabled()) result.loss_scale = scaler_.scale();
 }
@@ -217,12 +284,40 @@ void Stepper::note_window(StepResult& result) const {
 void Stepper::accumulate(StepResult& result) {
   for (MicroBatch& micro : window_) {
     const double weight = weight_of(micro);
+    trace("forward");
     const at::Tensor sum = forward(micro, weight);
+    trace("backward");
+    if (buckets_ != nullptr && &micro == &window_.back()) buckets_->begin();
     backward(sum, weight);
     note_loss(micro, sum.item<double>(), weight, result);
     if (&micro != &window_.back()) micro.tensors.clear();
   }
+  if (buckets_ != nullptr) exchange_gradients(result);
   note_window(result);
+}
+
+/// Where a process that others wait for is.
+void Stepper::trace(const char* what) const {
+  if (!traced_ || experiment_.ranks == nullptr) return;
+  core::log_debug("step " + std::to_string(progress_.step + 1) + ": " + what);
+}
+
+// The weights are those of the whole window, so sums over the ranks are its gradient and its loss.
+void Stepper::exchange_gradients(StepResult& result) {
+  RECORD_USER_SCOPE("exchange");
+  trace("exchange");
+  if (window_.empty()) buckets_->begin();
+  std::vector<double> mine = {result.loss};
+  if (notes_) {
+    const std::vector<double> more = notes_();
+    mine.insert(mine.end(), more.begin(), more.end());
+  }
+  result.notes = buckets_->finish(mine);
+  result.loss = 0;
+  for (std::vector<double>& notes : result.notes) {
+    result.loss += notes.front();
+    notes.erase(notes.begin());
+  }
 }
 
 StepResult Stepper::step(bool want_grad_norm, const Judge& may_move) {
@@ -317,8 +412,8 @@ void Stepper::end_step(const StepResult& result) {
 }
 
 void Stepper::close_window(bool moved) {
-  for (std::int64_t i = 1; i <= recipe_batches_; ++i) {
-    schedule_.after_micro_batch(i == recipe_batches_, i == recipe_batches_ && moved);
+  for (std::int64_t i = 1, last = rank_batches(); i <= last; ++i) {
+    schedule_.after_micro_batch(i == last, i == last && moved);
   }
   apply_schedule();
 }
@@ -368,7 +463,7 @@ void Stepper::count_epochs() {
 }
 
 std::string Stepper::first_bad_tensor() {
-  if (window_.empty()) return "";
+  if (window_.empty()) return first_bad_gradient(parameters_);  // another process had all of its samples
   const components::Autocast autocast(options_.autocast);
   components::TensorMap activations;
   MicroBatch& micro = window_.back();

@@ -11,12 +11,17 @@
 #include "components/buffer_values.h"
 #include "components/random_state.h"
 #include "components/tensors.h"
+#include "runner/core/log.h"
 #include "runner/train/accumulation.h"
 #include "runner/train/experiment.h"
 #include "runner/train/grad_scaler.h"
 #include "runner/train/gradients.h"
 #include "runner/train/loader.h"
 #include "runner/train/progress.h"
+
+namespace runner::distributed {
+class GradientBuckets;
+}
 
 namespace runner::train {
 
@@ -30,7 +35,8 @@ enum class WindowMean {
 };
 
 struct StepperOptions {
-  std::int64_t accumulation_steps = 1;
+  std::int64_t accumulation_steps = 1;  ///< micro-batches of a window: of one process,
+  std::int64_t window_batches = 0;      ///< of all processes; 0: this one makes them all
   bool sync_with_dataloader = true;
   WindowMean mean = WindowMean::kElements;
   ScheduleClock::Options schedule;
@@ -41,6 +47,9 @@ struct StepperOptions {
   bool judges_norm = false;  ///< the judge has to know the gradient norm
   bool rewinds = false;      ///< a step may be taken back: what its forward pass moves is kept
 };
+
+/// Micro-batches of a window over all processes, as a settled recipe has it.
+std::int64_t window_batches(const core::Node& recipe);
 
 /// The options a settled recipe asks for.
 StepperOptions stepper_options(const core::Node& recipe);
@@ -55,6 +64,8 @@ struct StepResult {
   bool moved = true;        ///< false: the judge said no, or `overflowed`; the parameters are those of the step before
   bool overflowed = false;  ///< gradients of float16 were not finite: the loss scale is smaller now
   std::optional<double> loss_scale;  ///< that this step used; nothing where the loss is not scaled
+  /// What each rank had to say (Stepper::set_notes), by rank; empty where there is one process.
+  std::vector<std::vector<double>> notes;
 };
 
 /// Looks at a step before the optimizer moves; false keeps the parameters as they are.
@@ -72,6 +83,10 @@ class Stepper {
   Stepper(Experiment& experiment, const StepperOptions& options);
   ~Stepper();
 
+  /// Where several processes train: `count` numbers that each of them tells all others with every step, asked for when
+  /// its share of the step is done. They cost nothing.
+  void set_notes(std::size_t count, std::function<std::vector<double>()> notes);
+
   /// One optimizer step. `want_grad_norm` costs a pass over the gradients when nothing is clipped. After an exception,
   /// or a judge's no, either rewind() or leave_window() has to follow. A step that overflowed is over: its samples are
   /// left behind, and neither the optimizer nor (unless it moves with each micro-batch) the schedule moved. The judge
@@ -81,8 +96,8 @@ class Stepper {
   /// Tells the schedule what an evaluation found; `metric` as in Scheduler::on_evaluation.
   void note_evaluation(const std::function<const double*(const std::string&)>& metric);
 
-  /// True where a step may be taken back.
-  bool can_rewind() const { return options_.rewinds; }
+  /// True where a step that failed half-way may be taken back and made again: not while other ranks wait for its sums.
+  bool can_rewind() const { return options_.rewinds && experiment_.ranks == nullptr; }
   /// Back to before the step that failed: data, random numbers; gradients are dropped.
   void rewind();
   /// Drops the step that the judge refused, as if its samples did not exist: the position stays behind them.
@@ -130,6 +145,14 @@ class Stepper {
   void begin_window();
   void plan_window();
   void fetch_window();
+  void count_window();
+  /// Micro-batches of the window that the busiest process makes, as the recipe cuts it.
+  std::int64_t rank_batches() const {
+    const std::int64_t processes = options_.schedule.num_processes;
+    return (recipe_batches_ + processes - 1) / processes;
+  }
+  void exchange_gradients(StepResult& result);
+  void trace(const char* what) const;
   double weight_of(const MicroBatch& micro) const;
   at::Tensor forward(const MicroBatch& micro, double weight);
   void backward(const at::Tensor& sum, double weight);
@@ -155,17 +178,21 @@ class Stepper {
   GradScaler scaler_;
   Progress progress_;
   std::vector<components::NamedTensor> parameters_;
-  std::unique_ptr<BackwardSteps> backward_steps_;  // where the optimizer steps in the backward pass
+  std::unique_ptr<BackwardSteps> backward_steps_;          // where the optimizer steps in the backward pass
+  std::unique_ptr<distributed::GradientBuckets> buckets_;  // where there are several processes
+  std::size_t notes_count_ = 0;
+  std::function<std::vector<double>()> notes_;
   std::int64_t micro_batch_size_;
   std::vector<DataJump> jumps_;
   Loader::Position window_start_;
   components::RandomState window_random_;
   std::optional<components::BufferValues> window_buffers_;
   bool optimizer_began_ = false;
-  std::vector<std::int64_t> pieces_;  // samples of each forward pass of the window
-  std::int64_t recipe_batches_ = 0;   // micro-batches of the window as the recipe cuts it
-  std::vector<MicroBatch> window_;    // as many as pieces_
-  std::int64_t window_count_ = 0, window_samples_ = 0;
+  const bool traced_ = core::log_options().level == core::LogLevel::kDebug;
+  std::vector<std::int64_t> pieces_;                    // samples of each forward pass of the window
+  std::int64_t recipe_batches_ = 0;                     // micro-batches of the window as the recipe cuts it
+  std::vector<MicroBatch> window_;                      // those of this process; all pieces_ where there is one
+  std::int64_t window_count_ = 0, window_samples_ = 0;  // of all processes
   at::Tensor weight_;
   double weight_value_;
 };

@@ -27,8 +27,10 @@
 #include "runner/core/log.h"
 #include "runner/core/machine.h"
 #include "runner/core/units.h"
+#include "runner/distributed/process_group.h"
 #include "runner/store/run_reader.h"
 #include "runner/store/run_writer.h"
+#include "runner/train/agreement.h"
 #include "runner/train/capsule_recorder.h"
 #include "runner/train/experiment.h"
 #include "runner/train/loop.h"
@@ -192,12 +194,15 @@ int train_into(Experiment& experiment, store::RunWriter& run, const TrainRequest
   try {
     const LoopResult result = run_loop(experiment, run, loop, clock);
     const int status = finish(run, result);
+    if (!experiment.is_first()) return status;
     if (!request.quiet) print_summary(experiment, run, result);
     write_summary_json(request.summary_json, run, result);
     return status;
   } catch (const core::RunError& error) {
     // What could not even be loaded is as resumable as it was; so is a full disk that was waited for in vain.
-    const bool resumable = error.exit_code() == core::kExitResumable || error.exit_code() == core::kExitUsage;
+    // And what another process did says nothing about this run.
+    const bool resumable = error.exit_code() == core::kExitResumable || error.exit_code() == core::kExitUsage ||
+                           error.exit_code() == core::kExitPeerLost;
     run.finish(resumable ? store::RunStatus::kStopped : store::RunStatus::kFailed, error.what());
     throw;
   } catch (const std::exception& error) {
@@ -231,35 +236,47 @@ int train(const registry::Recipe& recipe, const TrainRequest& request, double pe
           core::Diagnostics& diagnostics) {
   const core::Clock& clock = core::system_clock();
   configure_torch(recipe);
+  const std::shared_ptr<distributed::ProcessGroup> ranks = meet_ranks(recipe, request);
+  const bool is_first = ranks == nullptr || ranks->rank() == 0;
   // Says what is refused before anything is read.
-  const Start first = choose_start(recipe, request, nullptr, nullptr, clock, diagnostics);
-  if (diagnostics.has_errors()) return core::kExitUsage;
+  const std::optional<Start> first = choose_together(
+      ranks.get(), diagnostics, [&] { return choose_start(recipe, request, nullptr, nullptr, clock, diagnostics); });
+  if (!first) return core::kExitUsage;
   const auto training = sections::training::parse_config(recipe.at("training"));
   if (training.max_memory) limit_tensor_memory(*training.max_memory);
   std::shared_ptr<checkpoint::HeldFiles> held = checkpoint::HeldFiles::begin(
-      first.checkpoint, std::min(training.max_memory.value_or(kNoLimit), core::free_memory()));
+      is_first ? first->checkpoint : "", std::min(training.max_memory.value_or(kNoLimit), core::free_memory()));
   const auto experiment = build(recipe, diagnostics);
   if (experiment == nullptr) return core::kExitUsage;
   std::optional<checkpoint::InitWeights> init;
-  if (first.checkpoint.empty()) init = init_weights(*experiment, diagnostics);
+  experiment->ranks = ranks;
+  if (first->checkpoint.empty()) init = init_weights(*experiment, diagnostics);
   if (diagnostics.has_errors()) return core::kExitUsage;
 
+  // The weights are drawn: from here on each process draws numbers of its own.
+  if (!is_first) at::manual_seed(static_cast<std::uint64_t>(recipe.at("seed").as_integer() + ranks->rank()));
+
   // Two programs that start at the same instant must not both find nothing to go on with.
-  auto lock = std::make_optional<store::StartLock>(recipe.at("output_dir").as_string());
+  std::optional<store::StartLock> lock;
+  if (is_first) lock.emplace(recipe.at("output_dir").as_string());
   const std::int64_t begin_ns = clock.monotonic_ns();
-  const Start start = choose_start(recipe, request, experiment.get(), held.get(), clock, diagnostics);
+  const std::optional<Start> chosen = choose_together(ranks.get(), diagnostics, [&] {
+    return choose_start(recipe, request, experiment.get(), held.get(), clock, diagnostics);
+  });
   const double verify_seconds = static_cast<double>(clock.monotonic_ns() - begin_ns) * 1e-9;
-  if (diagnostics.has_errors()) return core::kExitUsage;
+  if (!chosen) return core::kExitUsage;
+  const Start& start = *chosen;
   if (held != nullptr && held->checkpoint() != start.checkpoint) held.reset();
   // What there was to go on from at first may be gone by now.
-  if (start.checkpoint.empty() && !first.checkpoint.empty()) init = init_weights(*experiment, diagnostics);
+  if (start.checkpoint.empty() && !first->checkpoint.empty()) init = init_weights(*experiment, diagnostics);
   if (diagnostics.has_errors()) return core::kExitUsage;
   const std::string folder =
       start.resume ? start.resume->run_dir + "/checkpoints" : recipe.at("output_dir").as_string();
-  check_room(*experiment, folder, request.smoke);
-  const auto run = open_run(recipe, start, request, clock);
+  if (is_first) check_room(*experiment, folder, request.smoke);
+  const auto run = open_together(ranks.get(), [&] { return open_run(recipe, start, request, clock); });
   lock.reset();
-  core::set_log_file(run->run_dir() + "/logs/rank-0.log");
+  if (is_first && request.on_opened) request.on_opened(run->run_dir());
+  core::set_log_file(run->run_dir() + "/logs/rank-" + std::to_string(experiment->rank()) + ".log");
   for (const std::string& note : start.notes) core::log_warning(note);
   for (const Difference& difference : start.differences) {
     if (difference.effect == Effect::kHarmless) {
@@ -269,9 +286,11 @@ int train(const registry::Recipe& recipe, const TrainRequest& request, double pe
     }
   }
   record_changes(*run, start);
-  CapsuleRecorder recorder(
-      capsule_of(recipe, *experiment, request, init && start.checkpoint.empty() ? &*init : nullptr),
-      store::branch_folder(run->run_dir(), run->branch()) + "/" + artifact::kCapsuleFile);
+  std::optional<CapsuleRecorder> recorder;
+  if (is_first) {
+    recorder.emplace(capsule_of(recipe, *experiment, request, init && start.checkpoint.empty() ? &*init : nullptr),
+                     store::branch_folder(run->run_dir(), run->branch()) + "/" + artifact::kCapsuleFile);
+  }
   if (start.resume) {
     core::log_info("resuming " + run->run_dir() + " from " +
                    (start.checkpoint.empty() ? "step 0: it has no checkpoint to go on from" : start.checkpoint));
@@ -292,7 +311,7 @@ int train(const registry::Recipe& recipe, const TrainRequest& request, double pe
   loop.peak_flops = peak_flops;
   loop.process_age_s = core::process_age_s();
   const int status = train_into(*experiment, *run, request, loop, clock);
-  if (status == core::kExitDone) recorder.finish(kCapsulePatience_ms);
+  if (status == core::kExitDone && recorder) recorder->finish(kCapsulePatience_ms);
   return status;
 }
 

@@ -1,8 +1,11 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "runner/core/rank_place.h"
 
 namespace runner::train {
 
@@ -17,6 +20,8 @@ struct TrainRequest {
   std::vector<std::string> command_line;
   bool progress_bar = false;  ///< standard error is a terminal
   bool quiet = false;
+  std::optional<core::RankPlace> rank;                        ///< among several processes; nothing: there is this one
+  std::function<void(const std::string& run_dir)> on_opened;  ///< the run is there; called by the first rank
 };
 
 }  // namespace runner::train

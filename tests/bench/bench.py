@@ -269,17 +269,31 @@ def gpt(a):
              at_most=True)
 
 
+def ddp(a):
+    """Two processes of one thread each on the loopback interface, four micro-batches a step, exchanged once."""
+    python, own = sys.executable, HERE / "roux_throughput.py"
+    sets = ["launch.num_processes=2", "launch.num_cpu_threads_per_process=1", "training.gradient_accumulation_steps=4",
+            "training.clip_grad_norm=null", "training.max_steps=8"]
+    peer = [python, PEERS / "ddp.py", "--config", "small", "--world", "2", "--threads", "1", "--accumulate", "4",
+            "--sync", "last", "--windows", "6", "--warmup", "2"]
+    table = interleave(a.rounds, ["tokens_per_s"], {
+        "roux": [python, own, a.roux, RECIPES / "gpt_small.yaml", "tokens_per_s", *sets],
+        "accelerate": [*peer, "--peer", "accelerate"],
+        "torch": [*peer, "--peer", "torch"]})
+    show("ddp: small GPT, fp32, 2 processes, tokens/s", table["tokens_per_s"], {"accelerate": 1.3}, at_most=False)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--roux", required=True)
     parser.add_argument("--bare", required=True)
     parser.add_argument("--dataload", required=True)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("what", nargs="*", metavar="startup|steps|answers|checkpoint|profiler|dataload|resnet|gpt")
+    parser.add_argument("what", nargs="*", metavar="startup|steps|answers|checkpoint|profiler|dataload|resnet|gpt|ddp")
     a = parser.parse_args()
     topics = {"startup": startup, "steps": steps, "answers": answers, "checkpoint": checkpoint,
               "profiler": profiler,
-              "dataload": dataload, "resnet": resnet, "gpt": gpt}
+              "dataload": dataload, "resnet": resnet, "gpt": gpt, "ddp": ddp}
     unknown = [w for w in a.what if w not in topics]
     if unknown:
         parser.error(f"no benchmark is called \"{unknown[0]}\"; there are {', '.join(topics)}")

@@ -178,6 +178,16 @@ TEST_CASE("each rule between sections speaks of what it found", "[recipe][consis
        "r.yaml:6:33: warning: accumulation.sync_each_batch does nothing: there is one process, which exchanges no "
        "gradients\n"
        "  hint: leave it out\n"},
+      {"several_processes", "what follows one of them alone",
+       kParts + kData + "training: {max_steps: 10, micro_batch_size: 8, auto_micro_batch: halve}\n" +
+           "launch: {num_processes: 2}\n",
+       "r.yaml:5:66: error: with launch.num_processes 2, auto_micro_batch would shrink the micro-batches of one "
+       "process "
+       "alone\n"
+       "  hint: give a micro_batch_size that fits, or train with one process\n"},
+      {"several_processes", "nobody who restarts", kParts + kData + kBatch + "launch: {max_restarts: 2}\n",
+       "r.yaml:6:24: warning: launch.max_restarts does nothing: one process has no supervisor\n"
+       "  hint: start the same command again, it goes on; or train with several processes\n"},
       {"compat", "settles without a word", kParts + kData + kBatch + "compat: accelerate\n", ""},
   };
   std::vector<std::string> told;
@@ -225,6 +235,35 @@ TEST_CASE("two of the three batch sizes give the third", "[recipe][consistency]"
   for (const Case& c : cases) {
     DYNAMIC_SECTION(c.training) {
       const Settled result = settled(kParts + kData + "training: {max_steps: 10, " + c.training + "}\n");
+      CHECK(result.messages == "");
+      CHECK(result.root.at_path("training.micro_batch_size")->as_integer() == c.micro);
+      CHECK(result.root.at_path("training.gradient_accumulation_steps")->as_integer() == c.accumulation);
+      CHECK(result.root.at_path("training.global_batch_size")->as_integer() == c.global);
+    }
+  }
+}
+
+TEST_CASE("whole micro-batches are dealt out to processes", "[recipe][consistency]") {
+  struct Case {
+    const char* training;
+    int processes;
+    std::int64_t micro, accumulation, global;
+  };
+  static constexpr Case cases[] = {
+      {"micro_batch_size: 8", 4, 8, 1, 32},
+      {"micro_batch_size: 8, gradient_accumulation_steps: 2", 3, 8, 2, 48},
+      {"micro_batch_size: 8, global_batch_size: 32", 2, 8, 2, 32},
+      {"gradient_accumulation_steps: 2, global_batch_size: 32", 2, 8, 2, 32},
+      {"global_batch_size: 32", 4, 8, 1, 32},
+      // 4 micro-batches for 3 processes: the busiest one makes 2. A resolved recipe says all three sizes.
+      {"micro_batch_size: 8, global_batch_size: 32", 3, 8, 2, 32},
+      {"micro_batch_size: 8, gradient_accumulation_steps: 2, global_batch_size: 32", 3, 8, 2, 32},
+      {"micro_batch_size: 8, global_batch_size: 32", 5, 8, 1, 32},
+  };
+  for (const Case& c : cases) {
+    DYNAMIC_SECTION(c.training << " on " << c.processes) {
+      const Settled result = settled(kParts + kData + "training: {max_steps: 10, " + c.training +
+                                     "}\nlaunch: {num_processes: " + std::to_string(c.processes) + "}\n");
       CHECK(result.messages == "");
       CHECK(result.root.at_path("training.micro_batch_size")->as_integer() == c.micro);
       CHECK(result.root.at_path("training.gradient_accumulation_steps")->as_integer() == c.accumulation);

@@ -98,6 +98,35 @@ TEST_CASE("the number of workers changes no batch", "[train][loader]") {
   }
 }
 
+TEST_CASE("ranks take batches in turn, and together all of them", "[train][loader]") {
+  const Watched data(23);  // 5 batches an epoch, the last one of 3 samples
+  Loader alone(data, with_workers(0));
+  std::vector<Samples> wanted;
+  for (int i = 0; i < 40; ++i) wanted.push_back(read_one(alone));
+  for (const int ranks : {2, 3, 7}) {
+    for (const int workers : {0, 2}) {
+      DYNAMIC_SECTION(ranks << " ranks, " << workers << " workers") {
+        for (int rank = 0; rank < ranks; ++rank) {
+          Loader::Options options = with_workers(workers);
+          options.rank = rank;
+          options.ranks = ranks;
+          Loader loader(data, options);
+          for (std::size_t i = 0; i < wanted.size(); ++i) {
+            const bool mine = static_cast<int>(i) % ranks == rank;
+            REQUIRE(loader.is_mine() == mine);
+            if (mine) {
+              REQUIRE(read_one(loader) == wanted[i]);
+            } else {
+              loader.skip(loader.batch_at(loader.position().sample));
+            }
+          }
+          REQUIRE(loader.position() == alone.position());
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("batches come in order when they are read out of order", "[train][loader]") {
   Watched data(40);
   Loader alone(data, with_workers(0));

@@ -1,0 +1,36 @@
+#pragma once
+
+// LibTorch holds Gloo and ships none of its headers. These declarations are what <ProcessGroupGloo.hpp> needs of them;
+// the headers that it names are empty files, made by the build (runner/cmake/dependencies.cmake).
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace gloo {
+
+class Context {
+ public:
+  void setTimeout(std::chrono::milliseconds);
+};
+
+namespace transport {
+class Device;
+struct UnboundBuffer {
+  virtual ~UnboundBuffer();
+};
+}  // namespace transport
+
+namespace rendezvous {
+class Store {
+ public:
+  virtual ~Store();
+  virtual void set(const std::string&, const std::vector<char>&) = 0;
+  virtual std::vector<char> get(const std::string&) = 0;
+  virtual void wait(const std::vector<std::string>&) = 0;
+  virtual void wait(const std::vector<std::string>&, const std::chrono::milliseconds&) = 0;
+};
+}  // namespace rendezvous
+
+}  // namespace gloo

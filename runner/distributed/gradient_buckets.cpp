@@ -1,0 +1,181 @@
+#include "runner/distributed/gradient_buckets.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "runner/core/error.h"
+
+namespace runner::distributed {
+namespace {
+
+constexpr std::int64_t kFloatBytes = 4;
+constexpr std::int64_t kAlignedFloats = 16;  // a gradient begins where memory of its own would
+constexpr std::size_t kParts = 3;            // floats that hold a double to its last bit: 3 x 24 of 53
+
+/// A double as floats that add up to it exactly, whatever its size within float's range.
+std::array<float, kParts> parts_of(double value) {
+  std::array<float, kParts> parts{};
+  for (float& part : parts) {
+    part = static_cast<float>(value);
+    value -= static_cast<double>(part);
+    if (value != value) value = 0;  // what is not finite is so in its first part
+  }
+  return parts;
+}
+
+double whole_of(const float* parts) {
+  double value = 0;
+  for (std::size_t i = 0; i < kParts; ++i) value += static_cast<double>(parts[i]);
+  return value;
+}
+
+}  // namespace
+
+struct GradientBuckets::Bucket {
+  std::int64_t floats = 0;
+  std::size_t parameters = 0, missing = 0;
+  at::Tensor flat;
+};
+
+class GradientBuckets::Hook final : public torch::autograd::PostAccumulateGradHook {
+ public:
+  Hook(GradientBuckets& buckets, std::size_t parameter) : buckets_(buckets), parameter_(parameter) {}
+  void operator()(const at::Tensor&) override { buckets_.arrived(parameter_); }
+
+ private:
+  GradientBuckets& buckets_;
+  std::size_t parameter_;
+};
+
+GradientBuckets::GradientBuckets(ProcessGroup& group, const std::vector<at::Tensor>& parameters, const Options& options)
+    : group_(group), notes_(options.notes) {
+  for (auto parameter = parameters.rbegin(); parameter != parameters.rend(); ++parameter) {
+    if (parameter->requires_grad()) parameters_.push_back(*parameter);
+  }
+  buckets_.emplace_back();
+  std::vector<std::int64_t> begins;
+  for (const at::Tensor& parameter : parameters_) {
+    const std::int64_t floats = (parameter.numel() + kAlignedFloats - 1) / kAlignedFloats * kAlignedFloats;
+    const bool full = (buckets_.back().floats + floats) * kFloatBytes > options.bucket_bytes;
+    if (full && buckets_.back().parameters > 0) buckets_.emplace_back();
+    begins.push_back(buckets_.back().floats);
+    bucket_of_.push_back(buckets_.size() - 1);
+    buckets_.back().floats += floats;
+    ++buckets_.back().parameters;
+  }
+  // Whether a rank has a gradient for a parameter, then each rank's notes: zeros from all ranks but one add up to them.
+  const std::size_t tail = parameters_.size() + notes_ * kParts * static_cast<std::size_t>(group.size());
+  for (Bucket& bucket : buckets_) {
+    const bool last = &bucket == &buckets_.back();
+    bucket.flat = at::zeros({bucket.floats + (last ? static_cast<std::int64_t>(tail) : 0)}, at::kFloat);
+  }
+  arrived_.assign(parameters_.size(), false);
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    const at::Tensor& parameter = parameters_[i];
+    RUNNER_ASSERT(parameter.is_non_overlapping_and_dense(), "a parameter takes as much memory as it has numbers");
+    views_.push_back(buckets_[bucket_of_[i]].flat.as_strided(parameter.sizes(), parameter.strides(), begins[i]));
+    torch::autograd::impl::set_post_acc_grad_hooks(parameter, std::make_unique<Hook>(*this, i));
+  }
+}
+
+GradientBuckets::~GradientBuckets() {
+  for (const at::Tensor& parameter : parameters_) torch::autograd::impl::set_post_acc_grad_hooks(parameter, nullptr);
+}
+
+std::int64_t GradientBuckets::bytes() const {
+  std::int64_t bytes = 0;
+  for (const Bucket& bucket : buckets_) bytes += bucket.flat.numel() * kFloatBytes;
+  return bytes;
+}
+
+std::size_t GradientBuckets::buckets() const { return buckets_.size(); }
+
+void GradientBuckets::begin() {
+  armed_ = true;
+  next_ = 0;
+  under_way_.clear();
+  arrived_.assign(parameters_.size(), false);
+  for (Bucket& bucket : buckets_) bucket.missing = bucket.parameters;
+}
+
+// The gradient that the pass made is freed here: what the optimizer looks at later is the bucket itself, where that has
+// the parameter's type.
+void GradientBuckets::arrived(std::size_t parameter) {
+  if (!armed_) return;
+  const at::NoGradGuard no_grad;
+  at::Tensor& gradient = parameters_[parameter].mutable_grad();
+  RUNNER_ASSERT(!arrived_[parameter], "a gradient is accumulated once in a backward pass");
+  views_[parameter].copy_(gradient);
+  gradient.reset();
+  arrived_[parameter] = true;
+  --buckets_[bucket_of_[parameter]].missing;
+  set_out_those_ready();
+}
+
+/// All but the last one, which waits for the notes.
+void GradientBuckets::set_out_those_ready() {
+  while (next_ + 1 < buckets_.size() && buckets_[next_].missing == 0) {
+    under_way_.push_back(group_.begin_all_reduce(buckets_[next_++].flat, "gradients"));
+  }
+}
+
+std::vector<std::vector<double>> GradientBuckets::finish(std::span<const double> notes) {
+  RUNNER_ASSERT(armed_ && notes.size() == notes_,
+                "a step begins before it ends, and its notes are as many as were said");
+  const at::NoGradGuard no_grad;
+  armed_ = false;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    if (arrived_[i]) continue;
+    // Of the passes before the last one, which is all a parameter may have.
+    const at::Tensor& gradient = std::as_const(parameters_[i]).grad();
+    arrived_[i] = gradient.defined();
+    if (gradient.defined()) {
+      views_[i].copy_(gradient);
+    } else {
+      views_[i].zero_();
+    }
+    buckets_[bucket_of_[i]].missing = 0;
+  }
+  for (Bucket& bucket : buckets_) bucket.missing = 0;
+  write_notes(notes);
+  set_out_those_ready();
+  under_way_.push_back(group_.begin_all_reduce(buckets_.back().flat, "gradients"));
+  for (const auto& collective : under_way_) collective->wait();
+  under_way_.clear();
+  const float* ranks_with_gradient = buckets_.back().flat.const_data_ptr<float>() + buckets_.back().floats;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    at::Tensor& gradient = parameters_[i].mutable_grad();
+    gradient.reset();
+    if (ranks_with_gradient[i] > 0) gradient = views_[i].to(parameters_[i].scalar_type());
+  }
+  return read_notes(notes.size());
+}
+
+void GradientBuckets::write_notes(std::span<const double> notes) {
+  Bucket& last = buckets_.back();
+  float* tail = last.flat.mutable_data_ptr<float>() + last.floats;
+  std::fill(tail, last.flat.mutable_data_ptr<float>() + last.flat.numel(), 0.0F);
+  for (const bool has_gradient : arrived_) *tail++ = has_gradient ? 1.0F : 0.0F;
+  tail += static_cast<std::size_t>(group_.rank()) * notes.size() * kParts;
+  for (const double note : notes) {
+    for (const float part : parts_of(note)) *tail++ = part;
+  }
+}
+
+std::vector<std::vector<double>> GradientBuckets::read_notes(std::size_t count) const {
+  const Bucket& last = buckets_.back();
+  const float* tail = last.flat.const_data_ptr<float>() + last.floats + parameters_.size();
+  std::vector<std::vector<double>> all(static_cast<std::size_t>(group_.size()));
+  for (std::vector<double>& notes : all) {
+    for (std::size_t i = 0; i < count; ++i, tail += kParts) notes.push_back(whole_of(tail));
+  }
+  return all;
+}
+
+}  // namespace runner::distributed

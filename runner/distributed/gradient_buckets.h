@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "runner/core/tensor_fwd.h"
+#include "runner/distributed/process_group.h"
+
+namespace runner::distributed {
+
+/// Adds gradients up over all ranks while the backward pass still runs. Parameters are cut into buckets once, from the
+/// last one to the first, as a backward pass gets to them; a bucket sets out as soon as all of its gradients are there
+/// and all buckets before it have set out, so that the order is the same on every rank. The cut depends on the
+/// parameters and `bucket_bytes` alone: the same run has the same bits each time.
+///
+/// Each rank also sends a few numbers of its own along, in the last bucket: they cost no collective of their own.
+class GradientBuckets {
+ public:
+  struct Options {
+    std::int64_t bucket_bytes = 25 << 20;
+    std::size_t notes = 0;  ///< numbers that each rank sends along
+  };
+
+  /// Looks at the parameters (those that need a gradient; of any floating type, summed in float32) as long as it lives.
+  GradientBuckets(ProcessGroup& group, const std::vector<at::Tensor>& parameters, const Options& options);
+  ~GradientBuckets();
+  GradientBuckets(const GradientBuckets&) = delete;
+  GradientBuckets& operator=(const GradientBuckets&) = delete;
+
+  /// The backward pass that follows is this rank's last one of the step: its gradients set out. To be called by a rank
+  /// that makes none, too.
+  void begin();
+  /// After it: blocks until the gradients of the parameters are the sums over all ranks; a parameter that no rank has a
+  /// gradient for has none. Returns the notes of all ranks, by rank, to the last bit.
+  std::vector<std::vector<double>> finish(std::span<const double> notes);
+
+  std::int64_t bytes() const;  ///< that the buckets take
+  std::size_t buckets() const;
+
+ private:
+  class Hook;
+  struct Bucket;
+
+  void arrived(std::size_t parameter);
+  void set_out_those_ready();
+  void write_notes(std::span<const double> notes);
+  std::vector<std::vector<double>> read_notes(std::size_t count) const;
+
+  ProcessGroup& group_;
+  std::vector<at::Tensor> parameters_;
+  std::vector<Bucket> buckets_;
+  std::vector<std::size_t> bucket_of_;  // by parameter
+  std::vector<at::Tensor> views_;       // by parameter: its part of the bucket, in its shape
+  std::vector<bool> arrived_;           // by parameter
+  std::size_t notes_ = 0, next_ = 0;    // the next bucket to set out
+  std::vector<std::unique_ptr<Pending>> under_way_;
+  bool armed_ = false;
+};
+
+}  // namespace runner::distributed

@@ -1,0 +1,322 @@
+#include "runner/distributed/process_group.h"
+
+#define USE_C10D_GLOO  // else the header below is empty
+#include <ATen/ops/empty.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <exception>
+#include <future>
+#include <utility>
+
+#include "runner/core/beside.h"
+#include "runner/core/error.h"
+#include "runner/core/units.h"
+#include "runner/distributed/gloo_declarations.h"
+#include "runner/distributed/trail.h"
+// After the declarations that it cannot do without.
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+namespace runner::distributed {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kAnswerPatience{1500};  // for all ranks together: a supervisor ends what is left soon after
+constexpr milliseconds kForEver = std::chrono::hours(24 * 20);  // as many as 31 bits hold, which it goes through
+constexpr const char* kEnd = "end";
+
+milliseconds in_ms(double seconds) { return milliseconds(static_cast<std::int64_t>(seconds * 1e3)); }
+
+std::string key(const char* what, int rank) { return std::string(what) + "/" + std::to_string(rank); }
+
+std::vector<std::uint8_t> bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
+std::string text_of(const std::vector<std::uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
+
+/// The first line, without what LibTorch puts in front of it.
+std::string plain(const std::exception& error) {
+  std::string text = error.what();
+  text = text.substr(0, text.find('\n'));
+  for (const char* begin : {"[", "Exception"}) {
+    if (!text.starts_with(begin)) continue;
+    if (const auto end = text.find("] "); end != std::string::npos) text.erase(0, end + 2);
+  }
+  return text;
+}
+
+std::string ranks_text(const std::vector<int>& ranks) {
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (std::size_t i = 0; i < ranks.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
+  return text;
+}
+
+std::string host_name() {
+  char name[256] = {};
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+core::RunError peer_lost(const std::string& message, const std::string& hint) {
+  return core::RunError(message, hint, core::kExitPeerLost);
+}
+
+c10::intrusive_ptr<c10d::TCPStore> open_store(const core::RankPlace& place, milliseconds timeout, bool hosts) {
+  c10d::TCPStoreOptions options;
+  options.port = place.master_port;
+  options.isServer = hosts;
+  options.waitWorkers = false;
+  options.timeout = timeout;
+  try {
+    return c10::make_intrusive<c10d::TCPStore>(place.master_addr, options);
+  } catch (const std::exception& error) {
+    const std::string where = place.master_addr + ":" + std::to_string(place.master_port);
+    throw peer_lost(
+        "rank " + std::to_string(place.rank) + " finds no store to meet the others at " + where + ": " + plain(error),
+        "MASTER_ADDR and MASTER_PORT have to be those of rank 0, and its port has to be free");
+  }
+}
+
+core::RankPlace at_port(core::RankPlace place, std::uint16_t port) {
+  place.master_port = port;
+  return place;
+}
+
+/// Everything a rank tells the others about itself, and learns about them when something is wrong.
+class Registry {
+ public:
+  Registry(const core::RankPlace& place, milliseconds timeout)
+      : place_(place),
+        store_(open_store(place, timeout, place.hosts_store)),
+        answering_store_(open_store(at_port(place, store_->getPort()), timeout, false)),
+        trail_(std::make_shared<Trail>()) {}
+
+  const c10::intrusive_ptr<c10d::TCPStore>& store() const { return store_; }
+  Trail& trail() { return *trail_; }
+
+  void come_together(milliseconds timeout) {
+    const std::string self = "process " + std::to_string(getpid()) + " on " + host_name();
+    std::vector<std::string> keys;
+    for (int rank = 0; rank < place_.size; ++rank) keys.push_back(key("here", rank));
+    try {
+      store_->set(key("here", place_.rank), bytes_of(self));
+      store_->wait(keys, timeout);
+      for (const auto& name : store_->multiGet(keys)) names_.push_back(text_of(name));
+    } catch (const std::exception& error) {
+      throw peer_lost(absent_text(keys, timeout, error),
+                      "each of them has to be started with the same MASTER_ADDR, "
+                      "MASTER_PORT and WORLD_SIZE, and a RANK of its own");
+    }
+    begin_to_answer();
+  }
+
+  /// Why a collective did not come to its end, as far as the others can tell.
+  core::RunError lost(const std::string& what, double timeout_s, const std::exception& error) {
+    const std::string reason = plain(error);
+    const bool timed_out = reason.find("imed out") != std::string::npos || reason.find("imeout") != std::string::npos;
+    std::string text = "rank " + std::to_string(place_.rank) + ": " + what +
+                       (timed_out ? " waited " + core::format_duration(timeout_s) : " came to no end");
+    std::vector<int> silent;
+    std::string others;
+    ask(silent, others);
+    if (!silent.empty()) {
+      text += ": " + ranks_text(silent) + " (";
+      for (std::size_t i = 0; i < silent.size(); ++i) {
+        text += (i == 0 ? "" : ", ") + names_[static_cast<std::size_t>(silent[i])];
+      }
+      text += ") does not answer";
+    }
+    text += others;
+    if (!timed_out) text += " (" + reason + ")";
+    return peer_lost(text, timed_out ? "a rank that is only slow needs a longer launch.timeout"
+                                     : "a rank that died says why in its own output");
+  }
+
+  /// The thread that answers waits for the store and for nothing else; the group is gone after that.
+  void end_answering() {
+    try {
+      store_->set(key("ask", place_.rank), bytes_of(kEnd));
+    } catch (const std::exception&) {  // without a store it has ended by itself
+    }
+    if (answering_.valid()) answering_.wait();
+  }
+
+  /// After a loss threads of LibTorch may wait for ever; the process is about to end, and they with it.
+  void abandon() {
+    new std::future<void>(std::move(answering_));
+    store_.release();
+  }
+
+ private:
+  std::string absent_text(const std::vector<std::string>& keys, milliseconds timeout, const std::exception& error) {
+    std::vector<int> absent;
+    try {
+      for (int rank = 0; rank < place_.size; ++rank) {
+        if (!store_->check({keys[static_cast<std::size_t>(rank)]})) absent.push_back(rank);
+      }
+    } catch (const std::exception&) {
+      absent.clear();
+    }
+    const std::string where = place_.master_addr + ":" + std::to_string(place_.master_port);
+    if (absent.empty())
+      return "rank " + std::to_string(place_.rank) + " lost the store at " + where + ": " + plain(error);
+    return ranks_text(absent) + " of " + std::to_string(place_.size) + " did not come to " + where + " within " +
+           core::format_duration(static_cast<double>(timeout.count()) * 1e-3);
+  }
+
+  void begin_to_answer() {
+    answering_ = core::beside([store = answering_store_, trail = trail_, rank = place_.rank] {
+      try {
+        store->wait({key("ask", rank)}, kForEver);
+        if (text_of(store->get(key("ask", rank))) != kEnd) store->set(key("where", rank), bytes_of(trail->text()));
+      } catch (const std::exception&) {  // nobody is left who could ask
+      }
+    });
+  }
+
+  void ask(std::vector<int>& silent, std::string& others) {
+    try {
+      store_->set(key("where", place_.rank), bytes_of(trail_->text()));
+      for (int rank = 0; rank < place_.size; ++rank) {
+        if (rank != place_.rank) store_->set(key("ask", rank), bytes_of("where"));
+      }
+    } catch (const std::exception&) {
+      return;
+    }
+    const auto deadline = std::chrono::steady_clock::now() + kAnswerPatience;
+    for (int rank = 0; rank < place_.size; ++rank) {
+      if (rank == place_.rank) continue;
+      const auto left = std::chrono::duration_cast<milliseconds>(deadline - std::chrono::steady_clock::now());
+      try {
+        store_->wait({key("where", rank)}, std::max(left, milliseconds(1)));
+        others += "; rank " + std::to_string(rank) + " " + text_of(store_->get(key("where", rank)));
+      } catch (const std::exception&) {
+        silent.push_back(rank);
+      }
+    }
+  }
+
+  const core::RankPlace place_;
+  c10::intrusive_ptr<c10d::TCPStore> store_, answering_store_;  // a store's client serves one caller at a time
+  std::shared_ptr<Trail> trail_;
+  std::vector<std::string> names_;
+  std::future<void> answering_;
+};
+
+std::shared_ptr<gloo::transport::Device> device_for(const core::RankPlace& place) {
+  const bool loopback = place.master_addr == "127.0.0.1" || place.master_addr == "localhost";
+  return loopback ? c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1", false)
+                  : c10d::ProcessGroupGloo::createDefaultDevice(false);
+}
+
+class GlooGroup final : public ProcessGroup {
+ public:
+  GlooGroup(const core::RankPlace& place, double timeout_s)
+      : place_(place), timeout_s_(timeout_s), registry_(place, in_ms(timeout_s)) {
+    registry_.come_together(in_ms(timeout_s));
+    auto options = c10d::ProcessGroupGloo::Options::create(in_ms(timeout_s));
+    try {
+      options->devices.push_back(device_for(place));
+      gloo_ = c10::make_intrusive<c10d::ProcessGroupGloo>(
+          c10::make_intrusive<c10d::PrefixStore>("gloo", registry_.store()), place.rank, place.size, options);
+    } catch (const std::exception& error) {
+      throw abandoned(registry_.lost("connecting with the others", timeout_s_, error));
+    }
+  }
+  ~GlooGroup() override {
+    if (!lost_) registry_.end_answering();
+  }
+
+  int rank() const override { return place_.rank; }
+  int size() const override { return place_.size; }
+
+  std::unique_ptr<Pending> begin_all_reduce(const at::Tensor& flat, const char* site) override {
+    const std::string what = std::string("all_reduce of ") + site;
+    std::vector<at::Tensor> tensors{flat};
+    return begin(what, [&] { return gloo_->allreduce(tensors); });
+  }
+
+  std::vector<std::string> all_gather(const std::string& mine, const char* site) override {
+    const std::string what = std::string("all_gather of ") + site;
+    const at::Tensor size = at::empty({1}, at::kLong);
+    *size.mutable_data_ptr<std::int64_t>() = static_cast<std::int64_t>(mine.size());
+    std::vector<std::int64_t> sizes;
+    for (const at::Tensor& one : gather(what, size)) sizes.push_back(one.item<std::int64_t>());
+    const at::Tensor bytes =
+        at::empty({std::max<std::int64_t>(1, *std::max_element(sizes.begin(), sizes.end()))}, at::kByte);
+    std::memcpy(bytes.mutable_data_ptr(), mine.data(), mine.size());
+    std::vector<std::string> all;
+    for (const at::Tensor& one : gather(what, bytes)) {
+      all.emplace_back(static_cast<const char*>(one.const_data_ptr()), static_cast<std::size_t>(sizes[all.size()]));
+    }
+    return all;
+  }
+
+ private:
+  class Collective final : public Pending {
+   public:
+    Collective(GlooGroup& group, std::string what, std::int64_t number, c10::intrusive_ptr<c10d::Work> work)
+        : group_(group), what_(std::move(what)), number_(number), work_(std::move(work)) {}
+    void wait() override {
+      group_.registry_.trail().wait_in(number_, what_);
+      try {
+        work_->wait();
+      } catch (const std::exception& error) {
+        throw group_.abandoned(group_.registry_.lost(what_, group_.timeout_s_, error));
+      }
+      group_.registry_.trail().came_out(number_, what_);
+    }
+
+   private:
+    GlooGroup& group_;
+    std::string what_;
+    std::int64_t number_;
+    c10::intrusive_ptr<c10d::Work> work_;
+  };
+
+  template <typename Start>
+  std::unique_ptr<Collective> begin(const std::string& what, Start start) {
+    const std::int64_t number = registry_.trail().begin();
+    try {
+      return std::make_unique<Collective>(*this, what, number, start());
+    } catch (const std::exception& error) {
+      throw abandoned(registry_.lost(what, timeout_s_, error));
+    }
+  }
+
+  std::vector<at::Tensor> gather(const std::string& what, const at::Tensor& mine) {
+    std::vector<std::vector<at::Tensor>> outputs(1);
+    for (int rank = 0; rank < place_.size; ++rank) outputs.front().push_back(at::empty_like(mine));
+    std::vector<at::Tensor> inputs{mine};
+    begin(what, [&] { return gloo_->allgather(outputs, inputs); })->wait();
+    return std::move(outputs.front());
+  }
+
+  core::RunError abandoned(core::RunError error) {
+    lost_ = true;
+    registry_.abandon();
+    gloo_.release();
+    return error;
+  }
+
+  const core::RankPlace place_;
+  const double timeout_s_;
+  bool lost_ = false;
+  Registry registry_;
+  c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo_;
+};
+
+}  // namespace
+
+std::string ProcessGroup::from_rank_0(const std::string& bytes, const char* site) {
+  return all_gather(rank() == 0 ? bytes : "", site).front();
+}
+
+std::unique_ptr<ProcessGroup> meet(const core::RankPlace& place, const MeetOptions& options) {
+  return std::make_unique<GlooGroup>(place, options.timeout_s);
+}
+
+}  // namespace runner::distributed

@@ -1,0 +1,75 @@
+#include "runner/launch/rank_environment.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+
+namespace runner::launch {
+namespace {
+
+constexpr const char* kHint =
+    "RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT belong together; unset RANK and WORLD_SIZE to train in one process";
+
+const char* variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr && *value != '\0' ? value : nullptr;
+}
+
+/// A whole number from `least` to `most`; `otherwise` where the variable is not set.
+int number(const char* name, std::int64_t least, std::int64_t most, std::optional<int> otherwise) {
+  const char* text = variable(name);
+  if (text == nullptr && otherwise) return *otherwise;
+  if (text == nullptr)
+    throw core::RunError(std::string(name) + " is not set, but RANK and WORLD_SIZE are", kHint, core::kExitUsage);
+  char* end = nullptr;
+  const long long value = std::strtoll(text, &end, 10);
+  if (*end == '\0' && value >= least && value <= most) return static_cast<int>(value);
+  throw core::RunError(std::string(name) + " is \"" + text + "\" in the environment, and must be a whole number from " +
+                           std::to_string(least) + " to " + std::to_string(most),
+                       kHint, core::kExitUsage);
+}
+
+}  // namespace
+
+core::Result<std::optional<core::RankPlace>> rank_of_environment() {
+  if (variable("RANK") == nullptr || variable("WORLD_SIZE") == nullptr) return std::optional<core::RankPlace>();
+  return core::attempt([] {
+    constexpr int kRanksMax = 1 << 20;
+    constexpr int kPortMax = 65535;
+    core::RankPlace place;
+    place.size = number("WORLD_SIZE", 1, kRanksMax, std::nullopt);
+    place.rank = number("RANK", 0, place.size - 1, std::nullopt);
+    place.local_size = number("LOCAL_WORLD_SIZE", 1, place.size, place.size);
+    place.local_rank = number("LOCAL_RANK", 0, place.local_size - 1, place.rank);
+    const char* address = variable("MASTER_ADDR");
+    if (address == nullptr && place.size > 1) {
+      throw core::RunError("MASTER_ADDR is not set, but RANK and WORLD_SIZE are", kHint, core::kExitUsage);
+    }
+    if (address != nullptr) place.master_addr = address;
+    place.master_port = static_cast<std::uint16_t>(
+        number("MASTER_PORT", 1, kPortMax, place.size > 1 ? std::nullopt : std::optional(0)));
+    const char* agent = variable("TORCHELASTIC_USE_AGENT_STORE");
+    place.hosts_store = place.rank == 0 && !(agent != nullptr && std::string(agent) == "True");
+    return std::optional<core::RankPlace>(place);
+  });
+}
+
+std::map<std::string, std::string> environment_of(const core::RankPlace& place) {
+  return {{"RANK", std::to_string(place.rank)},
+          {"WORLD_SIZE", std::to_string(place.size)},
+          {"LOCAL_RANK", std::to_string(place.local_rank)},
+          {"LOCAL_WORLD_SIZE", std::to_string(place.local_size)},
+          {"MASTER_ADDR", place.master_addr},
+          {"MASTER_PORT", std::to_string(place.master_port)},
+          {"TORCHELASTIC_USE_AGENT_STORE", place.hosts_store ? "False" : "True"}};
+}
+
+void report_run(const std::string& run_dir) {
+  const char* descriptor = variable(kReportDescriptor);
+  if (descriptor == nullptr) return;
+  const std::string line = run_dir + "\n";
+  // A supervisor that is gone has ended this process, too.
+  [[maybe_unused]] const ssize_t written = write(std::atoi(descriptor), line.data(), line.size());
+}
+
+}  // namespace runner::launch

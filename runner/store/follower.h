@@ -1,0 +1,14 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "runner/store/run_writer.h"
+
+namespace runner::store {
+
+/// A writer that keeps nothing: for the processes that train beside the one which writes the run.
+std::unique_ptr<RunWriter> follow_run(const std::string& run_dir, const std::string& run_id, std::int64_t branch);
+
+}  // namespace runner::store

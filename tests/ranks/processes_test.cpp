@@ -1,0 +1,337 @@
+// Several processes train one recipe: the curve of one process, whatever becomes of them on the way.
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <random>
+#include <regex>
+#include <sstream>
+
+#include "runner/core/clock.h"
+#include "runner/core/listening_socket.h"
+#include "runner/store/run_reader.h"
+#include "tests/support/run_place.h"
+
+namespace {
+
+namespace store = runner::store;
+
+using tests::Process;
+using tests::RunPlace;
+
+// 4 micro-batches a step: 3 processes cannot share them evenly. The text's epoch ends in the middle of the run.
+constexpr const char* kGpt = R"(
+run_name: ranks
+seed: 5
+model: {type: gpt, n_layer: 2, n_head: 2, n_embd: 32}
+data:
+  train: {type: text, path: corpus.txt, split: ":90%", max_seq_len: 16}
+  val: {type: text, path: corpus.txt, split: "90%:", max_seq_len: 16}
+loss: cross_entropy
+optimizer: {type: adamw, lr: 3.0e-3, weight_decay: 0.1}
+lr_scheduler: {type: cosine, warmup_ratio: 0.1}
+training: {max_steps: 50, micro_batch_size: 2, global_batch_size: 8, clip_grad_norm: 1.0}
+eval: {eval_steps: 20, metrics: [perplexity, accuracy]}
+ddp: {bucket_cap_mb: 0.01}
+logging_steps: 1
+)";
+
+// 41 rows: the last micro-batch of an epoch has one sample, and the last step 9 of them. 9 rows are evaluated.
+constexpr const char* kTable = R"(
+run_name: ranks
+seed: 3
+model: {type: mlp, hidden: [16]}
+data:
+  train: {type: csv_table, path: data.csv, target: y, normalize: true}
+  val: {type: csv_table, path: val.csv, target: y, normalize: true}
+loss: mse
+optimizer: {type: adam, lr: 1.0e-2}
+training: {max_steps: 50, micro_batch_size: 4, global_batch_size: 16}
+eval: {eval_steps: 25, micro_batch_size: 5, metrics: mse}
+loader: {num_workers: 1}
+logging_steps: 1
+)";
+
+// With dropout, which each process draws for itself.
+constexpr const char* kKilled = R"(
+run_name: ranks
+seed: 7
+model: {type: gpt, n_layer: 1, n_head: 2, n_embd: 32, dropout: 0.1}
+data:
+  train: {type: text, path: corpus.txt, split: ":90%", max_seq_len: 16}
+  val: {type: text, path: corpus.txt, split: "90%:", max_seq_len: 16}
+loss: cross_entropy
+optimizer: {type: adamw, lr: 1.0e-3}
+training: {max_steps: 40, micro_batch_size: 2, global_batch_size: 8}
+eval: {eval_steps: 10}
+checkpoint: {save_steps: 3, save_total_limit: 3}
+logging_steps: 1
+)";
+constexpr const char* kLast = "step-000040";
+
+std::string rows(int count, int from) {
+  std::string text = "a,b,c,y\n";
+  for (int i = from; i < from + count; ++i) {
+    const double a = std::sin(i * 1.0), b = std::cos(i * 2.0), c = std::sin(i * 3.0);
+    text += std::to_string(a) + "," + std::to_string(b) + "," + std::to_string(c) + "," +
+            std::to_string(a + 2 * b - 3 * c) + "\n";
+  }
+  return text;
+}
+
+struct Place : RunPlace {
+  explicit Place(const char* recipe) : RunPlace(recipe) {
+    std::string text;
+    for (int i = 0; text.size() < 4'000; ++i) text += "line " + std::to_string(i * i) + " of a small corpus\n";
+    write("corpus.txt", text);
+    write("data.csv", rows(41, 0));
+    write("val.csv", rows(9, 100));
+  }
+  std::vector<store::SeriesPoint> series(const std::string& name) const {
+    return store::read_series(run_dir().string(), name, "train", -1).value();
+  }
+  /// Lines of debugging tell where it is.
+  std::vector<std::string> verbose(std::vector<std::string> settings) const {
+    auto words = command(settings);
+    words.emplace_back("--verbose");
+    return words;
+  }
+};
+
+std::string processes(int count) { return "launch.num_processes=" + std::to_string(count); }
+
+/// The processes of the ranks, as the supervisor tells them when it has started them once more.
+std::vector<pid_t> wait_for_ranks(Process& process, std::size_t& seen) {
+  REQUIRE(process.wait_for("ranks as processes "));
+  REQUIRE(process.wait_for("\n"));
+  const std::string& output = process.output();
+  const std::size_t begin = output.find("ranks as processes ", seen) + std::string("ranks as processes ").size();
+  seen = begin;
+  std::istringstream list(output.substr(begin, output.find('\n', begin) - begin));
+  std::vector<pid_t> pids;
+  for (std::string pid; std::getline(list, pid, ',');) pids.push_back(std::stoi(pid));
+  return pids;
+}
+
+bool is_gone(pid_t pid) { return kill(pid, 0) != 0 && errno == ESRCH; }
+
+void check_same_end(const Place& a, const Place& b, int ranks) {
+  std::vector<std::string> files = {"model.safetensors", "optimizer.safetensors"};
+  for (int rank = 0; rank < ranks; ++rank) files.push_back("random_states_" + std::to_string(rank) + ".safetensors");
+  for (const std::string& file : files) {
+    INFO(file);
+    CHECK((a.saved(kLast, file).size() > 100));
+    CHECK((a.saved(kLast, file) == b.saved(kLast, file)));  // not printed: the bytes of a file
+  }
+}
+
+}  // namespace
+
+TEST_CASE("the curve does not depend on the number of processes", "[ranks][processes]") {
+  const char* recipe = GENERATE(kGpt, kTable);
+  const Place alone(recipe);
+  const auto one = alone.run();
+  INFO(one.output);
+  REQUIRE(one.status == 0);
+  const auto losses = alone.series("loss"), rates = alone.series("lr");
+  REQUIRE(losses.size() == 50);
+  for (const int count : {2, 3, 4}) {
+    CAPTURE(count);
+    const Place together(recipe);
+    const auto ended = together.run({processes(count)});
+    INFO(ended.output);
+    REQUIRE(ended.status == 0);
+    const auto theirs = together.series("loss"), their_rates = together.series("lr");
+    REQUIRE(theirs.size() == losses.size());
+    for (std::size_t i = 0; i < losses.size(); ++i) {
+      CAPTURE(i);
+      CHECK(theirs[i].step == losses[i].step);
+      CHECK(std::abs(theirs[i].value - losses[i].value) <= 1e-5 * std::abs(losses[i].value));
+      CHECK(their_rates[i].value == rates[i].value);
+    }
+    for (const char* name : {"val/loss", recipe == kTable ? "val/mse" : "val/accuracy"}) {
+      const auto expected = alone.series(name), found = together.series(name);
+      REQUIRE(found.size() == expected.size());
+      for (std::size_t i = 0; i < found.size(); ++i) {
+        CHECK(std::abs(found[i].value - expected[i].value) <= 1e-5 * std::abs(expected[i].value));
+      }
+    }
+    CHECK(together.series("loss").back().step == 50);
+    CHECK(std::filesystem::exists(together.run_dir() / "logs/rank-1.log"));
+  }
+}
+
+TEST_CASE("figures are exact where the samples cannot be shared evenly", "[ranks][processes]") {
+  // No step is made in between, so that the weights are the same to the last bit: 9 samples in batches of 5 and 4.
+  const std::vector<std::string> still = {"optimizer.lr=1e-30", "training.max_steps=1", "eval.eval_on_start=true"};
+  const Place alone(kTable), together(kTable);
+  REQUIRE(alone.run(still).status == 0);
+  auto settings = still;
+  settings.push_back(processes(2));
+  REQUIRE(together.run(settings).status == 0);
+  for (const char* name : {"val/loss", "val/mse"}) {
+    const auto expected = alone.series(name), found = together.series(name);
+    REQUIRE(found.size() == expected.size());
+    CHECK(std::abs(found.front().value - expected.front().value) <= 1e-12 * expected.front().value);
+  }
+}
+
+TEST_CASE("processes that are killed again and again end where undisturbed ones do", "[ranks][processes][killed]") {
+  const int count = GENERATE(2, 4);
+  CAPTURE(count);
+  const Place straight(kKilled), killed(kKilled);
+  const auto undisturbed = straight.run({processes(count)});
+  INFO(undisturbed.output);
+  REQUIRE(undisturbed.status == 0);
+
+  const char* chosen = std::getenv("ROUX_TEST_SEED");
+  const auto seed =
+      chosen != nullptr ? static_cast<unsigned>(std::strtoul(chosen, nullptr, 10)) : std::random_device()();
+  std::mt19937 random(seed);
+  CAPTURE(seed);
+  Process process(killed.verbose({processes(count), "launch.max_restarts=2"}), RunPlace::environment(),
+                  killed.path().string());
+  std::size_t seen = 0;
+  std::vector<pid_t> all;
+  // Once a rank anywhere in a step, once the first rank while it saves, which is when nothing of theirs may be lost.
+  for (const int life : {0, 1}) {
+    const auto pids = wait_for_ranks(process, seen);
+    REQUIRE(pids.size() == static_cast<std::size_t>(count));
+    all.insert(all.end(), pids.begin(), pids.end());
+    const auto step = 5 + 12 * life + static_cast<int>(random() % 6);
+    const char* phases[] = {"forward", "backward", "exchange"};
+    const std::string moment = life == 0 ? "step " + std::to_string(step) + ": " + phases[random() % 3]
+                                         : "saving step " + std::to_string(step / 3 * 3) + "\n";
+    CAPTURE(life, moment);
+    REQUIRE(process.wait_for(moment));
+    kill(pids[life == 0 ? 1 + random() % (pids.size() - 1) : 0], SIGKILL);
+  }
+  const auto pids = wait_for_ranks(process, seen);
+  all.insert(all.end(), pids.begin(), pids.end());
+  const int status = process.wait();
+  INFO(process.output());
+  CHECK(status == 0);
+  for (const pid_t pid : all) CHECK(is_gone(pid));
+  check_same_end(straight, killed, count);
+}
+
+TEST_CASE("a rank that dies is named, nobody is left behind, and the same command goes on", "[ranks][processes]") {
+  const Place straight(kKilled), killed(kKilled);
+  REQUIRE(straight.run({processes(2)}).status == 0);
+  {
+    Process process(killed.verbose({processes(2)}), RunPlace::environment(), killed.path().string());
+    std::size_t seen = 0;
+    const auto pids = wait_for_ranks(process, seen);
+    REQUIRE(process.wait_for("trained step 11\n"));
+    kill(pids.at(1), SIGKILL);
+    const int status = process.wait();
+    INFO(process.output());
+    CHECK(status == 128 + SIGKILL);
+    CHECK(process.output().find("error: rank 1 (process " + std::to_string(pids.at(1)) + ") was killed by SIGKILL") !=
+          std::string::npos);
+    for (const pid_t pid : pids) CHECK(is_gone(pid));
+  }
+  const auto ended = killed.run({processes(2)});
+  INFO(ended.output);
+  CHECK(ended.status == 0);
+  check_same_end(straight, killed, 2);
+}
+
+TEST_CASE("a rank that hangs is named by those that wait for it", "[ranks][processes]") {
+  const Place place(kKilled);
+  // Long enough for a busy machine to start in.
+  Process process(place.verbose({processes(2), "launch.timeout=15s"}), RunPlace::environment(), place.path().string());
+  std::size_t seen = 0;
+  const auto pids = wait_for_ranks(process, seen);
+  REQUIRE(process.wait_for("trained step 8\n"));
+  kill(pids.at(1), SIGSTOP);
+  const int status = process.wait();
+  INFO(process.output());
+  CHECK(status == 1);
+  CHECK(std::regex_search(process.output(),
+                          std::regex("error: rank 0: all_(reduce|gather) of .* waited 15.* s: rank 1 \\(process " +
+                                     std::to_string(pids.at(1)) + " on .*\\) does not answer")));
+  for (const pid_t pid : pids) CHECK(is_gone(pid));
+}
+
+TEST_CASE("ranks that somebody else starts meet at the store, and have to be the same", "[ranks][processes]") {
+  const Place place(kKilled);
+  runner::core::ListeningSocket socket;
+  const int descriptor = dup(socket.descriptor());  // which the store inherits
+  Process host({tests::roux_program(), "host-store", std::to_string(descriptor), std::to_string(socket.port())});
+  close(descriptor);
+  const auto start = [&](int rank, std::vector<std::string> settings) {
+    auto environment = RunPlace::environment();
+    environment.insert({{"RANK", std::to_string(rank)},
+                        {"WORLD_SIZE", "2"},
+                        {"MASTER_ADDR", "127.0.0.1"},
+                        {"MASTER_PORT", std::to_string(socket.port())},
+                        {"TORCHELASTIC_USE_AGENT_STORE", "True"}});
+    settings.push_back(processes(2));
+    return std::make_unique<Process>(place.command(settings), environment, place.path().string());
+  };
+  SECTION("to train") {
+    const auto first = start(0, {"training.max_steps=3"}), second = start(1, {"training.max_steps=3"});
+    CHECK(first->wait() == 0);
+    CHECK(second->wait() == 0);
+    INFO(first->output());
+    CHECK(first->output().find("max_steps 3: 3 steps") != std::string::npos);
+    CHECK(second->output().find("max_steps 3: 3 steps") == std::string::npos);
+  }
+  SECTION("or to refuse") {
+    const auto first = start(0, {}), second = start(1, {"optimizer.lr=0.5"});
+    for (const auto& rank : {first.get(), second.get()}) {
+      CHECK(rank->wait() == 2);
+      INFO(rank->output());
+      CHECK(rank->output().find("error: ranks 0 and 1 differ in the recipe: ") != std::string::npos);
+    }
+    CHECK_FALSE(std::filesystem::exists(place.path() / "runs"));
+  }
+}
+
+TEST_CASE("what one rank alone finds wrong is told in its words", "[ranks][processes]") {
+  const Place place(R"(
+run_name: ranks
+model: {type: gpt, n_layer: 1, n_head: 2, n_embd: 16}
+data: {train: {type: tokens, path: ids.bin, vocab_size: 100, max_seq_len: 8}}
+loss: cross_entropy
+optimizer: {type: sgd, lr: 1.0e-2}
+loader: {shuffle: false}
+training: {max_steps: 20, micro_batch_size: 1, global_batch_size: 2}
+launch: {num_processes: 2}
+)");
+  std::string ids;  // of 2 bytes, the lower one first; window 5, which the second process takes, has one too large
+  for (int i = 0; i < 400; ++i) ids += std::string{static_cast<char>(i == 44 ? 101 : i % 100), '\0'};
+  place.write("ids.bin", ids);
+  const auto ended = place.run();
+  INFO(ended.output);
+  CHECK(ended.status == 1);
+  CHECK(std::regex_search(ended.output,
+                          std::regex("error: rank 1 \\(process [0-9]+\\) failed with exit status 1: .*101")));
+}
+
+TEST_CASE("a signal stops all ranks at the same step, and the same command goes on", "[ranks][processes]") {
+  const int signal = GENERATE(SIGTERM, SIGINT);
+  CAPTURE(signal);
+  const Place straight(kKilled), stopped(kKilled);
+  REQUIRE(straight.run({processes(2)}).status == 0);
+  {
+    // Ctrl-C reaches the whole process group of the terminal.
+    auto command = stopped.verbose({processes(2)});
+    command.insert(command.begin(), "/usr/bin/setsid");
+    Process process(command, RunPlace::environment(), stopped.path().string());
+    REQUIRE(process.wait_for("trained step 7\n"));
+    kill(signal == SIGINT ? -process.pid() : process.pid(), signal);
+    const int status = process.wait();
+    INFO(process.output());
+    CHECK(status == 75);
+  }
+  CHECK(store::list_runs((stopped.path() / "runs").string(), runner::core::system_clock()).at(0).status ==
+        store::RunStatus::kStopped);
+  const auto ended = stopped.run({processes(2)});
+  INFO(ended.output);
+  CHECK(ended.status == 0);
+  check_same_end(straight, stopped, 2);
+}

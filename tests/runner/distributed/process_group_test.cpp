@@ -1,0 +1,113 @@
+#include "runner/distributed/process_group.h"
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <latch>
+#include <mutex>
+
+#include "runner/core/error.h"
+#include "runner/core/listening_socket.h"
+#include "tests/support/ranks_torch.h"
+
+namespace {
+
+using runner::distributed::ProcessGroup;
+using tests::errors_of_ranks;
+using tests::run_ranks;
+
+// The assertions of Catch2 2 are not for several threads: ranks report, the test judges.
+template <typename T>
+class PerRank {
+ public:
+  explicit PerRank(int size) : values_(static_cast<std::size_t>(size)) {}
+  void set(const ProcessGroup& group, T value) {
+    const std::lock_guard lock(mutex_);
+    values_[static_cast<std::size_t>(group.rank())] = std::move(value);
+  }
+  const std::vector<T>& values() const { return values_; }
+
+ private:
+  std::mutex mutex_;
+  std::vector<T> values_;
+};
+
+}  // namespace
+
+TEST_CASE("sums, and what is handed over, are the same on every rank", "[distributed]") {
+  const int size = GENERATE(1, 2, 3, 4);
+  CAPTURE(size);
+  PerRank<std::vector<std::string>> gathered(size);
+  PerRank<std::string> told(size);
+  PerRank<at::Tensor> sums(size);
+  run_ranks({size}, [&](ProcessGroup& group) {
+    const at::Tensor first = at::arange(1000, at::kFloat) * (group.rank() + 1);
+    const at::Tensor second = at::full({3}, group.rank(), at::kFloat);
+    const auto a = group.begin_all_reduce(first, "first");
+    const auto b = group.begin_all_reduce(second, "second");
+    a->wait();
+    b->wait();
+    sums.set(group, first);
+    gathered.set(group, group.all_gather(std::string(static_cast<std::size_t>(group.rank()), 'x'), "letters"));
+    told.set(group, group.from_rank_0("from " + std::to_string(group.rank()), "words"));
+  });
+  std::vector<std::string> letters;
+  for (int rank = 0; rank < size; ++rank) letters.emplace_back(static_cast<std::size_t>(rank), 'x');
+  for (int rank = 0; rank < size; ++rank) {
+    const auto at = static_cast<std::size_t>(rank);
+    CHECK(gathered.values()[at] == letters);
+    CHECK(told.values()[at] == "from 0");
+    CHECK(at::equal(sums.values()[at], at::arange(1000, at::kFloat) * (size * (size + 1) / 2)));
+  }
+}
+
+TEST_CASE("a rank that leaves is named by those who wait for it", "[distributed]") {
+  const auto errors = errors_of_ranks({3}, [](ProcessGroup& group) {
+    group.all_gather("here", "greetings");
+    if (group.rank() == 1) throw runner::core::RunError("rank 1 had enough");
+    group.all_gather("still here", "farewells");
+  });
+  CHECK(errors[1] == "rank 1 had enough");
+  for (const std::size_t rank : {0U, 2U}) {
+    INFO(errors[rank]);
+    CHECK(errors[rank].starts_with("rank " + std::to_string(rank) +
+                                   ": all_gather of farewells came to no end: rank 1 ("));
+    CHECK(errors[rank].find("does not answer") != std::string::npos);
+  }
+}
+
+TEST_CASE("a rank that stays away is named with the place where it is", "[distributed]") {
+  std::latch given_up(1);
+  const auto errors = errors_of_ranks({2, 8.0}, [&](ProcessGroup& group) {
+    group.all_gather("here", "greetings");
+    if (group.rank() == 1) return given_up.wait();  // busy with something else until the other one gave up
+    try {
+      group.all_gather("still here", "farewells");
+    } catch (...) {
+      given_up.count_down();
+      throw;
+    }
+  });
+  CHECK(errors[1].empty());
+  CHECK(errors[0] ==
+        "rank 0: all_gather of farewells waited 8.0 s; rank 1 computes, after all_gather of greetings (collective 2)");
+}
+
+TEST_CASE("ranks that do not come are named", "[distributed]") {
+  runner::core::ListeningSocket free;
+  runner::core::RankPlace place;
+  place.size = 3;
+  place.hosts_store = true;
+  place.master_port = 0;
+  try {
+    runner::distributed::meet(place, {3.0});
+    FAIL("nobody else is there");
+  } catch (const runner::core::RunError& error) {
+    INFO(error.what());
+    CHECK(error.exit_code() == runner::core::kExitPeerLost);
+    CHECK(std::string(error.what()).starts_with("ranks 1, 2 of 3 did not come to 127.0.0.1:"));
+  }
+}

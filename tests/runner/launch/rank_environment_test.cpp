@@ -1,0 +1,101 @@
+#include "runner/launch/rank_environment.h"
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <map>
+#include <string>
+
+namespace {
+
+using runner::core::RankPlace;
+using runner::launch::rank_of_environment;
+
+constexpr const char* kNames[] = {"RANK",
+                                  "WORLD_SIZE",
+                                  "LOCAL_RANK",
+                                  "LOCAL_WORLD_SIZE",
+                                  "MASTER_ADDR",
+                                  "MASTER_PORT",
+                                  "TORCHELASTIC_USE_AGENT_STORE"};
+
+/// The variables of this process while it lives.
+class Variables {
+ public:
+  explicit Variables(const std::map<std::string, std::string>& values) {
+    for (const char* name : kNames) unsetenv(name);
+    for (const auto& [name, value] : values) setenv(name.c_str(), value.c_str(), 1);
+  }
+  ~Variables() {
+    for (const char* name : kNames) unsetenv(name);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("what a starter says about a rank is read back", "[launch]") {
+  RankPlace place;
+  place.rank = 3;
+  place.size = 4;
+  place.local_rank = 1;
+  place.local_size = 2;
+  place.master_addr = "10.0.0.7";
+  place.master_port = 29'500;
+  const Variables variables(runner::launch::environment_of(place));
+  const auto read = rank_of_environment();
+  REQUIRE(read.ok());
+  REQUIRE(read.value().has_value());
+  CHECK(read.value()->rank == 3);
+  CHECK(read.value()->size == 4);
+  CHECK(read.value()->local_rank == 1);
+  CHECK(read.value()->local_size == 2);
+  CHECK(read.value()->master_addr == "10.0.0.7");
+  CHECK(read.value()->master_port == 29'500);
+  CHECK_FALSE(read.value()->hosts_store);
+}
+
+TEST_CASE("rank 0 hosts the store unless somebody else does", "[launch]") {
+  const std::map<std::string, std::string> first = {
+      {"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "here"}, {"MASTER_PORT", "1234"}};
+  {
+    const Variables variables(first);
+    CHECK(rank_of_environment().value()->hosts_store);
+  }
+  auto agent = first;
+  agent["TORCHELASTIC_USE_AGENT_STORE"] = "True";
+  const Variables variables(agent);
+  CHECK_FALSE(rank_of_environment().value()->hosts_store);
+}
+
+TEST_CASE("a process that was started alone is no rank", "[launch]") {
+  for (const std::map<std::string, std::string>& values :
+       {std::map<std::string, std::string>{}, {{"RANK", "1"}}, {{"WORLD_SIZE", "2"}}, {{"MASTER_PORT", "1"}}}) {
+    const Variables variables(values);
+    REQUIRE(rank_of_environment().ok());
+    CHECK_FALSE(rank_of_environment().value().has_value());
+  }
+}
+
+TEST_CASE("a variable that is missing or wrong is named", "[launch]") {
+  struct Case {
+    std::map<std::string, std::string> values;
+    const char* message;
+  };
+  const Case cases[] = {
+      {{{"RANK", "0"}, {"WORLD_SIZE", "2"}}, "MASTER_ADDR is not set, but RANK and WORLD_SIZE are"},
+      {{{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "a"}},
+       "MASTER_PORT is not set, but RANK and WORLD_SIZE are"},
+      {{{"RANK", "2"}, {"WORLD_SIZE", "2"}},
+       "RANK is \"2\" in the environment, and must be a whole number from 0 to 1"},
+      {{{"RANK", "0"}, {"WORLD_SIZE", "two"}},
+       "WORLD_SIZE is \"two\" in the environment, and must be a whole number from 1 to 1048576"},
+      {{{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "70000"}},
+       "MASTER_PORT is \"70000\" in the environment, and must be a whole number from 1 to 65535"},
+  };
+  for (const Case& c : cases) {
+    const Variables variables(c.values);
+    const auto read = rank_of_environment();
+    REQUIRE_FALSE(read.ok());
+    CHECK(read.failure().message == c.message);
+    CHECK(read.failure().exit_code == runner::core::kExitUsage);
+  }
+}

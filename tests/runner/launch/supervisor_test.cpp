@@ -1,0 +1,168 @@
+#include "runner/launch/supervisor.h"
+
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <catch2/catch.hpp>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "tests/support/temp_dir.h"
+
+namespace {
+
+using runner::launch::LaunchEnd;
+using runner::launch::LaunchPlan;
+
+/// Ranks are scripts of Python: `rank` is which one, wait() blocks for ever.
+struct Launch {
+  std::vector<std::string> said;
+  LaunchPlan plan;
+
+  explicit Launch(const std::string& script, int ranks = 2) {
+    plan.num_processes = ranks;
+    plan.command = python(script);
+    plan.store_command = [](int, int) { return python("wait()"); };
+    plan.say = [this](const std::string& line) { said.push_back(line); };
+    plan.grace_ms = 1;
+  }
+  static std::vector<std::string> python(const std::string& script) {
+    const std::string begin =
+        "import os, signal, sys\n"
+        "def wait():\n  while True: signal.pause()\n"
+        "rank = int(os.environ.get('RANK', -1))\n";
+    return {"/usr/bin/python3", "-c", begin + script};
+  }
+  LaunchEnd end() { return runner::launch::supervise(plan); }
+};
+
+std::string without_pid(const std::string& text) {
+  return std::regex_replace(text, std::regex("process(es)? [0-9]+(, [0-9]+)*"), "process N");
+}
+
+}  // namespace
+
+TEST_CASE("ranks that all come to their end need no word", "[launch][supervisor]") {
+  Launch launch("assert os.environ['WORLD_SIZE'] == '3' and os.environ['LOCAL_RANK'] == str(rank)", 3);
+  const LaunchEnd end = launch.end();
+  CHECK(end.status == 0);
+  CHECK(end.message.empty());
+  REQUIRE(launch.said.size() == 1);
+  CHECK(without_pid(launch.said[0]) == "started 3 ranks as process N");
+}
+
+TEST_CASE("the rank that fails first is told, with its own words, and the others are ended", "[launch][supervisor]") {
+  Launch launch(
+      "if rank != 1: wait()\n"
+      "print('step 3', flush=True)\n"
+      "sys.stderr.write('error: data.bin:12 is no number\\n  hint: look at it\\n')\n"
+      "sys.exit(3)\n",
+      3);
+  const LaunchEnd end = launch.end();
+  CHECK(end.status == 3);
+  CHECK(without_pid(end.message) ==
+        "rank 1 (process N) failed with exit status 3: data.bin:12 is no number\n  hint: look at it");
+}
+
+TEST_CASE("a rank that a signal ended is told with that signal", "[launch][supervisor]") {
+  Launch launch("wait() if rank == 0 else os.kill(os.getpid(), signal.SIGSEGV)");
+  const LaunchEnd end = launch.end();
+  CHECK(end.status == 128 + SIGSEGV);
+  CHECK(without_pid(end.message) == "rank 1 (process N) was killed by SIGSEGV");
+}
+
+TEST_CASE("who only lost another rank is not to blame", "[launch][supervisor]") {
+  // Rank 0 says that rank 1 is lost, by exit status 76, before that is known to have failed itself.
+  const tests::TempDir dir;
+  const std::string fifo = dir.path() + "/told";
+  Launch launch("fifo = '" + fifo +
+                "'\n"
+                "if rank == 0:\n"
+                "  open(fifo, 'w').close()\n"
+                "  sys.exit(76)\n"
+                "open(fifo).close()\n"
+                "sys.exit(4)\n");
+  launch.plan.grace_ms = 60'000;
+  REQUIRE(mkfifo(fifo.c_str(), 0600) == 0);
+  const LaunchEnd end = launch.end();
+  CHECK(end.status == 4);
+  CHECK(without_pid(end.message) == "rank 1 (process N) failed with exit status 4");
+}
+
+TEST_CASE("where one rank hangs, those who waited for it say so", "[launch][supervisor]") {
+  Launch launch(
+      "if rank == 0: wait()\n"
+      "sys.stderr.write('error: rank 1: rank 0 does not answer\\n')\n"
+      "sys.exit(76)\n");
+  const LaunchEnd end = launch.end();
+  CHECK(end.status == 1);
+  CHECK(end.message == "rank 1: rank 0 does not answer");
+}
+
+TEST_CASE("a rank that stops and can be resumed is why the others lost it", "[launch][supervisor]") {
+  Launch launch("sys.exit(75 if rank == 0 else 76)", 3);
+  launch.plan.grace_ms = 60'000;
+  launch.plan.max_restarts = 3;
+  const LaunchEnd end = launch.end();
+  CHECK(end.status == 75);
+  CHECK(end.message.empty());
+}
+
+TEST_CASE("what all ranks find wrong is told by the first one", "[launch][supervisor]") {
+  Launch launch("sys.exit(2)");
+  launch.plan.grace_ms = 60'000;
+  const LaunchEnd end = launch.end();
+  CHECK(end.status == 2);
+  CHECK(end.message.empty());
+}
+
+TEST_CASE("a signal is handed on to each rank, and a stop that can be resumed is passed on", "[launch][supervisor]") {
+  const tests::TempDir dir;
+  const std::string fifo = dir.path() + "/ready";
+  Launch launch("fifo = '" + fifo +
+                "'\n"
+                "signal.signal(signal.SIGTERM, lambda *_: sys.exit(75))\n"
+                "if rank == 1: open(fifo, 'w').close()\n"
+                "else:\n"
+                "  open(fifo).close()\n"  // the other one is ready, too
+                "  os.kill(os.getppid(), signal.SIGTERM)\n"
+                "wait()\n");
+  launch.plan.max_restarts = 5;
+  REQUIRE(mkfifo(fifo.c_str(), 0600) == 0);
+  const LaunchEnd end = launch.end();
+  CHECK(end.status == 75);
+  CHECK(end.message.empty());
+  CHECK(launch.said.size() == 1);
+}
+
+TEST_CASE("a group that failed goes on with the run that it had, as often as it may", "[launch][supervisor]") {
+  Launch launch(
+      "if rank == 0:\n"
+      "  os.write(int(os.environ['ROUX_REPORT_DESCRIPTOR']), b'runs/a-1\\n')\n"
+      "  sys.exit(76)\n"
+      "sys.exit(5)\n");
+  std::vector<std::string> runs;
+  launch.plan.command_to_go_on = [&runs, &launch](const std::string& run_dir) {
+    runs.push_back(run_dir);
+    return runs.size() == 1 ? Launch::python("sys.exit(6 if rank == 1 else 76)") : Launch::python("pass");
+  };
+  launch.plan.grace_ms = 60'000;
+
+  SECTION("to its end") {
+    launch.plan.max_restarts = 2;
+    const LaunchEnd end = launch.end();
+    CHECK(end.status == 0);
+    CHECK(runs == std::vector<std::string>{"runs/a-1", "runs/a-1"});
+    REQUIRE(launch.said.size() == 5);
+    CHECK(without_pid(launch.said[1]) ==
+          "rank 1 (process N) failed with exit status 5; starting all ranks again, restart 1 of 2");
+  }
+  SECTION("and no more often") {
+    launch.plan.max_restarts = 1;
+    const LaunchEnd end = launch.end();
+    CHECK(end.status == 6);
+    CHECK(without_pid(end.message) == "rank 1 (process N) failed with exit status 6");
+    CHECK(end.hint == "launch.max_restarts 1 is spent");
+  }
+}
