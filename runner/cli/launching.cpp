@@ -15,18 +15,12 @@ namespace runner::cli {
 namespace {
 
 constexpr const char* kThreads = "OMP_NUM_THREADS";
-constexpr const char* kTorchLog = "TORCH_CPP_LOG_LEVEL";
 
-/// What somebody has said already stays.
-std::map<std::string, std::string> environment_of_ranks(const sections::launch::Config& launch) {
-  std::map<std::string, std::string> environment;
+/// The cores are shared out, unless somebody has said otherwise.
+std::map<std::string, std::string> shared_out(const sections::launch::Config& launch) {
+  if (launch.num_cpu_threads_per_process || std::getenv(kThreads) != nullptr) return {};
   const std::int64_t cores = std::thread::hardware_concurrency();
-  if (!launch.num_cpu_threads_per_process && std::getenv(kThreads) == nullptr) {
-    environment[kThreads] = std::to_string(std::max<std::int64_t>(1, cores / launch.num_processes));
-  }
-  // Sockets that time out are what our own messages are about.
-  if (std::getenv(kTorchLog) == nullptr) environment[kTorchLog] = "FATAL";
-  return environment;
+  return {{kThreads, std::to_string(std::max<std::int64_t>(1, cores / launch.num_processes))}};
 }
 
 std::vector<std::string> global_flags(const Session& session) {
@@ -62,7 +56,7 @@ void launch_ranks(Session& session, const registry::Recipe& recipe, const engine
   launch::LaunchPlan plan;
   plan.num_processes = static_cast<int>(launch.num_processes);
   plan.max_restarts = request.smoke ? 0 : launch.max_restarts;  // nobody goes on with a smoke test
-  plan.environment = environment_of_ranks(launch);
+  plan.environment = shared_out(launch);
   plan.command = session.command_line;
   plan.command.front() = core::own_program();
   plan.command_to_go_on = [&session, &request](const std::string& run_dir) {

@@ -2,6 +2,7 @@
 
 #define USE_C10D_GLOO  // else the header below is empty
 #include <ATen/ops/empty.h>
+#include <c10/util/Logging.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -28,6 +29,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kAnswerPatience{1500};  // for all ranks together: a supervisor ends what is left soon after
 constexpr milliseconds kForEver = std::chrono::hours(24 * 20);  // as many as 31 bits hold, which it goes through
+constexpr int kFatal = 3;                                       // of LibTorch's log
 constexpr const char* kEnd = "end";
 
 milliseconds in_ms(double seconds) { return milliseconds(static_cast<std::int64_t>(seconds * 1e3)); }
@@ -316,6 +318,7 @@ std::string ProcessGroup::from_rank_0(const std::string& bytes, const char* site
 }
 
 std::unique_ptr<ProcessGroup> meet(const core::RankPlace& place, const MeetOptions& options) {
+  FLAGS_caffe2_log_level = kFatal;  // c10d prints pages about each socket that our own messages are about
   return std::make_unique<GlooGroup>(place, options.timeout_s);
 }
 

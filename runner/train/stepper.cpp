@@ -126,22 +126,23 @@ Stepper::Stepper(Experiment& experiment, const StepperOptions& options)
     backward_steps_ = std::make_unique<BackwardSteps>(*experiment.optimizer, parameters_, options.clip);
   }
   apply_schedule();
-  set_notes(0, {});
 }
 
 Stepper::~Stepper() = default;
 
 void Stepper::set_notes(std::size_t count, std::function<std::vector<double>()> notes) {
-  if (experiment_.ranks == nullptr) return;
+  RUNNER_ASSERT(buckets_ == nullptr, "what rides along is settled before the first step");
   notes_count_ = count;
   notes_ = std::move(notes);
+}
+
+void Stepper::make_buckets() {
   std::vector<at::Tensor> tensors;
   for (const auto& parameter : parameters_) tensors.push_back(parameter.tensor);
   const auto ddp = sections::ddp::parse_config(*experiment_.recipe.find("ddp"));
-  buckets_.reset();  // its hooks, before those of another one
+  const auto bytes = static_cast<std::int64_t>(ddp.bucket_cap_mb * kMiB);
   buckets_ = std::make_unique<distributed::GradientBuckets>(
-      *experiment_.ranks, tensors,
-      distributed::GradientBuckets::Options{static_cast<std::int64_t>(ddp.bucket_cap_mb * kMiB), kOwnNotes + count});
+      *experiment_.ranks, tensors, distributed::GradientBuckets::Options{bytes, kOwnNotes + notes_count_});
 }
 
 void Stepper::begin_window() {
@@ -282,6 +283,7 @@ void Stepper::note_window(StepResult& result) const {
 }
 
 void Stepper::accumulate(StepResult& result) {
+  if (experiment_.ranks != nullptr && buckets_ == nullptr) make_buckets();
   for (MicroBatch& micro : window_) {
     const double weight = weight_of(micro);
     trace("forward");

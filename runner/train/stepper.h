@@ -151,6 +151,7 @@ class Stepper {
     const std::int64_t processes = options_.schedule.num_processes;
     return (recipe_batches_ + processes - 1) / processes;
   }
+  void make_buckets();
   void exchange_gradients(StepResult& result);
   void trace(const char* what) const;
   double weight_of(const MicroBatch& micro) const;

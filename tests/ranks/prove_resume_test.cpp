@@ -39,6 +39,10 @@ TEST_CASE("a normalised table with dropout ends bit-identical however it is kill
   prove("csv_table.yaml");
 }
 
+TEST_CASE("two processes end bit-identical however they are killed", "[ranks][prove][processes]") {
+  prove("csv_table.yaml", {"--set", "launch.num_processes=2"});
+}
+
 TEST_CASE("streamed text ends bit-identical however it is killed", "[ranks][prove]") { prove("text_stream.yaml"); }
 
 TEST_CASE("the steps to be killed at can be named, and a recipe that the clock decides about is refused",
