@@ -2,6 +2,7 @@
 #include <ATen/ops/aminmax.h>
 #include <ATen/ops/histc.h>
 #include <ATen/ops/isfinite.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <utility>
@@ -10,12 +11,22 @@
 #include "components/callback/callback.h"
 #include "components/tensors.h"
 #include "generated/callback/histograms.h"
+#include "runner/core/error.h"
 #include "runner/core/name_map.h"
 
 namespace components::callback::histograms {
 namespace {
 
 using runner::core::Node;
+
+constexpr std::int64_t kExactCounts = 1 << 24;  ///< at::histc counts in float32, which knows no odd number behind this
+
+/// How many values lie in each of `bins` between `low` and `high`.
+at::Tensor counts_of(const at::Tensor& values, std::int64_t bins, double low, double high) {
+  at::Tensor counts = at::zeros({bins}, at::kLong);
+  for (const at::Tensor& piece : values.split(kExactCounts)) counts += at::histc(piece, bins, low, high).to(at::kLong);
+  return counts;
+}
 
 /// The values of one tensor: `min`, `max`, `mean`, `std`, the `counts` of bins between them, and how many values are
 /// `not_finite`, which the others leave out.
@@ -37,10 +48,8 @@ Node counted(const at::Tensor& tensor, std::int64_t bins) {
   if (low == high) {
     counts.items().push_back(Node::integer(values.numel()));
   } else {
-    const at::Tensor bars = at::histc(values, bins, low, high);
-    for (std::int64_t i = 0; i < bins; ++i) {
-      counts.items().push_back(Node::integer(static_cast<std::int64_t>(bars[i].item<double>())));
-    }
+    const at::Tensor bars = counts_of(values, bins, low, high);
+    for (std::int64_t i = 0; i < bins; ++i) counts.items().push_back(Node::integer(bars[i].item<std::int64_t>()));
   }
   node.set("counts", std::move(counts));
   return node;
@@ -51,6 +60,20 @@ class Histograms final : public Callback {
   explicit Histograms(Config config) : config_(std::move(config)) {}
 
   bool reads_gradients() const override { return config_.gradients; }
+
+  void on_train_start(Context& context) override {
+    const auto parameters = context.model().parameters();
+    for (const std::string& pattern : config_.include) {
+      const bool any = std::any_of(parameters.begin(), parameters.end(), [&pattern](const NamedTensor& parameter) {
+        return runner::core::matches_wildcard(pattern, parameter.name);
+      });
+      if (!any) {
+        throw runner::core::RunError(
+            "histograms would include \"" + pattern + "\", and no parameter is called so",
+            "`roux plan` shows the blocks that parameters are named after; `*` stands for any text");
+      }
+    }
+  }
 
   void on_step_end(Context& context) override {
     if (context.step() % config_.every != 0) return;

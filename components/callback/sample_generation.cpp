@@ -10,6 +10,7 @@
 #include "components/callback/callback.h"
 #include "components/tensors.h"
 #include "generated/callback/sample_generation.h"
+#include "runner/core/error.h"
 #include "runner/core/units.h"
 
 // B: texts written at once   T: positions so far, at most the data set's max_seq_len   V: vocabulary
@@ -38,6 +39,13 @@ class EvaluationMode {
 class SampleGeneration final : public Callback {
  public:
   SampleGeneration(const Config& config, std::int64_t max_seq_len) : config_(config), max_seq_len_(max_seq_len) {}
+
+  // The signature tells ids from values; only the data set knows whether its ids are text.
+  void on_train_start(Context& context) override {
+    if (!context.train_data().encode(config_.prompt).empty()) return;
+    throw runner::core::RunError("sample_generation continues text, but the ids of data.train stand for no text",
+                                 "take it out, or train on data such as {type: text}");
+  }
 
   void on_step_end(Context& context) override {
     if (!config_.every) return;

@@ -50,10 +50,12 @@ std::optional<std::vector<std::string>> metric_names(SettledTree& tree) {
   return names;
 }
 
-/// Where a recipe names a metric to go by: checkpoint.monitor and the monitors of callbacks.
+/// Where a recipe names a metric to go by: checkpoint.monitor, a plateau's, and those of callbacks.
 std::vector<std::string> monitor_paths(SettledTree& tree) {
   std::vector<std::string> paths;
-  if (tree.text("checkpoint.monitor")) paths.push_back("checkpoint.monitor");
+  for (const char* path : {"checkpoint.monitor", "lr_scheduler.monitor"}) {
+    if (tree.text(path)) paths.emplace_back(path);
+  }
   if (const Node* callbacks = tree.value("callbacks")) {
     for (std::size_t i = 0; i < callbacks->items().size(); ++i) {
       const std::string path = "callbacks[" + std::to_string(i) + "].monitor";

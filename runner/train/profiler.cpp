@@ -152,6 +152,11 @@ class Profiler::Recorder {
   void finish(const Progress& progress) {
     close_ranges();
     if (recording_) stop_and_write(progress);
+    if (!started_) {
+      core::log_warning("no profile was written: its first step would have been number " +
+                        std::to_string(schedule_.skip_first + schedule_.wait + schedule_.warmup + 1) +
+                        " from where this process began, which made " + std::to_string(count_));
+    }
     // What was prepared can only be taken back by a start and a stop.
     if (prepared_) {
       start(progress);
@@ -204,7 +209,7 @@ class Profiler::Recorder {
     if (!prepared_) prepare();
     kineto::enableProfiler(kineto_config(), activities());
     prepared_ = false;
-    recording_ = true;
+    recording_ = started_ = true;
     window_ = {progress.step, 0, progress.samples};
     passes_.clear();
     // The same words that torch.profiler leaves in a trace.
@@ -291,7 +296,7 @@ class Profiler::Recorder {
   const ProfileSchedule schedule_;
   std::int64_t count_ = 0;
   ProfileAction last_ = ProfileAction::kNone;
-  bool prepared_ = false, recording_ = false;
+  bool prepared_ = false, recording_ = false, started_ = false;
   std::string trace_id_;
   Window window_;
   std::unique_ptr<Range> step_;

@@ -473,19 +473,7 @@ std::string Stepper::first_bad_tensor() {
     if (!all_finite(micro.tensors.at(name))) return std::string("the batch's ") + name;
     activations.set(name, micro.tensors.at(name));
   }
-  if (auto bad = first_bad_gradient(parameters_); !bad.empty()) {
-    // A gradient is the consequence when the forward pass is bad already.
-    const at::NoGradGuard no_grad;
-    for (const auto& block : experiment_.model->blocks()) {
-      experiment_.model->forward_block(*block, activations);
-      for (const auto& output : block->outputs()) {
-        if (!all_finite(activations.at(output.name)) && first_bad_parameter(block->parameters()).empty()) {
-          return "output \"" + output.name + "\" of block " + block->name();
-        }
-      }
-    }
-    return bad;
-  }
+  // A step judged bad has moved no weight, so this is the order in which one tensor spoils the next.
   if (auto bad = first_bad_parameter(parameters_); !bad.empty()) return bad;
   const at::NoGradGuard no_grad;
   for (const auto& block : experiment_.model->blocks()) {
@@ -494,6 +482,7 @@ std::string Stepper::first_bad_tensor() {
       if (!all_finite(activations.at(output.name))) return "output \"" + output.name + "\" of block " + block->name();
     }
   }
+  if (auto bad = first_bad_gradient(parameters_); !bad.empty()) return bad;
   return "the loss";
 }
 

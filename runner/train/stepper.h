@@ -120,8 +120,9 @@ class Stepper {
   const std::vector<DataJump>& jumps() const { return jumps_; }
   void set_jumps(std::vector<DataJump> jumps) { jumps_ = std::move(jumps); }
 
-  /// What is not finite after a step whose loss or norm was not: runs the window's last batch forward once more with a
-  /// look at each block. "output of block h.3", "gradient of h.0.attn_qkv.weight", "input of the batch", ...
+  /// What is not finite after a step whose loss or norm was not, the cause before its consequences: the batch, a
+  /// weight, a block's output (the window's last batch is run forward once more), a gradient. "the batch's input",
+  /// "parameter h.0.attn_qkv.weight", "output "x" of block h.3", "gradient of wte.weight", or "the loss" alone.
   std::string first_bad_tensor();
 
   const Progress& progress() const { return progress_; }

@@ -137,17 +137,25 @@ double figure(const Node& summary, const char* name) {
   return value != nullptr && value->is_number() ? value->as_double() : std::nan("");
 }
 
+void print_figure(const std::string& name, double value) {
+  if (std::isnan(value)) {
+    std::printf("  %-18s nan\n", name.c_str());  // without its sign, which means nothing
+  } else {
+    std::printf("  %-18s %.4f\n", name.c_str(), value);
+  }
+}
+
 void print_summary(const Experiment& experiment, const store::RunWriter& run, const LoopResult& result) {
   const Node& summary = result.summary;
   std::printf("\n%s: %lld steps, %.2f epochs, %s (%.4g steps/s)\n", result.reason.c_str(),
               static_cast<long long>(summary.find("step")->as_integer()), figure(summary, "epoch"),
               core::format_duration(figure(summary, "train_seconds")).c_str(), figure(summary, "steps_per_s"));
-  if (const double loss = figure(summary, "loss"); !std::isnan(loss)) std::printf("  %-18s %.4f\n", "loss", loss);
+  if (const Node* loss = summary.find("loss"); loss != nullptr && loss->is_number()) {
+    print_figure("loss", loss->as_double());
+  }
   for (const auto& set : experiment.eval_data) {
     for (const auto& entry : summary.entries()) {
-      if (entry.key.starts_with(set.name + "/")) {
-        std::printf("  %-18s %.4f\n", entry.key.c_str(), entry.value.as_double());
-      }
+      if (entry.key.starts_with(set.name + "/")) print_figure(entry.key, entry.value.as_double());
     }
     const double loss = figure(summary, (set.name + "/loss").c_str());
     const double entropy = set.data->unigram_entropy();

@@ -54,6 +54,27 @@ TEST_CASE("only the steps and parameters that were asked for are looked at", "[c
   CHECK(looks("{type: histograms, every: 5, weights: false}", two_parameters(), 5).size() == 1);
 }
 
+TEST_CASE("a pattern that names no parameter is refused before the first step", "[callback][histograms]") {
+  const auto model = tests::held_model(two_parameters());
+  tests::FakeRun run(*model);
+  const auto start = [&run](const std::string& include) {
+    const auto built = tests::build_callback("{type: histograms, include: " + include + "}");
+    REQUIRE(built.callback != nullptr);
+    built.callback->on_train_start(run);
+  };
+  CHECK_THROWS_WITH(start("['*.bias', h.0]"), "histograms would include \"h.0\", and no parameter is called so");
+  CHECK_NOTHROW(start("['*.bias', a.*]"));
+}
+
+TEST_CASE("a bin counts more values than float32 can", "[callback][histograms]") {
+  constexpr std::int64_t kMany = (1 << 24) + 3;
+  const at::Tensor values = at::full({kMany}, 0.0);
+  values[0] = 1.0;
+  const auto lines = looks("{type: histograms, every: 1, bins: 2}", {{"w", values}}, 1);
+  REQUIRE(lines.size() == 1);
+  CHECK(lines[0].find("\"counts\": [" + std::to_string(kMany - 1) + ", 1]") != std::string::npos);
+}
+
 TEST_CASE("values that are not finite are counted by themselves", "[callback][histograms]") {
   const double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
   const at::Tensor some = tests::floats({1.0, 2.0, 0.0, 0.0});

@@ -116,6 +116,19 @@ TEST_CASE("a resumed run does not write a sample twice", "[callback][sample_gene
   CHECK(run.texts_.size() == 1);
 }
 
+TEST_CASE("ids that are no text are refused before the first step", "[callback][sample_generation]") {
+  const Scene scene;
+  const tests::Folder folder;
+  folder.write("ids.u16", std::string(64, '\1'));
+  const auto ids = tests::good_data("{type: tokens, path: ids.u16, vocab_size: 300, max_seq_len: 8}");
+  FakeRun of_ids(*scene.model, *ids), of_text(*scene.model, *scene.data);
+  const auto callback = build_callback("{type: sample_generation}", ids->signature()).callback;
+  REQUIRE(callback != nullptr);
+  CHECK_THROWS_WITH(callback->on_train_start(of_ids),
+                    "sample_generation continues text, but the ids of data.train stand for no text");
+  CHECK_NOTHROW(callback->on_train_start(of_text));
+}
+
 TEST_CASE("samples need text, and an interval of steps or epochs", "[callback][sample_generation]") {
   const auto messages = [](const std::string& text, std::int64_t vocab_size) {
     components::DataSignature data;

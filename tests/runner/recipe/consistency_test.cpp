@@ -115,6 +115,10 @@ TEST_CASE("each rule between sections speaks of what it found", "[recipe][consis
        kParts + kData + kBatch + "checkpoint: {save_best: true, monitor: val/loss}\n",
        "r.yaml:6:40: error: checkpoint.monitor is val/loss, but nothing is evaluated before the end\n"
        "  hint: say how often with eval.eval_steps\n"},
+      {"monitor_needs_evaluation", "a plateau is never looked for",
+       kParts + kData + kBatch + "lr_scheduler: {type: plateau, monitor: val/loss}\n",
+       "r.yaml:6:40: error: lr_scheduler.monitor is val/loss, but nothing is evaluated before the end\n"
+       "  hint: say how often with eval.eval_steps\n"},
       {"something_to_evaluate", "nothing to evaluate",
        kParts + kBatch + "data: {train: {type: synthetic, task: regression}}\neval: {eval_steps: 5}\n",
        "r.yaml:6:20: warning: eval.eval_steps is given, but train is the only data set: there is nothing to evaluate\n"
