@@ -66,8 +66,9 @@ class Saver {
   void restore(const std::string& checkpoint, const Found& found);
 
   /// Saves the state after the present step, once a step unless note_best() or note_change() was called since.
-  /// `eval_metrics`: what an evaluation at this very step found, by `DATA_SET/METRIC`. Where there are several processes
-  /// a collective, and the first one writes. RunError when the disk refuses; what was saved before is still whole.
+  /// `eval_metrics`: what an evaluation at this very step found, by `DATA_SET/METRIC`. Where there are several
+  /// processes a collective, and the first one writes. RunError when the disk refuses; what was saved before is still
+  /// whole.
   void save(const std::map<std::string, double>& eval_metrics, When when = When::kBetweenSteps);
   /// Where memory has run out: gives back that of the copies, after what is under way; from now on training waits for
   /// each save. False when there was none.
