@@ -21,6 +21,9 @@ namespace {
 using runner::core::Interval;
 using runner::core::Node;
 
+/// Temperatures below are 0: float32 has no reciprocal of them, and long before the likeliest token is drawn always.
+constexpr double kColdest = 1e-30;
+
 /// Puts the blocks into evaluation mode, so that nothing is dropped and no draw of the training is used up, and back.
 class EvaluationMode {
  public:
@@ -108,7 +111,7 @@ class SampleGeneration final : public Callback {
     at::Tensor logits_BV = activations.at(kOutput).to(at::kFloat);
     if (logits_BV.dim() == 3) logits_BV = logits_BV.select(1, -1);
     if (!at::isfinite(logits_BV).all().item<bool>()) return {};
-    if (config_.temperature == 0) return logits_BV.argmax(1, /*keepdim=*/true);
+    if (config_.temperature < kColdest) return logits_BV.argmax(1, /*keepdim=*/true);
     if (config_.top_k && *config_.top_k < logits_BV.size(1)) {
       const at::Tensor least_B1 = std::get<0>(logits_BV.topk(*config_.top_k, 1)).slice(1, *config_.top_k - 1);
       logits_BV = logits_BV.masked_fill(logits_BV < least_B1, -std::numeric_limits<double>::infinity());

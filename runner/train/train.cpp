@@ -140,8 +140,10 @@ double figure(const Node& summary, const char* name) {
 void print_figure(const std::string& name, double value) {
   if (std::isnan(value)) {
     std::printf("  %-18s nan\n", name.c_str());  // without its sign, which means nothing
-  } else {
+  } else if (std::fabs(value) < 1e9) {
     std::printf("  %-18s %.4f\n", name.c_str(), value);
+  } else {
+    std::printf("  %-18s %.4g\n", name.c_str(), value);  // it ran away: its digits say nothing
   }
 }
 

@@ -82,6 +82,7 @@ TEST_CASE("the likeliest token is the one of temperature 0 and of top_k 1", "[ca
   CHECK(cold == scene.texts("temperature: 0", 3));
   CHECK(cold == scene.texts("temperature: 2, top_k: 1", 1));
   CHECK(cold == scene.texts("temperature: 1e-9", 1));
+  CHECK(cold == scene.texts("temperature: 1e-300", 1));
   CHECK(scene.texts("temperature: 100", 1) != scene.texts("temperature: 100", 2));
   CHECK(scene.texts("top_k: 1000", 1) == scene.texts("temperature: 0.8", 1));
 }
