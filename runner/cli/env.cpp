@@ -12,6 +12,7 @@
 #include "runner/cli/engine_commands.h"
 #include "runner/core/machine.h"
 #include "runner/core/units.h"
+#include "runner/cuda/cuda.h"
 
 namespace runner::cli {
 namespace {
@@ -20,6 +21,22 @@ void line(const char* name, const std::string& value) { std::printf("%-16s %s\n"
 
 std::string rate(double per_second, const char* unit) { return core::format_count(per_second) + unit; }
 
+// CUDA is not started where there is no driver: loading its libraries takes a second.
+void show_gpus() {
+  std::error_code ignored;
+  const bool driver = std::filesystem::exists("/dev/nvidiactl", ignored);
+  if (!driver) return line("GPU", "none");
+  const auto cuda = cuda::load_cuda();
+  if (!cuda) return line("GPU", "a driver; " + cuda.failure().message);
+  if (cuda.value() == nullptr) return line("GPU", "a driver; this build of roux has no CUDA (ROUX_PRESET=cuda ./roux)");
+  const auto gpus = cuda.value()->gpus();
+  if (!gpus) return line("GPU", gpus.failure().message);
+  for (const cuda::Gpu& gpu : gpus.value()) {
+    line("GPU", gpu.name + ", " + core::format_bytes(gpu.memory_bytes) + ", compute capability " +
+                    std::to_string(gpu.major) + "." + std::to_string(gpu.minor));
+  }
+}
+
 void environment(Session& session, bool measure) {
   utsname system = {};
   uname(&system);
@@ -27,8 +44,7 @@ void environment(Session& session, bool measure) {
   line("system", std::string(system.sysname) + " " + system.release + " " + system.machine);
   line("processor", core::cpu_name() + ", " + std::to_string(sysconf(_SC_NPROCESSORS_ONLN)) + " cores");
   line("memory", core::format_bytes(static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE)));
-  std::error_code ignored;
-  line("CUDA device", std::filesystem::exists("/dev/nvidiactl", ignored) ? "present" : "none");
+  show_gpus();
   for (const char* name : {"OMP_NUM_THREADS", "ROUX_OUTPUT_DIR", "ROUX_CACHE_DIR", "NO_COLOR"}) {
     if (const char* value = std::getenv(name)) line(name, value);
   }

@@ -17,7 +17,7 @@ for library in $needed; do
   install -m 644 "$library" "$prefix/lib/$(basename "$library")"
   file=$(readlink -f "$library")
   case $file in
-    "$(readlink -f "$deps")"/*) ;;
+    "$(readlink -f "$deps")"/* | "$(readlink -m "$deps-cuda")"/*) ;;
     *) packages+=("$(dpkg-query -S "*/$(basename "$file")" | sed 's/[:,].*//' | head -n 1)") ;;
   esac
 done
@@ -27,7 +27,7 @@ title() { printf '\n%s\n%s\n%s\n\n' "${1//?/=}" "$1" "${1//?/=}"; }
   echo "roux is licensed under Apache-2.0 (see LICENSE). This installation also carries the work of others: below"
   echo "are their notices and licences."
   if [ -d "$deps/torch" ]; then
-    for text in "$deps"/torch-*.dist-info/licenses/* "$deps"/nvidia_*.dist-info/licenses/*; do
+    for text in "$deps"/torch-*.dist-info/licenses/* "$deps"{,-cuda}/nvidia_*.dist-info/licenses/*; do
       [ -f "$text" ] || continue
       folder=${text%.dist-info/*}
       title "$(basename "$folder"): $(basename "$text")"

@@ -51,3 +51,27 @@ if(ROUX_ENGINE)
     "-Wl,-rpath-link,${ROUX_TORCH}/lib:${ROUX_DEPS}/nvidia/cu13/lib")
   set(ROUX_TORCH_RPATH "${ROUX_TORCH}/lib;${ROUX_DEPS}/nvidia/cu13/lib")
 endif()
+
+if(ROUX_CUDA)
+  set(ROUX_DEPS_CUDA "${ROUX_DEPS}-cuda")
+  if(NOT EXISTS "${ROUX_DEPS_CUDA}/nvidia/nccl/include/nccl.h")
+    message(FATAL_ERROR "CUDA is not in ${ROUX_DEPS_CUDA}: run ROUX_PRESET=cuda ./roux once, it unpacks it")
+  endif()
+  # What libtorch_cuda.so needs beyond NCCL is looked for when the library is loaded, not when it is linked: a machine
+  # without a GPU can do without these gigabytes.
+  # runner/cuda/maths_declarations.h stands in for them.
+  foreach(header cublas_v2 cublasLt cusolverDn cusolver_common cusparse)
+    file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/cuda/${header}.h" CONTENT "#pragma once\n")
+  endforeach()
+  add_library(third_party_cuda INTERFACE)
+  target_include_directories(third_party_cuda SYSTEM INTERFACE "${CMAKE_BINARY_DIR}/cuda"
+    "${ROUX_DEPS}/nvidia/cu13/include" "${ROUX_DEPS_CUDA}/nvidia/cu13/include" "${ROUX_DEPS_CUDA}/nvidia/nccl/include")
+  target_compile_definitions(third_party_cuda INTERFACE USE_C10D_NCCL)
+  target_link_libraries(third_party_cuda INTERFACE
+    "${ROUX_TORCH}/lib/libtorch_cuda.so" "${ROUX_TORCH}/lib/libc10_cuda.so"
+    "${ROUX_DEPS}/nvidia/cu13/lib/libcudart.so.13")
+  set(ROUX_CUDA_RPATH)
+  foreach(part cu13 cudnn nccl nvshmem cusparselt)
+    list(APPEND ROUX_CUDA_RPATH "${ROUX_DEPS_CUDA}/nvidia/${part}/lib")
+  endforeach()
+endif()

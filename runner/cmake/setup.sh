@@ -1,7 +1,8 @@
 # Sourced by ./roux, tests/run and .ci/run: from a fresh clone to a built program, and quiet when nothing is to do.
 #
-#   ROUX_PRESET      dev (default), release: see CMakePresets.json
-#   ROUX_DEPS        where LibTorch lies, for several checkouts to share; .deps when unset
+#   ROUX_PRESET      dev (default), release, cuda: see CMakePresets.json
+#   ROUX_DEPS        where LibTorch lies, for several checkouts to share; .deps when unset (CUDA: the same with -cuda)
+#   ROUX_CUDA_LIBRARIES  link: of CUDA only what compiling and linking need, for a machine without a GPU
 #   ROUX_SKIP_BUILD  1: take what is built
 # Everything it says goes to standard error, so that the program's own output stays clean.
 set -euo pipefail
@@ -9,7 +10,6 @@ set -euo pipefail
 roux_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
 roux_preset=${ROUX_PRESET:-dev}
 roux_build=$roux_root/build/$roux_preset
-roux_pins=$roux_root/runner/cmake/libtorch.txt
 
 say() { printf 'roux: %s\n' "$*" >&2; }
 refuse() {
@@ -48,17 +48,34 @@ setup_packages() {
   rm -f "$log"
 }
 
-# setup_libtorch: the pinned wheels in .deps, whole or not at all. A second process waits for the first.
+# setup_libtorch: the pinned wheels in .deps, and for the preset cuda those of CUDA in .deps-cuda.
 setup_libtorch() {
   # A link is followed here, and only here: in the compilers' commands the folder keeps its name within the checkout,
   # which lets several checkouts share what the compiler cache holds.
-  local roux_deps
-  roux_deps=$(readlink -m "${ROUX_DEPS:-$roux_root/.deps}")
-  cmp -s "$roux_pins" "$roux_deps/roux-pins.txt" && return 0
-  mkdir -p "$(dirname "$roux_deps")"
+  local deps pins=$roux_root/runner/cmake
+  deps=$(readlink -m "${ROUX_DEPS:-$roux_root/.deps}")
+  fetch_wheels "$deps" "LibTorch (0.5 GB, unpacked 1.2 GB)" "$pins/libtorch.txt"
+  [ "$roux_preset" = cuda ] || return 0
+  deps=$(readlink -m "$(cuda_deps)")
+  if [ "${ROUX_CUDA_LIBRARIES:-}" = link ]; then
+    fetch_wheels "$deps" "NCCL and CUDA's headers (0.2 GB)" "$pins/cuda-link.txt"
+  else
+    fetch_wheels "$deps" "CUDA's libraries (2 GB, unpacked 2.7 GB)" "$pins/cuda-link.txt" "$pins/cuda-run.txt"
+  fi
+}
+
+cuda_deps() { echo "${ROUX_DEPS:-$roux_root/.deps}-cuda"; }
+
+# fetch_wheels FOLDER WHAT PINS...: whole or not at all. A second process waits for the first. A folder that holds more
+# than is asked for will do.
+fetch_wheels() {
+  local folder=$1 what=$2
+  shift 2
+  has_wheels "$folder" "$@" && return 0
+  mkdir -p "$(dirname "$folder")"
   (
-    flock -n 8 || { say "waiting for another process that fetches LibTorch"; flock 8; }
-    cmp -s "$roux_pins" "$roux_deps/roux-pins.txt" && exit 0
+    flock -n 8 || { say "waiting for another process that fetches $what"; flock 8; }
+    has_wheels "$folder" "$@" && exit 0
     local python='' candidate
     for candidate in python3 /usr/bin/python3; do
       "$candidate" -m pip --version >/dev/null 2>&1 && { python=$candidate; break; }
@@ -66,26 +83,34 @@ setup_libtorch() {
     [ -n "$python" ] || refuse 2 "error: no python3 with pip; it fetches LibTorch and is not used afterwards" \
       "  hint: apt-get install python3-pip"
     [ "$(uname -m)" = x86_64 ] || refuse 2 "error: the pinned LibTorch is for x86_64, this machine is $(uname -m)"
-    rm -rf "$roux_deps".partial.*
-    local partial=$roux_deps.partial.$$ platforms=() tag
-    for tag in manylinux_2_28 manylinux_2_25 manylinux_2_17 manylinux2014; do
-      platforms+=(--platform "${tag}_x86_64")
+    rm -rf "$folder".partial.*
+    local partial=$folder.partial.$$ options=() tag
+    for tag in manylinux_2_28 manylinux_2_27 manylinux_2_25 manylinux_2_18 manylinux_2_17 manylinux2014 \
+               manylinux_2_12 manylinux_2_5; do
+      options+=(--platform "${tag}_x86_64")
     done
-    say "fetching LibTorch (0.5 GB, unpacked 1.2 GB) into $roux_deps"
-    if ! "$python" -m pip install --no-deps --no-compile --require-hashes -r "$roux_pins" --target "$partial" \
-         --python-version 3.11 --only-binary=:all: "${platforms[@]}" \
-         --disable-pip-version-check --no-input --progress-bar off >"$roux_deps.log" 2>&1; then
-      tail -n 15 "$roux_deps.log" >&2
+    for tag in "$@"; do options+=(-r "$tag"); done
+    say "fetching $what into $folder"
+    if ! "$python" -m pip install --no-deps --no-compile --require-hashes --target "$partial" \
+         --python-version 3.11 --only-binary=:all: "${options[@]}" \
+         --disable-pip-version-check --no-input --progress-bar off >"$folder.log" 2>&1; then
+      tail -n 15 "$folder.log" >&2
       rm -rf "$partial"
       refuse 1 "error: LibTorch could not be fetched" \
-        "  hint: the whole output is in $roux_deps.log; the same command tries again"
+        "  hint: the whole output is in $folder.log; the same command tries again"
     fi
-    cp "$roux_pins" "$partial/roux-pins.txt"
-    rm -rf "$roux_deps.old"
-    if [ -e "$roux_deps" ]; then mv "$roux_deps" "$roux_deps.old"; fi
-    mv "$partial" "$roux_deps"
-    rm -rf "$roux_deps.old" "$roux_deps.log"
-  ) 8>"$roux_deps.lock"
+    cat "$@" >"$partial/roux-pins.txt"
+    rm -rf "$folder.old"
+    if [ -e "$folder" ]; then mv "$folder" "$folder.old"; fi
+    mv "$partial" "$folder"
+    rm -rf "$folder.old" "$folder.log"
+  ) 8>"$folder.lock"
+}
+
+has_wheels() {
+  local pins=$1/roux-pins.txt
+  shift
+  [ -f "$pins" ] && cmp -s <(cat "$@") <(head -c "$(cat "$@" | wc -c)" "$pins")
 }
 
 # Shows ninja's lines as progress: one line that changes on a terminal, one line per tenth elsewhere.

@@ -41,7 +41,7 @@ std::uint64_t seed_of(const Node& recipe) { return static_cast<std::uint64_t>(se
 void refuse_cuda(const Node& recipe, Diagnostics& diagnostics) {
   const Node& device = section(recipe, "device");
   if (device.as_string() != "cuda") return;
-  diagnostics.error(device.place(), "device is cuda, but this build of roux has no CUDA engine",
+  diagnostics.error(device.place(), "device is cuda, but roux trains on the CPU so far",
                     "use `device: cpu` or `device: auto`");
 }
 

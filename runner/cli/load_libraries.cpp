@@ -1,0 +1,68 @@
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "runner/cuda/cuda.h"
+#include "runner/engine/engine.h"
+
+namespace runner {
+namespace {
+
+// Beside this program: ../lib in a build folder and in an installed prefix alike.
+std::string library_path(const char* name) {
+  std::error_code error;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) return name;
+  return (program.parent_path().parent_path() / "lib" / name).string();
+}
+
+/// A thread of OpenMP looks out for its next work before it sleeps, by default so long that beside other programs it
+/// keeps a core from the very thread that it waits for: a step then takes ten times as long. Some microseconds are
+/// enough for the next kernel. To be said before the library is loaded; what somebody has said already stays.
+void shorten_waits() {
+  if (std::getenv("OMP_WAIT_POLICY") == nullptr) setenv("GOMP_SPINCOUNT", "2000", /*overwrite=*/0);
+}
+
+core::Failure no_engine(const std::string& what) {
+  return {"cannot load the training engine: " + what,
+          "build it with ./roux (target roux_engine), or install roux again; validate, list, explain and runs work "
+          "without it"};
+}
+
+core::Failure no_cuda(const std::string& what) {
+  return {"cannot load what uses a GPU: " + what,
+          "ROUX_PRESET=cuda ./roux fetches CUDA's libraries; training on the CPU needs none of it"};
+}
+
+}  // namespace
+
+core::Result<engine::Engine*> engine::load_engine() {
+  static Engine* loaded = nullptr;
+  if (loaded != nullptr) return loaded;
+  shorten_waits();
+  const std::string path = library_path("libroux_engine.so");
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  if (library == nullptr) return no_engine(dlerror());
+  auto* entry = reinterpret_cast<Engine* (*)()>(dlsym(library, "roux_engine"));
+  if (entry == nullptr) return no_engine(path + " has no roux_engine()");
+  loaded = entry();
+  return loaded;
+}
+
+core::Result<cuda::Cuda*> cuda::load_cuda() {
+  static Cuda* loaded = nullptr;
+  if (loaded != nullptr) return loaded;
+  const std::string path = library_path("libroux_cuda.so");
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) return nullptr;
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  if (library == nullptr) return no_cuda(dlerror());
+  auto* entry = reinterpret_cast<Cuda* (*)()>(dlsym(library, "roux_cuda"));
+  if (entry == nullptr) return no_cuda(path + " has no roux_cuda()");
+  loaded = entry();
+  return loaded;
+}
+
+}  // namespace runner

@@ -1,0 +1,129 @@
+#include "runner/cuda/cuda.h"
+
+#include <ATen/Context.h>
+#include <ATen/Functions.h>
+#include <ATen/autocast_mode.h>
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <cuda_runtime_api.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/generated/variable_factories.h>
+
+#include <cmath>
+#include <exception>
+#include <functional>
+#include <limits>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
+#include <utility>
+
+#include "runner/core/error.h"
+#include "runner/cuda/nccl_backend.h"
+
+namespace runner::cuda {
+namespace {
+
+constexpr std::chrono::milliseconds kPatience = std::chrono::minutes(1);
+constexpr std::int64_t kRows = 64, kWidth = 128;
+constexpr int kSteps = 20;
+constexpr double kLr = 0.05;
+constexpr double kBf16Tolerance = 0.02;  // of the loss: some roundings to eight bits, which the mean evens out
+
+std::string first_line(const std::exception& error) {
+  const std::string text = error.what();
+  return text.substr(0, text.find('\n'));
+}
+
+void expect(bool holds, const std::string& otherwise) {
+  if (!holds) throw core::RunError(otherwise);
+}
+
+/// The last loss of a small regression by gradient descent, its products in bfloat16.
+double train_on(at::Device device) {
+  at::globalContext().setAllowBF16ReductionCuBLAS(false);
+  const at::DeviceType type = device.type();
+  at::manual_seed(1);
+  const at::Tensor x = at::randn({kRows, kWidth}).to(device), target = at::randn({kRows, 1}).to(device);
+  at::Tensor first = (at::randn({kWidth, kWidth}) / std::sqrt(kWidth)).to(device).requires_grad_(true);
+  at::Tensor second = (at::randn({kWidth, 1}) / std::sqrt(kWidth)).to(device).requires_grad_(true);
+  double last = std::numeric_limits<double>::quiet_NaN();
+  at::autocast::set_autocast_dtype(type, at::kBFloat16);
+  for (int step = 0; step < kSteps; ++step) {
+    at::autocast::set_autocast_enabled(type, true);
+    const at::Tensor output = at::matmul(at::gelu(at::matmul(x, first)), second);
+    at::autocast::set_autocast_enabled(type, false);
+    at::autocast::clear_cache();
+    const at::Tensor loss = at::mse_loss(output.to(at::kFloat), target);
+    torch::autograd::backward({loss}, {});
+    last = loss.item<double>();
+    const at::NoGradGuard no_grad;
+    for (at::Tensor* weight : {&first, &second}) {
+      weight->sub_(weight->grad(), kLr);
+      weight->mutable_grad().reset();
+    }
+  }
+  return last;
+}
+
+void check_training() {
+  const double on_cpu = train_on(at::kCPU), on_gpu = train_on(at::Device(at::kCUDA, 0));
+  expect(std::fabs(on_gpu - on_cpu) <= kBf16Tolerance * on_cpu, "loss " + std::to_string(on_gpu) + " after " +
+                                                                    std::to_string(kSteps) + " steps, on the CPU " +
+                                                                    std::to_string(on_cpu));
+}
+
+void check_nccl() {
+  c10::cuda::set_device(0);
+  const auto group = make_nccl_backend(c10::make_intrusive<c10d::HashStore>(), 0, 1, kPatience);
+  const at::Tensor mine = at::arange(kWidth, at::device(at::kCUDA).dtype(at::kFloat));
+  std::vector<at::Tensor> summed{mine.clone()};
+  group->allreduce(summed)->wait();
+  expect(at::equal(summed.front(), mine), "all_reduce of one rank changed its tensor");
+  std::vector<std::vector<at::Tensor>> gathered{{at::empty_like(mine)}};
+  std::vector<at::Tensor> given{mine};
+  group->allgather(gathered, given)->wait();
+  expect(at::equal(gathered.front().front(), mine), "all_gather of one rank changed its tensor");
+}
+
+Finding found(std::string what, const std::function<void()>& try_it) {
+  try {
+    try_it();
+    return {std::move(what), ""};
+  } catch (const std::exception& error) {
+    return {std::move(what), first_line(error)};
+  }
+}
+
+class LoadedCuda final : public Cuda {
+ public:
+  core::Result<std::vector<Gpu>> gpus() override {
+    int count = 0;
+    const cudaError_t status = cudaGetDeviceCount(&count);
+    if (status != cudaSuccess || count == 0) {
+      cudaGetLastError();  // else the next call would meet it again
+      return core::Failure{std::string("no GPU can be used: ") +
+                               (status != cudaSuccess ? cudaGetErrorString(status) : "the driver sees none"),
+                           "nvidia-smi says what the driver sees; `device: cpu` trains without"};
+    }
+    std::vector<Gpu> gpus;
+    for (int device = 0; device < count; ++device) {
+      cudaDeviceProp properties = {};
+      if (cudaGetDeviceProperties(&properties, device) != cudaSuccess) continue;
+      gpus.push_back(
+          {properties.name, static_cast<std::int64_t>(properties.totalGlobalMem), properties.major, properties.minor});
+    }
+    return gpus;
+  }
+
+  std::vector<Finding> check() override {
+    return {found("training in bfloat16", check_training), found("NCCL group of one rank", check_nccl)};
+  }
+};
+
+}  // namespace
+}  // namespace runner::cuda
+
+extern "C" runner::cuda::Cuda* roux_cuda() {
+  static runner::cuda::LoadedCuda cuda;
+  return &cuda;
+}

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runner/core/result.h"
+
+namespace runner::cuda {
+
+struct Gpu {
+  std::string name;
+  std::int64_t memory_bytes = 0;
+  int major = 0, minor = 0;  ///< of its compute capability
+};
+
+/// One thing that was tried on a GPU, and what is wrong with it.
+struct Finding {
+  std::string what;
+  std::string error;  ///< "" when it is as it should be
+};
+
+/// libroux_cuda.so as the torch-free program sees it: LibTorch's CUDA half and NCCL, which no CPU run loads. Only
+/// builds of the preset `cuda` have one. Nothing here starts CUDA before it is called.
+class Cuda {
+ public:
+  virtual ~Cuda() = default;
+  /// Of this machine, in CUDA's order. Fails when there is no driver or no GPU, in the driver's words. Takes up to some
+  /// seconds the first time, and a process that did it must not fork.
+  virtual core::Result<std::vector<Gpu>> gpus() = 0;
+  /// Tries GPU 0: training in bfloat16 against the same on the CPU, and a group of one NCCL rank. gpus() was seen to be
+  /// good.
+  virtual std::vector<Finding> check() = 0;
+};
+
+/// The library beside this program, loaded before the engine: LibTorch decides once whether there is CUDA. Null when
+/// this build has none; a failure when it is there and cannot be loaded.
+core::Result<Cuda*> load_cuda();
+
+}  // namespace runner::cuda

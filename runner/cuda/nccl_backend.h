@@ -1,0 +1,19 @@
+#pragma once
+
+#include <c10/util/intrusive_ptr.h>
+
+#include <chrono>
+
+namespace c10d {
+class Backend;
+class Store;
+}  // namespace c10d
+
+namespace runner::cuda {
+
+/// Exchanges tensors on GPUs among the processes that meet at `store`; each has chosen its GPU before. Connects with
+/// the first collective, which then has to come to its end within `timeout`.
+c10::intrusive_ptr<c10d::Backend> make_nccl_backend(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+                                                    std::chrono::milliseconds timeout);
+
+}  // namespace runner::cuda
