@@ -25,6 +25,7 @@ void add_reproduce(CLI::App& app, Session& session);
 void add_prove_resume(CLI::App& app, Session& session);
 void add_env(CLI::App& app, Session& session);
 void add_runs(CLI::App& app, Session& session);
+void add_sync(CLI::App& app, Session& session);
 void add_profile(CLI::App& app, Session& session);
 
 }  // namespace runner::cli

@@ -155,6 +155,7 @@ void add_commands(CLI::App& app, Session& session) {
   add_list(app, session);
   add_schema(app, session);
   add_runs(app, session);
+  add_sync(app, session);
   add_profile(app, session);
   add_checkpoints(app, session);
   add_merge_weights(app, session);

@@ -9,6 +9,7 @@
 #include "runner/cli/commands.h"
 #include "runner/cli/engine_commands.h"
 #include "runner/cli/launching.h"
+#include "runner/cli/tracking.h"
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
 #include "runner/launch/rank_environment.h"
@@ -57,11 +58,16 @@ void train(Session& session, const registry::Recipe& recipe, engine::TrainReques
     request.quiet = true;
     request.progress_bar = false;
   }
-  request.on_opened = launch::report_run;
+  Tracking tracking(session, recipe);
+  request.on_opened = [&tracking](const std::string& run_dir) {
+    launch::report_run(run_dir);
+    tracking.begin(run_dir);
+  };
   engine::Engine* engine = engine_or_fail(session);
   if (engine == nullptr) return;
   core::Diagnostics diagnostics;
   session.exit_code = engine->train(recipe, request, diagnostics);
+  tracking.finish();
   session.show(diagnostics);
 }
 

@@ -49,6 +49,9 @@ function(add_layer name)
   if(NOT sources)
     set(sources "${ROUX_EMPTY}")
   endif()
+  if(name STREQUAL "trackers")  # the components of the program itself
+    list(APPEND sources ${ROUX_GENERATED_PROGRAM})
+  endif()
   add_library(roux_layer_${name} OBJECT ${sources})
   roux_common(roux_layer_${name})
   if(name STREQUAL "kernels")  # loops for the vectoriser, with the same bits whatever it makes of them
@@ -91,12 +94,12 @@ function(add_binary_program)
   if(NOT main)
     set(main "${ROUX_NO_MAIN}")
   endif()
-  add_executable(roux ${main} ${ROUX_GENERATED_PROGRAM})
+  add_executable(roux ${main})
   roux_common(roux)
   # jemalloc comes first, so that the engine's tensors come from it too.
   target_link_libraries(roux
-    PRIVATE third_party_jemalloc roux_layer_cli roux_layer_launch roux_base third_party_cli11 Threads::Threads
-            ${CMAKE_DL_LIBS})
+    PRIVATE third_party_jemalloc roux_layer_cli roux_layer_trackers roux_layer_launch roux_base third_party_cli11
+            Threads::Threads ${CMAKE_DL_LIBS})
   set_target_properties(roux PROPERTIES BUILD_RPATH "$ORIGIN/../lib" ENABLE_EXPORTS ON)
 endfunction()
 

@@ -20,8 +20,18 @@
 namespace runner::core {
 namespace {
 
-[[noreturn]] void become(const std::vector<char*>& arguments, const std::vector<char*>& environment, int output) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
+[[noreturn]] void become(const std::vector<char*>& arguments, const std::vector<char*>& environment, int output,
+                         Process::Fate fate) {
+  if (fate == Process::Fate::kDiesWithParent) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+  } else {
+    setsid();
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, nullptr);
+    const int nothing = open("/dev/null", O_RDONLY);
+    if (nothing >= 0) dup2(nothing, STDIN_FILENO);
+  }
   dup2(output, STDOUT_FILENO);
   dup2(output, STDERR_FILENO);
   execvpe(arguments[0], arguments.data(), environment.data());
@@ -30,7 +40,9 @@ namespace {
 
 }  // namespace
 
-Process::Process(const std::vector<std::string>& command, const std::map<std::string, std::string>& environment) {
+Process::Process(const std::vector<std::string>& command, const std::map<std::string, std::string>& environment,
+                 Fate fate)
+    : fate_(fate) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) throw RunError(std::string("cannot make a pipe: ") + std::strerror(errno));
   // Everything that allocates happens before the fork: another thread may hold the allocator's lock.
@@ -49,7 +61,7 @@ Process::Process(const std::vector<std::string>& command, const std::map<std::st
   }
   variables.push_back(nullptr);
   pid_ = fork();
-  if (pid_ == 0) become(arguments, variables, ends[1]);
+  if (pid_ == 0) become(arguments, variables, ends[1], fate);
   const int error = errno;
   close(ends[1]);
   pipe_ = ends[0];
@@ -60,7 +72,7 @@ Process::Process(const std::vector<std::string>& command, const std::map<std::st
 }
 
 Process::~Process() {
-  if (pid_ > 0) {
+  if (pid_ > 0 && fate_ == Fate::kDiesWithParent) {
     ::kill(pid_, SIGKILL);
     while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
     }

@@ -10,12 +10,17 @@
 
 namespace runner::core {
 
-/// A child process whose standard output and error are read line by line. It dies with its parent.
+/// A child process whose standard output and error are read line by line.
 class Process {
  public:
+  enum class Fate {
+    kDiesWithParent,
+    kOutlivesParent,  ///< in a session of its own: no signal of the terminal reaches it, and nobody ends it
+  };
   /// `environment` is added to this process's own. RunError when it cannot be started.
-  explicit Process(const std::vector<std::string>& command, const std::map<std::string, std::string>& environment = {});
-  ~Process();  ///< kills what still runs
+  explicit Process(const std::vector<std::string>& command, const std::map<std::string, std::string>& environment = {},
+                   Fate fate = Fate::kDiesWithParent);
+  ~Process();  ///< kills what still runs, unless it is to outlive this process
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
@@ -29,6 +34,7 @@ class Process {
  private:
   pid_t pid_ = -1;
   int pipe_ = -1;
+  Fate fate_;
   std::string buffer_;
 };
 

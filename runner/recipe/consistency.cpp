@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -358,6 +359,23 @@ void sync_each_batch(SettledTree& tree) {
                "leave it out");
 }
 
+/// A tracker's place in a run is kept by its name.
+void tracker_names(SettledTree& tree) {
+  const Node* trackers = tree.value("trackers");
+  if (trackers == nullptr) return;
+  std::map<std::string, std::size_t> first;
+  for (std::size_t i = 0; i < trackers->items().size(); ++i) {
+    const std::string path = "trackers[" + std::to_string(i) + "]";
+    const auto type = tree.text(path + ".type"), given = tree.text(path + ".name");
+    if (!type) continue;
+    const auto [at, is_new] = first.emplace(given.value_or(*type), i);
+    if (is_new) continue;
+    tree.error(given ? path + ".name" : path,
+               path + " is called " + quoted(at->first) + ", and so is trackers[" + std::to_string(at->second) + "]",
+               "give each of them a `name` of its own");
+  }
+}
+
 struct Rule {
   const char* name;
   void (*apply)(SettledTree&);
@@ -383,6 +401,7 @@ constexpr Rule kRules[] = {
     {"precision_keys", precision_keys},
     {"sync_each_batch", sync_each_batch},
     {"several_processes", several_processes},
+    {"tracker_names", tracker_names},
 };
 
 }  // namespace

@@ -194,6 +194,16 @@ void Transaction::commit() {
   open_ = false;
 }
 
+Moment::Moment(Database& database) : database_(database) { database_.execute("BEGIN"); }
+
+Moment::~Moment() {
+  try {
+    database_.execute("COMMIT");
+  } catch (const SqliteError&) {
+    // Nothing was written, so nothing is lost.
+  }
+}
+
 bool wal_is_safe(std::uint64_t file_system_magic) {
   static constexpr std::array<std::uint64_t, 18> kShared = {
       0x6969,      // NFS

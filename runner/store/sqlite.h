@@ -95,6 +95,18 @@ class Transaction {
   bool open_ = true;
 };
 
+/// What is read while it lives is of one moment, whoever writes meanwhile.
+class Moment {
+ public:
+  explicit Moment(Database& database);
+  ~Moment();
+  Moment(const Moment&) = delete;
+  Moment& operator=(const Moment&) = delete;
+
+ private:
+  Database& database_;
+};
+
 /// WAL needs shared memory between all that open the file, which network and cluster file systems do not give.
 bool wal_is_safe(std::uint64_t file_system_magic);
 /// The same for the file system that holds `folder`.

@@ -77,6 +77,7 @@ FAILS = {
 PLACES = {
     "data": lambda block: {"data": {"train": block}},
     "metric": lambda block: {"eval": {"metrics": [block]}},
+    "tracker": lambda block: {"trackers": [block]},
     "callback": lambda block: {"callbacks": [block]},
     "layer": lambda block: {"model": {"type": "sequential", "layers": [block]}},
 }

@@ -1,0 +1,117 @@
+#include <poll.h>
+#include <sys/signalfd.h>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <csignal>
+#include <cstdio>
+#include <memory>
+
+#include "runner/cli/commands.h"
+#include "runner/cli/tracking.h"
+#include "runner/core/clock.h"
+#include "runner/core/error.h"
+#include "runner/core/units.h"
+#include "runner/store/run_reader.h"
+#include "trackers/follow.h"
+
+namespace runner::cli {
+namespace {
+
+struct SyncFlags {
+  std::string run = "last", tracker;
+  bool follow = false;
+};
+
+/// Waits, and leaves when the system or the training says so.
+class UntilSignalled final : public trackers::Waiter {
+ public:
+  UntilSignalled() {
+    sigset_t signals;
+    sigemptyset(&signals);
+    for (const int signal : {SIGINT, SIGTERM}) sigaddset(&signals, signal);
+    sigprocmask(SIG_BLOCK, &signals, nullptr);
+    descriptor_ = signalfd(-1, &signals, SFD_CLOEXEC);
+    std::signal(SIGPIPE, SIG_IGN);  // who listened to what this process says may be gone
+  }
+  bool wait(std::int64_t ms) override {
+    pollfd waiting = {descriptor_, POLLIN, 0};
+    return poll(&waiting, 1, static_cast<int>(ms)) == 0;
+  }
+
+ private:
+  int descriptor_;
+};
+
+trackers::Run run_of(const store::RunSummary& summary) {
+  trackers::Run run;
+  run.dir = summary.run_dir;
+  run.id = summary.id;
+  run.name = summary.label.empty() ? summary.name : summary.label;
+  run.project = summary.name;
+  run.created_ms = summary.created_ms;
+  run.config = summary.resolved;
+  run.tags = summary.tags;
+  if (const auto details = store::read_details(summary.run_dir)) run.command_line = details.value().command_line;
+  return run;
+}
+
+void bring(const trackers::Run& run, const core::Node& block, const SyncFlags& flags, Session& session,
+           trackers::Waiter& waiter) {
+  const std::string name = tracker_name(block);
+  const auto tracker = trackers::build(block, {});
+  const trackers::FollowResult result =
+      trackers::follow(run, *tracker, {name, flags.follow}, core::system_clock(), waiter);
+  if (!result.problem.empty()) {
+    return session.fail((flags.follow ? "" : "tracker " + name + ": ") + result.problem, result.hint,
+                        core::kExitFailed);
+  }
+  if (session.quiet) return;
+  std::printf("%-16s %s points%s\n", name.c_str(), core::format_count(static_cast<double>(result.points)).c_str(),
+              result.left_out > 0 ? (", " + std::to_string(result.left_out) + " refused and left out").c_str() : "");
+}
+
+void sync(Session& session, const SyncFlags& flags) {
+  const auto found = store::find_run(session.runs_dir(), flags.run, core::system_clock());
+  if (!found) return session.fail(found.failure().message, found.failure().hint);
+  const store::RunSummary& summary = found.value();
+  const std::string resolved = store::branch_file(summary.run_dir, "resolved.json");
+  if (resolved.empty()) return session.fail("run " + summary.run_dir + " has no resolved.json");
+  const auto recipe = session.load(resolved, {});
+  if (!recipe) return;
+  UntilSignalled waiter;
+  const trackers::Run run = run_of(summary);
+  std::string names;
+  bool any = false;
+  for (const core::Node& block : recipe->at("trackers").items()) {
+    const std::string name = tracker_name(block);
+    names += (names.empty() ? "" : ", ") + name;
+    if (!flags.tracker.empty() && flags.tracker != name) continue;
+    any = true;
+    bring(run, block, flags, session, waiter);
+  }
+  if (any) return;
+  if (names.empty()) {
+    return session.fail("run " + summary.run_dir + " has no trackers", "its recipe names them under `trackers:`");
+  }
+  session.fail("run " + summary.run_dir + " has no tracker called \"" + flags.tracker + "\"", "it has " + names);
+}
+
+}  // namespace
+
+void add_sync(CLI::App& app, Session& session) {
+  auto flags = std::make_shared<SyncFlags>();
+  CLI::App* command = app.add_subcommand("sync", "bring to a run's trackers what they have missed");
+  command->add_option("run", flags->run, "id, unique prefix of it, run_name, path, or `last` (the default)")
+      ->type_name("RUN");
+  command->add_option("--tracker", flags->tracker, "only this one: its name, or its type")->type_name("NAME");
+  command->add_flag("--follow", flags->follow, "go on until the run has ended, and try again what fails");
+  command->footer(
+      "\nExamples:\n"
+      "  roux sync last\n"
+      "  roux sync quickstart --tracker tensorboard --follow");
+  command->callback([&session, flags] { session.command = [&session, flags] { sync(session, *flags); }; });
+}
+
+}  // namespace runner::cli

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runner/core/node.h"
+#include "runner/store/sqlite.h"
+
+namespace runner::store {
+
+/// How far somebody has read a run: the last row of metrics and of events, and the branch that they belong to (-1: what
+/// was read does not count; the points up to here come once more).
+struct Cursor {
+  std::int64_t metric_row = 0, event_row = 0;
+  std::int64_t branch = 0;
+};
+
+struct FeedSeries {
+  std::string name, context;
+  std::string key() const { return context == "train" ? name : context + "/" + name; }
+};
+
+struct FeedPoint {
+  std::int64_t series;  ///< of Feed::series()
+  std::int64_t step, time_ms;
+  double value;  ///< NaN and infinity are kept
+};
+
+struct FeedEvent {
+  std::int64_t step, time_ms;
+  std::string kind;
+  core::Node data;
+};
+
+/// A piece of what a run wrote, all of it on one branch.
+struct FeedBatch {
+  /// The branch leaves what was read before at this step (-1: at once): what lay beyond it there is not the run's.
+  std::optional<std::int64_t> rewind_to;
+  std::vector<FeedPoint> points;  ///< in the order they were logged
+  std::vector<FeedEvent> events;
+  Cursor end;  ///< where the next piece begins
+  bool empty() const { return points.empty() && events.empty() && !rewind_to; }
+};
+
+/// Reads a run in the order it was written, while it is written: what trackers are made from. A point that was logged
+/// once more at the same step comes once more. Used by one thread. Errors: SqliteError; may_pass() where the file is
+/// held or not there yet.
+class Feed {
+ public:
+  explicit Feed(const std::string& run_dir);
+
+  /// Up to `points_max` points and as many events after `cursor`, of the first branch that has any.
+  FeedBatch next(const Cursor& cursor, std::int64_t points_max);
+  /// Grows with what next() gives.
+  const FeedSeries& series(std::int64_t id);
+  /// `status` as it is written: kRunning's text while nobody has ended the run.
+  std::string status() const;
+
+ private:
+  void read_series();
+
+  Database database_;
+  std::vector<std::optional<FeedSeries>> series_;
+};
+
+/// After the end of a run: a reader that closes last leaves SQLite's journal behind, which this puts into run.db.
+/// Nothing where that cannot be done.
+void put_journal_away(const std::string& run_dir);
+
+}  // namespace runner::store

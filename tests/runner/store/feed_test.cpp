@@ -1,0 +1,124 @@
+#include "runner/store/feed.h"
+
+#include <catch2/catch.hpp>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "tests/runner/store/fixture.h"
+
+namespace {
+
+using namespace runner::store;
+using store_test::create;
+using store_test::FixedClock;
+using store_test::log;
+using store_test::new_run;
+using store_test::OutputDir;
+
+constexpr std::int64_t kMany = 1000;
+
+std::string text_of(Feed& feed, const FeedBatch& batch) {
+  std::string text = batch.rewind_to ? "back to " + std::to_string(*batch.rewind_to) + ":" : "";
+  for (const FeedPoint& point : batch.points) {
+    text += (text.empty() ? "" : " ") + feed.series(point.series).key() + "@" + std::to_string(point.step) + "=" +
+            std::to_string(static_cast<int>(point.value));
+  }
+  for (const FeedEvent& event : batch.events) text += (text.empty() ? "" : " ") + event.kind;
+  return text;
+}
+
+/// Every piece until there is nothing more.
+std::vector<std::string> read_on(Feed& feed, Cursor& cursor, std::int64_t points_max = kMany) {
+  std::vector<std::string> pieces;
+  for (FeedBatch batch = feed.next(cursor, points_max); !batch.empty(); batch = feed.next(cursor, points_max)) {
+    pieces.push_back(text_of(feed, batch));
+    cursor = batch.end;
+  }
+  return pieces;
+}
+
+using Pieces = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("a feed gives what was written, in order and once", "[store][feed]") {
+  const OutputDir output;
+  const FixedClock clock;
+  const auto writer = create(new_run(output), clock);
+  log(*writer, "loss", 1, 5);
+  log(*writer, "loss", 2, 4);
+  log(*writer, "loss", 2, 6, "val");
+  writer->event("text", 2, runner::core::Node::mapping());
+  writer->flush_durable();
+
+  Feed feed(writer->run_dir());
+  Cursor cursor;
+  CHECK(read_on(feed, cursor) == Pieces{"loss@1=5 loss@2=4 val/loss@2=6 text"});
+  CHECK(read_on(feed, cursor).empty());
+  log(*writer, "accuracy", 3, 1);
+  writer->flush_durable();
+  CHECK(read_on(feed, cursor) == Pieces{"accuracy@3=1"});
+  CHECK(feed.status() == "running");
+
+  Cursor again;
+  CHECK(read_on(feed, again, 2) == Pieces{"loss@1=5 loss@2=4 text", "val/loss@2=6 accuracy@3=1"});
+}
+
+TEST_CASE("what is no number comes as it was logged", "[store][feed]") {
+  const OutputDir output;
+  const FixedClock clock;
+  const auto writer = create(new_run(output), clock);
+  log(*writer, "loss", 1, std::numeric_limits<double>::quiet_NaN());
+  log(*writer, "loss", 2, -std::numeric_limits<double>::infinity());
+  writer->flush_durable();
+  Feed feed(writer->run_dir());
+  const FeedBatch batch = feed.next({}, kMany);
+  REQUIRE(batch.points.size() == 2);
+  CHECK(std::isnan(batch.points[0].value));
+  CHECK(batch.points[1].value == -std::numeric_limits<double>::infinity());
+}
+
+TEST_CASE("a run that goes back says to where, and a reader may begin anew", "[store][feed]") {
+  const OutputDir output;
+  const FixedClock clock;
+  const auto writer = create(new_run(output), clock);
+  for (int step = 0; step <= 3; ++step) log(*writer, "loss", step, 10 + step);
+  writer->go_back(2);
+  log(*writer, "loss", 3, 23);
+  writer->flush_durable();
+
+  Feed feed(writer->run_dir());
+  Cursor cursor;
+  CHECK(read_on(feed, cursor) == Pieces{"loss@0=10 loss@1=11 loss@2=12 loss@3=13", "back to 2: loss@3=23"});
+  log(*writer, "loss", 4, 24);
+  writer->flush_durable();
+  cursor.branch = -1;
+  CHECK(read_on(feed, cursor) == Pieces{"back to -1: loss@0=10 loss@1=11 loss@2=12 loss@3=23 loss@4=24"});
+}
+
+TEST_CASE("a branch that grew from an older one brings what lies between", "[store][feed]") {
+  const OutputDir output;
+  const FixedClock clock;
+  std::string run_dir;
+  {
+    const auto writer = create(new_run(output), clock);
+    run_dir = writer->run_dir();
+    for (int step = 1; step <= 4; ++step) log(*writer, "loss", step, 10 + step);
+    writer->go_back(1);
+    log(*writer, "loss", 2, 22);
+    writer->finish(RunStatus::kStopped, "");
+  }
+  {  // from a checkpoint of the first branch, beyond where the second one left it
+    const auto writer = std::move(RunWriter::resume({run_dir, 3, 0}, clock)).value();
+    log(*writer, "loss", 4, 34);
+    writer->finish(RunStatus::kFinished, "");
+  }
+  Feed feed(run_dir);
+  Cursor cursor;
+  const Pieces pieces = read_on(feed, cursor);
+  REQUIRE(pieces.size() == 3);
+  CHECK(pieces[0] == "loss@1=11 loss@2=12 loss@3=13 loss@4=14");
+  CHECK(pieces[1] == "back to 1: loss@2=22");
+  CHECK(pieces[2] == "back to 1: loss@2=12 loss@3=13 loss@4=34 resume");
+}

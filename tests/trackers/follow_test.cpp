@@ -1,0 +1,209 @@
+#include "trackers/follow.h"
+
+#include <catch2/catch.hpp>
+#include <deque>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "runner/store/run_writer.h"
+#include "tests/runner/store/fixture.h"
+
+namespace {
+
+using namespace trackers;
+using runner::core::Node;
+using runner::store::RunStatus;
+using runner::store::RunWriter;
+using store_test::FixedClock;
+using Remedy = TrackerError::Remedy;
+using Lines = std::vector<std::string>;
+
+/// A tool that holds what was flushed, and fails when it is told to.
+class Tool final : public Tracker {
+ public:
+  void start(const Run&, const Node& state) override {
+    fail_if(starts_fail);
+    kept.resize(state.is_mapping() ? static_cast<std::size_t>(state.find("lines")->as_integer()) : 0);
+    given = kept;
+  }
+  void rewind(std::int64_t step) override { given.push_back("back to " + std::to_string(step)); }
+  bool starts_anew_after_rewind() const override { return starts_anew; }
+  void log(std::span<const Point> points) override {
+    fail_if(logs_fail);
+    for (const Point& point : points) {
+      given.push_back(*point.name + "@" + std::to_string(point.step) + "=" +
+                      std::to_string(static_cast<int>(point.value)));
+    }
+  }
+  void log_text(const Text& text) override { given.push_back(text.name + ": " + text.text); }
+  void flush(bool) override {
+    fail_if(flushes_fail);
+    kept = given;
+  }
+  Node state() const override {
+    Node state = Node::mapping();
+    state.set("lines", Node::integer(static_cast<std::int64_t>(kept.size())));
+    return state;
+  }
+  void finish(Ending ending) override { ended = ending; }
+
+  std::deque<Remedy> starts_fail, logs_fail, flushes_fail;  // one a call, until none is left
+  bool starts_anew = false;
+  Lines given, kept;
+  Ending ended = Ending::kOpen;
+
+ private:
+  static void fail_if(std::deque<Remedy>& planned) {
+    if (planned.empty()) return;
+    const Remedy remedy = planned.front();
+    planned.pop_front();
+    throw TrackerError(remedy, "the tool says no");
+  }
+};
+
+/// Instead of waiting, something happens.
+struct Meanwhile final : Waiter {
+  bool wait(std::int64_t ms) override {
+    waited_ms.push_back(ms);
+    return next && next();
+  }
+  std::function<bool()> next;
+  std::vector<std::int64_t> waited_ms;
+};
+
+struct Fixture {
+  Fixture() : writer(store_test::create(store_test::new_run(output), clock)) { run.dir = writer->run_dir(); }
+  void log(std::int64_t step, double value) { store_test::log(*writer, "loss", step, value); }
+  void commit() { writer->flush_durable(); }
+  FollowResult follow(bool until_end = false) {
+    return trackers::follow(run, tool, {"tool", until_end}, clock, meanwhile);
+  }
+
+  store_test::OutputDir output;
+  FixedClock clock;
+  std::unique_ptr<RunWriter> writer;
+  Run run;
+  Tool tool;
+  Meanwhile meanwhile;
+};
+
+}  // namespace
+
+TEST_CASE("each call brings what is new, once", "[trackers][follow]") {
+  Fixture f;
+  f.log(1, 5);
+  Node text = Node::mapping();
+  text.set("name", Node::string("sample"));
+  text.set("text", Node::string("to be"));
+  f.writer->event("text", 1, text);
+  f.commit();
+  CHECK(f.follow().points == 1);
+  CHECK(f.tool.kept == Lines{"loss@1=5", "sample: to be"});
+  CHECK(f.follow().points == 0);
+  f.log(2, 4);
+  f.commit();
+  CHECK(f.follow().points == 1);
+  CHECK(f.tool.kept == Lines{"loss@1=5", "sample: to be", "loss@2=4"});
+}
+
+TEST_CASE("what was not flushed is taken back and comes again", "[trackers][follow]") {
+  Fixture f;
+  f.log(1, 5);
+  f.commit();
+  f.follow();
+  f.log(2, 4);
+  f.commit();
+  f.tool.flushes_fail = {Remedy::kPause};
+  const FollowResult result = f.follow();
+  CHECK(result.problem == "the tool says no");
+  CHECK(f.tool.given == Lines{"loss@1=5", "loss@2=4"});
+  CHECK(f.follow().problem.empty());
+  CHECK(f.tool.kept == Lines{"loss@1=5", "loss@2=4"});
+}
+
+TEST_CASE("a tool that is down is tried again, later each time", "[trackers][follow]") {
+  Fixture f;
+  f.log(1, 5);
+  f.writer->finish(RunStatus::kFinished, "");
+  f.meanwhile.next = [] { return true; };
+  f.tool.starts_fail.assign(8, Remedy::kTryAgain);
+  const FollowResult result = f.follow(true);
+  CHECK(result.problem.empty());
+  CHECK(f.meanwhile.waited_ms == std::vector<std::int64_t>{1000, 2000, 4000, 8000, 16000, 32000, 60000, 60000});
+  CHECK(f.tool.kept == Lines{"loss@1=5"});
+  CHECK(f.tool.ended == Ending::kFinished);
+}
+
+TEST_CASE("without a run to wait for, a tool that is down ends the call", "[trackers][follow]") {
+  Fixture f;
+  f.log(1, 5);
+  f.commit();
+  f.tool.starts_fail = {Remedy::kTryAgain};
+  CHECK(f.follow().problem == "the tool says no");
+  CHECK(f.meanwhile.waited_ms.empty());
+}
+
+TEST_CASE("data that a tool does not take are left out and counted", "[trackers][follow]") {
+  Fixture f;
+  f.log(1, 5);
+  f.commit();
+  f.tool.logs_fail = {Remedy::kLeaveOut};
+  const FollowResult result = f.follow();
+  CHECK(result.left_out == 1);
+  CHECK(result.problem.empty());
+  f.log(2, 4);
+  f.commit();
+  f.follow();
+  CHECK(f.tool.kept == Lines{"loss@2=4"});
+}
+
+TEST_CASE("a follower goes on until the run has ended", "[trackers][follow]") {
+  Fixture f;
+  f.log(1, 5);
+  f.commit();
+  int rounds = 0;
+  f.meanwhile.next = [&] {
+    if (++rounds == 1) {
+      f.log(2, 4);
+      f.commit();
+    } else {
+      f.log(3, 3);
+      f.writer->finish(RunStatus::kStopped, "SIGTERM");
+    }
+    return rounds < 3;
+  };
+  CHECK(f.follow(true).points == 3);
+  CHECK(rounds == 2);
+  CHECK(f.tool.kept == Lines{"loss@1=5", "loss@2=4", "loss@3=3"});
+  CHECK(f.tool.ended == Ending::kStopped);
+  CHECK_FALSE(std::filesystem::exists(f.run.dir + "/run.db-wal"));
+}
+
+TEST_CASE("a run without an owner has crashed", "[trackers][follow]") {
+  Fixture f;
+  f.log(1, 5);
+  f.commit();
+  f.writer.reset();
+  f.follow(true);
+  CHECK(f.tool.ended == Ending::kFailed);  // its writer had the time to say so
+}
+
+TEST_CASE("a rewind is told, or what counts is given anew", "[trackers][follow]") {
+  Fixture f;
+  for (int step = 1; step <= 3; ++step) f.log(step, 10 + step);
+  f.commit();
+  f.follow();
+  f.writer->go_back(2);
+  f.log(3, 23);
+  f.commit();
+  SECTION("told") {
+    f.follow();
+    CHECK(f.tool.kept == Lines{"loss@1=11", "loss@2=12", "loss@3=13", "back to 2", "loss@3=23"});
+  }
+  SECTION("anew") {
+    f.tool.starts_anew = true;
+    f.follow();
+    CHECK(f.tool.kept == Lines{"loss@1=11", "loss@2=12", "loss@3=23"});
+  }
+}

@@ -1,0 +1,50 @@
+#include "trackers/crc32c.h"
+
+#include <array>
+#include <cstddef>
+#include <cstring>
+
+namespace trackers {
+namespace {
+
+constexpr std::uint32_t kPolynomial = 0x82F63B78;
+
+constexpr auto kTable = [] {
+  std::array<std::uint32_t, 256> table{};
+  for (std::uint32_t i = 0; i < table.size(); ++i) {
+    std::uint32_t crc = i;
+    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? kPolynomial : 0);
+    table[i] = crc;
+  }
+  return table;
+}();
+
+std::uint32_t by_table(std::uint32_t crc, std::string_view bytes) {
+  for (const char c : bytes) crc = (crc >> 8) ^ kTable[(crc ^ static_cast<unsigned char>(c)) & 0xff];
+  return crc;
+}
+
+#if defined(__x86_64__)
+__attribute__((target("sse4.2"))) std::uint32_t by_instruction(std::uint32_t crc, std::string_view bytes) {
+  while (bytes.size() >= 8) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, bytes.data(), 8);
+    crc = static_cast<std::uint32_t>(__builtin_ia32_crc32di(crc, word));
+    bytes.remove_prefix(8);
+  }
+  for (const char c : bytes) crc = __builtin_ia32_crc32qi(crc, static_cast<unsigned char>(c));
+  return crc;
+}
+#endif
+
+}  // namespace
+
+std::uint32_t crc32c(std::string_view bytes) {
+#if defined(__x86_64__)
+  static const bool has_instruction = __builtin_cpu_supports("sse4.2") != 0;
+  if (has_instruction) return ~by_instruction(~0U, bytes);
+#endif
+  return ~by_table(~0U, bytes);
+}
+
+}  // namespace trackers

@@ -1,0 +1,65 @@
+#include <optional>
+#include <string>
+
+#include "generated/tracker/csv.h"  // Config; declares make()
+#include "trackers/numbers.h"
+#include "trackers/record_file.h"
+#include "trackers/tracker.h"
+
+namespace trackers::csv {
+namespace {
+
+using runner::core::Node;
+
+constexpr NumberWords kWords = {"nan", "inf", "-inf"};
+constexpr const char* kHeader = "run,metric,step,wall_time,value\r\n";
+
+/// RFC 4180: quoted where it holds what separates fields, quotes doubled.
+std::string field(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
+  return quoted + "\"";
+}
+
+class Csv final : public Tracker {
+ public:
+  explicit Csv(Config config) : config_(std::move(config)) {}
+
+  void start(const Run& run, const Node& state) override {
+    run_id_ = field(run.id);
+    const Node* bytes = state.is_mapping() ? state.find("bytes") : nullptr;
+    const std::string path = config_.path.value_or(run.dir + "/metrics.csv");
+    file_.emplace(path, bytes != nullptr ? bytes->as_integer() : 0);
+    if (file_->bytes() == 0) file_->append(kHeader);
+  }
+
+  void log(std::span<const Point> points) override {
+    for (const Point& point : points) {
+      file_->append(run_id_ + "," + field(*point.name) + "," + std::to_string(point.step) + "," +
+                    std::to_string(point.time_ms / 1000) + "." + std::to_string(1000 + point.time_ms % 1000).substr(1) +
+                    "," + number_text(point.value, kWords) + "\r\n");
+    }
+  }
+
+  bool starts_anew_after_rewind() const override { return true; }
+
+  void flush(bool durable) override { file_->flush(durable); }
+
+  Node state() const override {
+    Node state = Node::mapping();
+    state.set("bytes", Node::integer(file_->bytes()));
+    return state;
+  }
+
+ private:
+  const Config config_;
+  std::string run_id_;
+  std::optional<RecordFile> file_;
+};
+
+}  // namespace
+
+std::shared_ptr<Tracker> make(const Config& config, const Inputs&) { return std::make_shared<Csv>(config); }
+
+}  // namespace trackers::csv

@@ -1,0 +1,211 @@
+#include "trackers/follow.h"
+
+#include <algorithm>
+#include <exception>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "runner/core/log.h"
+#include "runner/core/units.h"
+#include "runner/store/cursors.h"
+#include "runner/store/feed.h"
+#include "runner/store/lease.h"
+
+namespace trackers {
+namespace {
+
+using runner::core::Node;
+using runner::store::Feed;
+using runner::store::FeedBatch;
+using runner::store::SqliteError;
+using Remedy = TrackerError::Remedy;
+
+constexpr std::int64_t kPollMs = 250;
+constexpr std::int64_t kFlushMs = 1000;
+constexpr std::int64_t kPointsMax = 65'536;  // of one piece: some megabytes
+constexpr std::int64_t kBackoffMs = 1000, kBackoffMaxMs = 60'000;
+
+Ending ending_of(const std::string& status, bool held) {
+  if (status == "running") return held ? Ending::kOpen : Ending::kCrashed;
+  if (status == "finished") return Ending::kFinished;
+  if (status == "stopped") return Ending::kStopped;
+  return Ending::kFailed;
+}
+
+std::string text_or(const Node& data, const char* key, const std::string& otherwise) {
+  const Node* value = data.is_mapping() ? data.find(key) : nullptr;
+  return value != nullptr && value->is_string() ? value->as_string() : otherwise;
+}
+
+double number_or(const Node& data, const char* key, double otherwise) {
+  const Node* value = data.find(key);
+  return value != nullptr && value->is_number() ? value->as_double() : otherwise;
+}
+
+class Following {
+ public:
+  Following(const Run& run, Tracker& tracker, const FollowOptions& options, const runner::core::Clock& clock,
+            Waiter& waiter)
+      : run_(run), tracker_(tracker), options_(options), clock_(clock), waiter_(waiter) {}
+
+  FollowResult result() {
+    std::int64_t backoff_ms = kBackoffMs;
+    for (;;) {
+      try {
+        go();
+        return result_;
+      } catch (const TrackerError& error) {
+        if (error.remedy() != Remedy::kTryAgain || !options_.until_end) return stopped(error);
+        tell(error);
+      } catch (const SqliteError& error) {
+        if (!error.may_pass() || !options_.until_end) throw;
+      }
+      if (flushed_since_error_) backoff_ms = kBackoffMs;
+      flushed_since_error_ = false;
+      if (!waiter_.wait(backoff_ms)) return result_;
+      backoff_ms = std::min(2 * backoff_ms, kBackoffMaxMs);
+    }
+  }
+
+ private:
+  /// From the last flush to the end; whatever goes wrong on the way, the next go begins at the last flush again.
+  void go() {
+    if (!cursors_) cursors_.emplace(run_.dir);
+    if (!feed_) feed_.emplace(run_.dir);
+    record_ = cursors_->get(options_.name);
+    points_ = 0;
+    guarded([&] { tracker_.start(run_, record_.state); });
+    flushed_ns_ = clock_.monotonic_ns();
+    for (;;) {
+      // Asked for before reading: what was written before the end is read after it.
+      const Ending ending = ending_of(feed_->status(), runner::store::live_owner(run_.dir, clock_).has_value());
+      const FeedBatch batch = feed_->next(record_.cursor, kPointsMax);
+      if (!batch.empty()) {
+        take(batch);
+        if (clock_.monotonic_ns() - flushed_ns_ >= kFlushMs * 1'000'000) flush(false);
+        continue;
+      }
+      if (ending != Ending::kOpen || !options_.until_end) return end(ending);
+      if (dirty_) flush(false);
+      if (!waiter_.wait(kPollMs)) return end(Ending::kOpen);
+    }
+  }
+
+  void take(const FeedBatch& batch) {
+    if (batch.rewind_to && record_.cursor.branch >= 0 && tracker_.starts_anew_after_rewind()) {
+      record_.cursor.branch = -1;
+      record_.state = Node::null();
+      guarded([&] { tracker_.start(run_, record_.state); });
+      return;  // the next piece is the whole lineage up to here
+    }
+    guarded([&] {
+      if (batch.rewind_to && record_.cursor.branch >= 0) tracker_.rewind(*batch.rewind_to);
+    });
+    try {
+      guarded([&] { hand_over(batch); });
+      points_ += static_cast<std::int64_t>(batch.points.size());
+    } catch (const TrackerError& error) {
+      if (error.remedy() != Remedy::kLeaveOut) throw;
+      result_.left_out += static_cast<std::int64_t>(batch.points.size());
+      tell(error);
+    }
+    record_.cursor = batch.end;
+    dirty_ = true;
+  }
+
+  void hand_over(const FeedBatch& batch) {
+    std::vector<Point> points;
+    points.reserve(batch.points.size());
+    for (const auto& point : batch.points) {
+      points.push_back({&name_of(point.series), point.step, point.time_ms, point.value});
+    }
+    if (!points.empty()) tracker_.log(points);
+    for (const auto& event : batch.events) {
+      const std::string name = text_or(event.data, "name", event.kind);
+      if (event.kind == "text") {
+        tracker_.log_text({name, text_or(event.data, "text", ""), event.step, event.time_ms});
+      } else if (event.kind == "histogram" && event.data.find("counts") != nullptr) {
+        Histogram histogram{
+            name, event.step, event.time_ms, number_or(event.data, "min", 0), number_or(event.data, "max", 0), {}};
+        for (const Node& count : event.data.find("counts")->items()) histogram.counts.push_back(count.as_double());
+        tracker_.log_histogram(histogram);
+      }
+    }
+  }
+
+  /// By its id, so that a name is put together once.
+  const std::string& name_of(std::int64_t series) {
+    const auto index = static_cast<std::size_t>(series);
+    if (index >= names_.size()) names_.resize(index + 1);
+    if (!names_[index]) names_[index] = std::make_unique<std::string>(feed_->series(series).key());
+    return *names_[index];
+  }
+
+  void flush(bool durable) {
+    guarded([&] { tracker_.flush(durable); });
+    record_.state = tracker_.state();
+    cursors_->put(options_.name, record_);
+    result_.points += std::exchange(points_, 0);
+    flushed_ns_ = clock_.monotonic_ns();
+    dirty_ = false;
+    flushed_since_error_ = true;
+  }
+
+  void end(Ending ending) {
+    flush(true);
+    guarded([&] { tracker_.finish(ending); });
+    feed_.reset();
+    if (ending != Ending::kOpen) runner::store::put_journal_away(run_.dir);
+  }
+
+  /// Another exception than its own is a fault of the tracker: nobody knows whether trying again would help.
+  template <typename Body>
+  static void guarded(Body body) {
+    try {
+      body();
+    } catch (const TrackerError&) {
+      throw;
+    } catch (const std::exception& error) {
+      throw TrackerError(Remedy::kPause, error.what());
+    }
+  }
+
+  FollowResult& stopped(const TrackerError& error) {
+    result_.problem = error.what();
+    result_.hint = error.hint();
+    return result_;
+  }
+
+  void tell(const TrackerError& error) {
+    const char* what = error.remedy() == Remedy::kLeaveOut ? "; these points are left out" : "; trying again";
+    if (std::exchange(told_, error.what()) != error.what()) {
+      runner::core::log_warning("tracker " + options_.name + ": " + error.what() + what);
+    }
+  }
+
+  const Run& run_;
+  Tracker& tracker_;
+  const FollowOptions& options_;
+  const runner::core::Clock& clock_;
+  Waiter& waiter_;
+
+  std::optional<runner::store::Cursors> cursors_;
+  std::optional<Feed> feed_;
+  runner::store::TrackerRecord record_;
+  std::vector<std::unique_ptr<std::string>> names_;
+  std::int64_t points_ = 0;  // handed over since the last flush
+  std::int64_t flushed_ns_ = 0;
+  bool dirty_ = false, flushed_since_error_ = false;
+  std::string told_;
+  FollowResult result_;
+};
+
+}  // namespace
+
+FollowResult follow(const Run& run, Tracker& tracker, const FollowOptions& options, const runner::core::Clock& clock,
+                    Waiter& waiter) {
+  return Following(run, tracker, options, clock, waiter).result();
+}
+
+}  // namespace trackers

@@ -1,0 +1,60 @@
+#include "trackers/record_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "runner/core/files.h"
+#include "trackers/tracker.h"
+
+namespace trackers {
+namespace {
+
+TrackerError refused(const std::string& path, const char* what) {
+  const int error = errno;
+  const bool passes = error == ENOSPC || error == EDQUOT || error == EINTR || error == EIO;
+  return {passes ? TrackerError::Remedy::kTryAgain : TrackerError::Remedy::kPause,
+          std::string("cannot ") + what + " " + path + ": " + std::strerror(error)};
+}
+
+}  // namespace
+
+RecordFile::RecordFile(const std::string& path, std::int64_t keep_bytes) : path_(path) {
+  const auto folder = runner::core::make_folders(std::filesystem::path(path).parent_path().string());
+  if (!folder) throw TrackerError(TrackerError::Remedy::kPause, folder.failure().message, folder.failure().hint);
+  descriptor_ = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) throw refused(path, "open");
+  struct stat info {};
+  if (fstat(descriptor_, &info) != 0) throw refused(path, "look at");
+  bytes_ = std::min<std::int64_t>(keep_bytes, info.st_size);
+  if (info.st_size != bytes_ && ftruncate(descriptor_, bytes_) != 0) throw refused(path, "cut back");
+}
+
+RecordFile::~RecordFile() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+void RecordFile::flush(bool durable) {
+  std::size_t done = 0;
+  while (done < buffer_.size()) {
+    const ssize_t written = ::write(descriptor_, buffer_.data() + done, buffer_.size() - done);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) {
+      const TrackerError error = refused(path_, "write");
+      // No torn record for a reader, and the whole of it for the next try.
+      if (ftruncate(descriptor_, bytes_) != 0) throw refused(path_, "cut back");
+      throw error;
+    }
+    done += static_cast<std::size_t>(written);
+  }
+  bytes_ += static_cast<std::int64_t>(buffer_.size());
+  buffer_.clear();
+  if (durable && fsync(descriptor_) != 0) throw refused(path_, "sync");
+}
+
+}  // namespace trackers

@@ -1,0 +1,246 @@
+// Formats: tensorflow's event.proto, summary.proto, tensor.proto, and the plugins' own; field numbers as there.
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "generated/tracker/tensorboard.h"  // Config; declares make()
+#include "runner/core/clock.h"
+#include "trackers/config_values.h"
+#include "trackers/crc32c.h"
+#include "trackers/record_file.h"
+#include "trackers/tracker.h"
+#include "trackers/wire.h"
+
+namespace trackers::tensorboard {
+namespace {
+
+using runner::core::Node;
+
+constexpr int kSessionStart = 1;
+enum DataType { kFloat = 1, kString = 7 };
+enum DataClass { kTensor = 2 };
+enum SessionStatus { kSuccess = 1, kFailure = 2, kRunning = 3 };
+
+std::uint32_t masked(std::uint32_t crc) { return ((crc >> 15) | (crc << 17)) + 0xa282ead8U; }
+
+template <typename Number>
+void append(std::string& bytes, Number value) {
+  const auto raw = std::bit_cast<std::array<char, sizeof value>>(value);  // this machine is little-endian, as the file
+  bytes.append(raw.data(), raw.size());
+}
+
+/// length, its checksum, the message, its checksum.
+std::string framed(const std::string& message) {
+  std::string record;
+  record.reserve(message.size() + 16);
+  append(record, static_cast<std::uint64_t>(message.size()));
+  append(record, masked(crc32c(record)));
+  record += message;
+  append(record, masked(crc32c(message)));
+  return record;
+}
+
+Wire event(double wall_time, std::int64_t step) {
+  Wire wire;
+  wire.real(1, wall_time);
+  if (step != 0) wire.integer(2, step);
+  return wire;
+}
+
+Wire metadata(std::string_view plugin, std::string_view content = "", int data_class = 0) {
+  Wire data;
+  data.text(1, plugin);
+  if (!content.empty()) data.text(2, content);
+  Wire wire;
+  wire.message(1, data);
+  if (data_class != 0) wire.integer(4, data_class);
+  return wire;
+}
+
+/// One dimension of `count` texts; a tensor of no elements where there is none.
+Wire tensor_of(DataType type, std::int64_t count, const std::string* text = nullptr) {
+  Wire dim;
+  dim.integer(1, count);
+  Wire shape, tensor;
+  shape.message(2, dim);
+  tensor.integer(1, type).message(2, shape);
+  if (text != nullptr) tensor.text(8, *text);
+  return tensor;
+}
+
+Wire summary_of(const Wire& value) {
+  Wire summary;
+  summary.message(1, value);
+  return summary;
+}
+
+double seconds(std::int64_t time_ms) { return static_cast<double>(time_ms) * 1e-3; }
+
+class TensorBoard final : public Tracker {
+ public:
+  explicit TensorBoard(Config config) : config_(std::move(config)) {}
+
+  // TensorBoard stops at a record that was torn, and reads a second file after the first: each start has a file of its
+  // own, which begins where the flushed part of the one before ends.
+  void start(const Run& run, const Node& state) override {
+    const std::string folder = !config_.logging_dir
+                                   ? run.dir + "/tensorboard"
+                                   : *config_.logging_dir + "/" + std::filesystem::path(run.dir).filename().string();
+    std::int64_t number = 0;
+    if (state.is_mapping()) {
+      const std::string before = folder + "/" + state.find("file")->as_string();
+      RecordFile(before, state.find("bytes")->as_integer());
+      number = state.find("number")->as_integer() + 1;
+      remove_younger(folder, number);
+    } else {
+      remove_younger(folder, 0);
+    }
+    const std::int64_t now_ms = runner::core::system_clock().wall_ms();
+    open(folder, number, now_ms);
+    if (state.is_mapping()) return;
+    tell_config(run, now_ms);
+  }
+
+  // A file that says where its session starts makes older points of later steps disappear.
+  void rewind(std::int64_t step) override {
+    Wire log;
+    log.integer(1, kSessionStart);
+    add(event(seconds(runner::core::system_clock().wall_ms()), step + 1).message(7, log));
+  }
+
+  void log(std::span<const Point> points) override {
+    for (const Point& point : points) {
+      Wire value;
+      value.text(1, *point.name).real32(2, static_cast<float>(point.value));
+      add(event(seconds(point.time_ms), point.step).message(5, summary_of(value)));
+    }
+  }
+
+  void log_text(const Text& text) override {
+    Wire value;
+    value.text(1, text.name + "/text_summary")
+        .message(8, tensor_of(kString, 1, &text.text))
+        .message(9, metadata("text"));
+    add(event(seconds(text.time_ms), text.step).message(5, summary_of(value)));
+  }
+
+  void log_histogram(const Histogram& histogram) override {
+    const auto bins = static_cast<double>(histogram.counts.size());
+    std::vector<double> limits;
+    double number = 0, sum = 0, squares = 0;
+    for (std::size_t i = 0; i < histogram.counts.size(); ++i) {
+      const double width = (histogram.most - histogram.least) / bins;
+      const double middle = histogram.least + (static_cast<double>(i) + 0.5) * width;
+      limits.push_back(i + 1 == histogram.counts.size() ? histogram.most
+                                                        : histogram.least + static_cast<double>(i + 1) * width);
+      number += histogram.counts[i];
+      sum += histogram.counts[i] * middle;
+      squares += histogram.counts[i] * middle * middle;
+    }
+    Wire counted, value;
+    counted.real(1, histogram.least).real(2, histogram.most).real(3, number).real(4, sum).real(5, squares);
+    counted.packed_reals(6, limits).packed_reals(7, histogram.counts);
+    value.text(1, histogram.name).message(5, counted);
+    add(event(seconds(histogram.time_ms), histogram.step).message(5, summary_of(value)));
+  }
+
+  void flush(bool durable) override { file_->flush(durable); }
+
+  Node state() const override {
+    Node state = Node::mapping();
+    state.set("file", Node::string(std::filesystem::path(file_->path()).filename().string()));
+    state.set("bytes", Node::integer(file_->bytes()));
+    state.set("number", Node::integer(number_));
+    return state;
+  }
+
+  void finish(Ending ending) override {
+    if (ending != Ending::kFinished && ending != Ending::kFailed) return;
+    const double now = seconds(runner::core::system_clock().wall_ms());
+    Wire end, data;
+    end.integer(1, ending == Ending::kFinished ? kSuccess : kFailure).real(2, now);
+    data.message(4, end);
+    hparams("_hparams_/session_end_info", data, now);
+    file_->flush(true);
+  }
+
+ private:
+  static std::string file_name(std::int64_t number, std::int64_t now_ms) {
+    char host[256] = {};
+    gethostname(host, sizeof host - 1);
+    return "events.out.tfevents." + std::to_string(now_ms / 1000) + "." + host + "." + std::to_string(getpid()) + "." +
+           std::to_string(number);
+  }
+
+  /// Files that a crash left behind the last flush: their points come once more.
+  static void remove_younger(const std::string& folder, std::int64_t number) {
+    std::error_code ignored;
+    for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+      const std::string name = entry.path().filename().string();
+      if (name.find("tfevents") == std::string::npos) continue;
+      const std::string last = name.substr(name.rfind('.') + 1);
+      if (last.empty() || last.find_first_not_of("0123456789") != std::string::npos) continue;
+      if (std::stoll(last) >= number) std::filesystem::remove(entry.path(), ignored);
+    }
+  }
+
+  void open(const std::string& folder, std::int64_t number, std::int64_t now_ms) {
+    number_ = number;
+    file_.emplace(folder + "/" + file_name(number, now_ms), 0);
+    add(event(seconds(now_ms), 0).text(3, "brain.Event:2"));
+  }
+
+  void add(const Wire& event) { file_->append(framed(event.bytes())); }
+
+  void hparams(std::string_view tag, const Wire& data, double wall_time) {
+    Wire value;
+    value.text(1, tag).message(8, tensor_of(kFloat, 0)).message(9, metadata("hparams", data.bytes()));
+    add(event(wall_time, 0).message(5, summary_of(value)));
+  }
+
+  void tell_config(const Run& run, std::int64_t now_ms) {
+    const double now = seconds(now_ms);
+    Wire experiment, start;
+    experiment.text(1, "").real(3, now);
+    for (const auto& [name, value] : config_values(run.config)) {
+      Wire info, held, entry;
+      info.text(1, name);
+      if (value.is_bool()) {
+        info.integer(4, 2);
+        held.integer(4, value.as_bool() ? 1 : 0);
+      } else if (value.is_number()) {
+        info.integer(4, 3);
+        held.real(2, value.as_double());
+      } else {
+        info.integer(4, 1);
+        held.text(3, value.scalar_text());
+      }
+      experiment.message(4, info);
+      entry.text(1, name).message(2, held);
+      start.message(1, entry);
+    }
+    start.text(4, run.id).real(5, seconds(run.created_ms));
+    Wire about, begun;
+    about.message(2, experiment);
+    begun.message(3, start);
+    hparams("_hparams_/experiment", about, now);
+    hparams("_hparams_/session_start_info", begun, now);
+  }
+
+  const Config config_;
+  std::int64_t number_ = 0;
+  std::optional<RecordFile> file_;
+};
+
+}  // namespace
+
+std::shared_ptr<Tracker> make(const Config& config, const Inputs&) { return std::make_shared<TensorBoard>(config); }
+
+}  // namespace trackers::tensorboard

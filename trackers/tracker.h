@@ -1,0 +1,94 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runner/core/error.h"
+#include "runner/core/node.h"
+
+namespace trackers {
+
+/// The run that a tracker tells somebody about.
+struct Run {
+  std::string dir;  ///< its folder
+  std::string id, name;
+  std::string project;  ///< what tools group runs by: the recipe's run_name
+  std::int64_t created_ms = 0;
+  runner::core::Node config;  ///< the resolved recipe; no secret is in it
+  std::vector<std::string> tags;
+  std::vector<std::string> command_line;
+};
+
+struct Point {
+  const std::string* name;  ///< `loss`, `val/accuracy`
+  std::int64_t step, time_ms;
+  double value;  ///< may be NaN or infinite
+};
+
+struct Text {
+  std::string name, text;
+  std::int64_t step, time_ms;
+};
+
+/// Bins of equal width between `least` and `most`.
+struct Histogram {
+  std::string name;
+  std::int64_t step, time_ms;
+  double least = 0, most = 0;
+  std::vector<double> counts;
+};
+
+/// How a run ended, as far as is known; kOpen when it goes on or when nobody can say.
+enum class Ending { kOpen, kFinished, kFailed, kStopped, kCrashed };
+
+/// What went wrong with somebody else's tool, and what to do about it.
+class TrackerError : public runner::core::RunError {
+ public:
+  enum class Remedy {
+    kTryAgain,  ///< later, with the same data: it is down, slow or full
+    kPause,     ///< not before somebody did something: a password, a version
+    kLeaveOut,  ///< it does not take these very data; the next may fit
+  };
+  TrackerError(Remedy remedy, const std::string& message, const std::string& hint = "")
+      : RunError(message, hint), remedy_(remedy) {}
+  Remedy remedy() const { return remedy_; }
+
+ private:
+  Remedy remedy_;
+};
+
+/// Brings what a run keeps to a tool. It is called by one thread of a process of its own, never by the training: it may
+/// block, fail and crash at nobody's expense. What it is given is in run.db already and comes once more when it was not
+/// flushed, so a tracker keeps no queue.
+///
+/// Errors: TrackerError; any other exception pauses it.
+class Tracker {
+ public:
+  virtual ~Tracker() = default;
+
+  /// `state` is what state() gave at the last flush, null the first time. A tool that keeps files takes back whatever
+  /// it wrote after that.
+  virtual void start(const Run& run, const runner::core::Node& state) = 0;
+  /// What was given for steps beyond this one (-1: all of it) is not the run's any more: it went back, or goes on from
+  /// a checkpoint. One that cannot take back single points says so: it is started anew and given all that counts.
+  virtual void rewind(std::int64_t /*step*/) {}
+  virtual bool starts_anew_after_rewind() const { return false; }
+  virtual void log(std::span<const Point> points) = 0;
+  virtual void log_text(const Text&) {}
+  virtual void log_histogram(const Histogram&) {}
+  /// Everything given so far has reached the tool when this returns; on a disk where `durable`.
+  virtual void flush(bool durable) = 0;
+  /// What a start needs to go on from the last flush.
+  virtual runner::core::Node state() const { return {}; }
+  virtual void finish(Ending) {}
+};
+
+struct Inputs {};
+
+std::shared_ptr<Tracker> build(const runner::core::Node& block, const Inputs& inputs);
+
+}  // namespace trackers
