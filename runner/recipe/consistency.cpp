@@ -343,11 +343,6 @@ void several_processes(SettledTree& tree) {
     refuse("accumulation.sync_each_batch", "sync_each_batch is not there yet: gradients are exchanged once a step",
            "leave it out, the sums are the same");
   }
-  if (tree.is_true("loader.pad_in_loss")) {
-    refuse("loader.pad_in_loss",
-           "no sample is repeated: processes take whole micro-batches, and the last ones may be fewer",
-           "leave it out, or compat: accelerate, which sets it");
-  }
 }
 
 /// So far there is one process; a recipe for more says what it will need.

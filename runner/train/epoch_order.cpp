@@ -6,7 +6,6 @@
 #include <ATen/ops/randperm.h>
 
 #include <algorithm>
-#include <numeric>
 
 #include "runner/core/error.h"
 
@@ -99,17 +98,17 @@ void EpochOrder::group_by_length() {
   }
 }
 
+std::int64_t EpochOrder::sample_at(std::int64_t epoch, std::int64_t place) {
+  if (!options_.shuffle) return place;
+  if (epoch != epoch_ || place < held_begin_) start(epoch);
+  while (place >= held_begin_ + static_cast<std::int64_t>(held_.size())) draw_next_block();
+  return held_[static_cast<std::size_t>(place - held_begin_)];
+}
+
 std::span<const std::int64_t> EpochOrder::read(std::int64_t epoch, std::int64_t begin, std::int64_t count) {
   found_.resize(static_cast<std::size_t>(count));
-  if (!options_.shuffle) {
-    std::iota(found_.begin(), found_.end(), begin);
-    return found_;
-  }
-  if (epoch != epoch_ || begin < held_begin_) start(epoch);
-  for (std::int64_t& sample : found_) {
-    while (begin >= held_begin_ + static_cast<std::int64_t>(held_.size())) draw_next_block();
-    sample = held_[static_cast<std::size_t>(begin++ - held_begin_)];
-  }
+  const std::int64_t samples = length(options_);
+  for (std::int64_t& found : found_) found = sample_at(epoch, begin++ % samples);
   return found_;
 }
 

@@ -43,13 +43,14 @@ class EpochOrder {
   EpochOrder(const EpochOrder&) = delete;
   EpochOrder& operator=(const EpochOrder&) = delete;
 
-  /// Samples [begin, begin + count) of the epoch's order, valid until the next call. Made for reading on: a step back
-  /// draws the epoch's blocks again from its beginning.
+  /// Samples [begin, begin + count) of the epoch's order, valid until the next call; behind the last one comes the
+  /// first one again. Made for reading on: a step back draws the epoch's blocks again from its beginning.
   std::span<const std::int64_t> read(std::int64_t epoch, std::int64_t begin, std::int64_t count);
 
  private:
   struct Draw;  ///< an epoch's generator
 
+  std::int64_t sample_at(std::int64_t epoch, std::int64_t place);
   void start(std::int64_t epoch);
   std::uint64_t seed_of(std::int64_t epoch) const;
   void draw_blocks();

@@ -99,7 +99,8 @@ StepperOptions stepper_options(const core::Node& recipe) {
                     .seedable = loader.use_seedable_sampler,
                     .group_by_length = loader.group_by_length,
                     .num_workers = static_cast<int>(loader.num_workers),
-                    .prefetch_factor = loader.prefetch_factor.value_or(kPrefetchFactor)};
+                    .prefetch_factor = loader.prefetch_factor.value_or(kPrefetchFactor),
+                    .even = loader.pad_in_loss && (loader.even_batches || loader.drop_last)};
   options.clip = {training.clip_grad_norm, training.clip_grad_value, training.norm_type};
   // With max_memory: copies of the state that a save took may have left too little for this step.
   options.rewinds = training.auto_micro_batch.has_value() || training.max_memory.has_value() ||
@@ -176,7 +177,9 @@ void Stepper::plan_window() {
     const bool epoch_ended = sample >= loader_.samples_per_epoch();
     complete = accumulation.advance(epoch_ended);
     if (!epoch_ended && !complete) continue;
-    for (; stretch > 0; stretch -= pieces_.back()) pieces_.push_back(std::min(micro_batch_size_, stretch));
+    for (std::int64_t from = sample - stretch; stretch > 0; from += pieces_.back(), stretch -= pieces_.back()) {
+      pieces_.push_back(std::min(loader_.batch_at(from, micro_batch_size_), stretch));
+    }
     sample = 0;
   }
 }
