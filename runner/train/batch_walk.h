@@ -36,6 +36,7 @@ struct BatchWalk {
   std::int64_t batch_size = 1;  ///< of one forward pass: a micro-batch, or less where that did not fit into memory
   std::int64_t share_size = 1;  ///< dealt out whole: a micro-batch
   int rank = 0, ranks = 1;
+  bool rank_0_reads = false;                                           ///< the batches of all ranks
   std::int64_t tail_begin = std::numeric_limits<std::int64_t>::max();  ///< from here on shares are of `tail_size`
   std::int64_t tail_size = 1;
 
@@ -47,8 +48,9 @@ struct BatchWalk {
   /// Whose share the batch that begins here is of; in turn over all epochs, so that no rank has the short one each
   /// time.
   int rank_at(const Position& position) const;
-  bool is_mine(const Position& position) const { return rank_at(position) == rank; }
-  /// The first batch of this rank from here on.
+  /// Whether this rank reads the batch that begins here.
+  bool is_mine(const Position& position) const { return (rank_0_reads ? 0 : rank_at(position)) == rank; }
+  /// The first batch that this rank reads from here on.
   Position first_mine(Position position) const;
 
  private:

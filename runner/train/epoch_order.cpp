@@ -43,6 +43,7 @@ std::uint64_t EpochOrder::seed_of(std::int64_t epoch) const {
   // Each epoch the loader draws a seed for its workers, then the sampler one for the order.
   const at::Generator generator = at::detail::createCPUGenerator(options_.seed);
   at::Tensor seed = at::empty({}, at::kLong);
+  if (options_.one_generator) return static_cast<std::uint64_t>(seed.random_(generator).item<std::int64_t>());
   for (std::int64_t i = 0; i <= epoch; ++i) {
     seed.random_(generator);
     seed.random_(generator);
@@ -53,6 +54,14 @@ std::uint64_t EpochOrder::seed_of(std::int64_t epoch) const {
 void EpochOrder::start(std::int64_t epoch) {
   epoch_ = epoch;
   draw_ = std::make_unique<Draw>(Draw{at::detail::createCPUGenerator(seed_of(epoch))});
+  begin();
+  if (options_.seedable || !options_.one_generator) return;
+  for (std::int64_t before = 0; before < epoch; ++before, begin()) {
+    while (held_begin_ + static_cast<std::int64_t>(held_.size()) < length(options_)) draw_next_block();
+  }
+}
+
+void EpochOrder::begin() {
   blocks_.clear();
   blocks_drawn_ = 0;
   held_.clear();

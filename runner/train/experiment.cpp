@@ -148,7 +148,7 @@ void settle_lengths(Experiment& experiment, Diagnostics& diagnostics) {
   const auto training = sections::training::parse_config(training_node);
   const auto loader = sections::loader::parse_config(section(experiment.recipe, "loader"));
   const auto accumulation = sections::accumulation::parse_config(section(experiment.recipe, "accumulation"));
-  const std::int64_t micro = training.micro_batch_size.value_or(1);
+  const std::int64_t micro = rank_micro_batch(experiment.recipe);
   const std::int64_t window = window_batches(experiment.recipe);
   const std::int64_t size = loader.num_samples.value_or(experiment.train_data->size());
   if (loader.group_by_length && !experiment.train_data->signature().padded) {

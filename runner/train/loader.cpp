@@ -19,6 +19,7 @@ Loader::Loader(const components::data::Dataset& data, Options options)
       order_(order_options()),
       expected_(options.micro_batch_size) {
   micro_batches_.rank = options.rank;
+  micro_batches_.rank_0_reads = options.rank_0_reads;
   RUNNER_ASSERT(options_.micro_batch_size > 0, "the batch algebra settles a positive micro-batch size");
 }
 
@@ -37,7 +38,8 @@ EpochOrder::Options Loader::order_options() const {
                             .seed = options_.seed,
                             .num_samples = options_.num_samples,
                             .replacement = options_.replacement,
-                            .seedable = options_.seedable};
+                            .seedable = options_.seedable,
+                            .one_generator = options_.even && options_.ranks > 1};
   if (options_.group_by_length) {
     order.group = options_.micro_batch_size;
     order.length_of = [&data = data_](std::int64_t sample) { return data.length_of(sample); };

@@ -32,6 +32,7 @@ class Loader {
     int num_workers = 0;               ///< threads that read ahead; 0: the caller reads
     std::int64_t prefetch_factor = 2;  ///< micro-batches that each of them may be ahead
     int rank = 0, ranks = 1;           ///< that take micro-batches in turn
+    bool rank_0_reads = false;         ///< for all of them
     bool even = false;                 ///< BatchWalk::Options
     bool cuts_last_round = false;
   };
@@ -47,7 +48,9 @@ class Loader {
   /// Size of the micro-batch that begins at this sample of an epoch, and of a smaller forward pass: BatchWalk.
   std::int64_t batch_at(std::int64_t sample) const { return micro_batches_.batch_at({0, sample}); }
   std::int64_t batch_at(std::int64_t sample, std::int64_t size) const { return walk(size).batch_at({0, sample}); }
-  /// Whether the micro-batch that begins here is this rank's: it calls next(), the others skip().
+  /// Whose micro-batch begins here.
+  int owner() const { return micro_batches_.rank_at(position_); }
+  /// Whether this rank reads it: it calls next(), the others skip().
   bool is_mine() const { return micro_batches_.is_mine(position_); }
   /// Moves on past samples of the epoch without reading them.
   void skip(std::int64_t count) { position_ = micro_batches_.after(position_, count); }

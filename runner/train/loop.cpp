@@ -362,6 +362,7 @@ class Loop final : public Context, public core::Stateful {
     options.autocast = options_.autocast;
     options.num_workers = options_.loader.num_workers;
     options.prefetch_factor = options_.loader.prefetch_factor;
+    options.rank_0_reads = options_.loader.rank_0_reads;
     options.interrupted = [this] { return signals_.received() != nullptr; };
     const std::int64_t begin_ns = clock_.monotonic_ns();
     std::vector<EvalResult> results;

@@ -23,6 +23,7 @@
 #include "runner/distributed/gradient_buckets.h"
 #include "runner/distributed/process_group.h"
 #include "runner/train/backward_steps.h"
+#include "runner/train/batch_dispatch.h"
 #include "runner/train/precision.h"
 #include "runner/train/rounded_weights.h"
 #include "runner/train/weight_average.h"
@@ -68,9 +69,16 @@ WindowMean window_mean(const sections::accumulation::Config& config) {
 
 }  // namespace
 
+std::int64_t rank_micro_batch(const core::Node& recipe) {
+  const auto training = sections::training::parse_config(*recipe.find("training"));
+  const auto launch = sections::launch::parse_config(*recipe.find("launch"));
+  const bool split = sections::loader::parse_config(*recipe.find("loader")).split_batches;
+  return training.micro_batch_size.value_or(1) / (split ? launch.num_processes : 1);
+}
+
 std::int64_t window_batches(const core::Node& recipe) {
   const auto training = sections::training::parse_config(*recipe.find("training"));
-  const std::int64_t micro = training.micro_batch_size.value_or(1);
+  const std::int64_t micro = rank_micro_batch(recipe);
   const std::int64_t share = training.gradient_accumulation_steps.value_or(1);
   const auto launch = sections::launch::parse_config(*recipe.find("launch"));
   return training.global_batch_size ? *training.global_batch_size / micro : share * launch.num_processes;
@@ -89,8 +97,10 @@ StepperOptions stepper_options(const core::Node& recipe) {
   options.window_batches = window_batches(recipe);
   options.sync_with_dataloader = accumulation.sync_with_dataloader;
   options.mean = window_mean(accumulation);
-  options.schedule = {schedule.step_with_optimizer, schedule.step_per_process, static_cast<int>(launch.num_processes)};
-  options.loader = {.micro_batch_size = training.micro_batch_size.value_or(1),
+  // Where a batch is split, Accelerate's schedule was made for the batches of one process.
+  options.schedule = {schedule.step_with_optimizer, schedule.step_per_process && !loader.split_batches,
+                      static_cast<int>(launch.num_processes)};
+  options.loader = {.micro_batch_size = rank_micro_batch(recipe),
                     .shuffle = loader.shuffle,
                     .drop_last = loader.drop_last,
                     .seed = static_cast<std::uint64_t>(loader.data_seed.value_or(recipe.find("seed")->as_integer())),
@@ -100,7 +110,11 @@ StepperOptions stepper_options(const core::Node& recipe) {
                     .group_by_length = loader.group_by_length,
                     .num_workers = static_cast<int>(loader.num_workers),
                     .prefetch_factor = loader.prefetch_factor.value_or(kPrefetchFactor),
-                    .even = loader.pad_in_loss && (loader.even_batches || loader.drop_last)};
+                    .rank_0_reads = loader.dispatch_batches,
+                    .even = loader.pad_in_loss && (loader.even_batches || loader.drop_last),
+                    .cuts_last_round = loader.dispatch_batches};
+  options.same_generators =
+      std::count(loader.rng_types.begin(), loader.rng_types.end(), sections::loader::RngTypes::kTorch) > 0;
   options.clip = {training.clip_grad_norm, training.clip_grad_value, training.norm_type};
   // With max_memory: copies of the state that a save took may have left too little for this step.
   options.rewinds = training.auto_micro_batch.has_value() || training.max_memory.has_value() ||
@@ -157,6 +171,7 @@ void Stepper::begin_window() {
   }
   optimizer_began_ = false;
   window_start_ = loader_.position();
+  synchronise_generators();
   if (!options_.rewinds) return;
   window_random_ = components::RandomState::now();
   window_buffers_.emplace(experiment_.model->buffers());
@@ -190,21 +205,43 @@ void Stepper::fetch_window() {
   RECORD_USER_SCOPE("data");
   plan_window();
   window_.resize(pieces_.size());  // memory of the window before is taken again
-  std::size_t mine = 0;
+  std::vector<int> owners;
+  std::size_t read = 0;
   window_samples_ = 0;
   for (const std::int64_t samples : pieces_) {
     window_samples_ += samples;
-    if (!loader_.is_mine()) {
+    owners.push_back(loader_.owner());
+    if (loader_.is_mine()) {
+      loader_.next(samples, window_[read++].tensors);
+    } else {
       loader_.skip(samples);
-      continue;
     }
+  }
+  if (experiment_.ranks != nullptr && options_.loader.rank_0_reads) dispatch_window(owners);
+  std::size_t mine = 0;
+  for (std::size_t i = 0; i < owners.size(); ++i) {
+    if (owners[i] != experiment_.rank()) continue;
     MicroBatch& micro = window_[mine++];
-    micro.samples = samples;
-    loader_.next(samples, micro.tensors);
+    micro.samples = pieces_[i];
     micro.count = experiment_.loss->count(micro.tensors.at(components::kTarget));
   }
   window_.resize(mine);
   count_window();
+}
+
+void Stepper::dispatch_window(const std::vector<int>& owners) {
+  std::vector<components::TensorMap> batches;
+  for (MicroBatch& micro : window_) batches.push_back(std::move(micro.tensors));
+  dispatch_batches(*experiment_.ranks, owners, batches);
+  for (std::size_t i = 0; i < batches.size(); ++i) window_[i].tensors = std::move(batches[i]);
+}
+
+// Where the ranks' generators stand is what the first one's does; which one draws the order of samples never differs.
+void Stepper::synchronise_generators() {
+  if (experiment_.ranks == nullptr || !options_.same_generators || loader_.position().sample > 0) return;
+  const std::string first =
+      experiment_.ranks->from_rank_0(components::RandomState::now().bytes(), "random numbers of an epoch");
+  components::RandomState::of(first).restore();
 }
 
 // What the mean is over is known without the others' batches, unless targets may be ignored.

@@ -44,9 +44,13 @@ struct StepperOptions {
   ClipOptions clip;
   components::AutocastOptions autocast;
   GradScaler::Options scaler;
-  bool judges_norm = false;  ///< the judge has to know the gradient norm
-  bool rewinds = false;      ///< a step may be taken back: what its forward pass moves is kept
+  bool judges_norm = false;      ///< the judge has to know the gradient norm
+  bool same_generators = false;  ///< every process goes through an epoch with the random numbers of the first one
+  bool rewinds = false;          ///< a step may be taken back: what its forward pass moves is kept
 };
+
+/// Samples of one forward pass of one process, as a settled recipe has it.
+std::int64_t rank_micro_batch(const core::Node& recipe);
 
 /// Micro-batches of a window over all processes, as a settled recipe has it.
 std::int64_t window_batches(const core::Node& recipe);
@@ -146,6 +150,8 @@ class Stepper {
   void begin_window();
   void plan_window();
   void fetch_window();
+  void dispatch_window(const std::vector<int>& owners);
+  void synchronise_generators();
   void count_window();
   /// Micro-batches of the window that the busiest process makes, as the recipe cuts it.
   std::int64_t rank_batches() const {
