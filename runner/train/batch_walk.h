@@ -34,7 +34,7 @@ struct BatchWalk {
 
   std::int64_t samples_per_epoch = 0;  ///< with those that are repeated, without those that are left out
   std::int64_t batch_size = 1;  ///< of one forward pass: a micro-batch, or less where that did not fit into memory
-  std::int64_t share_size = 1;  ///< dealt out whole: a micro-batch
+  std::int64_t share_size = 1;  ///< dealt out whole
   int rank = 0, ranks = 1;
   bool rank_0_reads = false;                                           ///< the batches of all ranks
   std::int64_t tail_begin = std::numeric_limits<std::int64_t>::max();  ///< from here on shares are of `tail_size`

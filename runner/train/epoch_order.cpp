@@ -56,8 +56,9 @@ void EpochOrder::start(std::int64_t epoch) {
   draw_ = std::make_unique<Draw>(Draw{at::detail::createCPUGenerator(seed_of(epoch))});
   begin();
   if (options_.seedable || !options_.one_generator) return;
+  // torch's RandomSampler ends an epoch with a permutation of which it takes what is left: none, as a rule.
   for (std::int64_t before = 0; before < epoch; ++before, begin()) {
-    while (held_begin_ + static_cast<std::int64_t>(held_.size()) < length(options_)) draw_next_block();
+    while (held_begin_ + static_cast<std::int64_t>(held_.size()) <= length(options_)) draw_next_block();
   }
 }
 

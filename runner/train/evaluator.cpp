@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <limits>
 #include <span>
 
@@ -13,6 +14,7 @@
 #include "runner/train/batch_dispatch.h"
 #include "runner/train/judged_weights.h"
 #include "runner/train/loader.h"
+#include "runner/train/shortage.h"
 
 namespace runner::train {
 
@@ -142,7 +144,7 @@ std::optional<EvalResult> evaluate(const Experiment& experiment, const std::stri
   double loss_sum = 0;
   std::int64_t loss_count = 0;
   for (const auto& metric : experiment.metrics) metric->reset();
-  const bool complete = predict(experiment, data, options, [&](std::int64_t, const components::TensorMap& batch) {
+  const auto judge = [&](std::int64_t, const components::TensorMap& batch) {
     const at::Tensor& output = batch.at(components::kOutput);
     const at::Tensor& target = batch.at(components::kTarget);
     const double sum = experiment.loss->sum(output, target).item<double>();
@@ -151,7 +153,17 @@ std::optional<EvalResult> evaluate(const Experiment& experiment, const std::stri
     loss_count += count;
     result.samples += target.size(0);
     for (const auto& metric : experiment.metrics) metric->update(output, target, sum, count);
-  });
+  };
+  bool complete = false;
+  std::exception_ptr shortage;
+  try {
+    complete = predict(experiment, data, options, judge);
+  } catch (const std::exception& error) {
+    // Where rank 0 reads for all, it would go on handing out batches to nobody.
+    if (experiment.ranks == nullptr || options.rank_0_reads || !is_out_of_memory(error)) throw;
+    shortage = std::current_exception();
+  }
+  if (experiment.ranks != nullptr) share_shortage(*experiment.ranks, shortage);
   if (!join(experiment, complete, loss_sum, loss_count, result)) return std::nullopt;
   const double mean =
       loss_count > 0 ? loss_sum / static_cast<double>(loss_count) : std::numeric_limits<double>::quiet_NaN();

@@ -25,7 +25,7 @@ Loader::Loader(const components::data::Dataset& data, Options options)
 
 BatchWalk Loader::walk(std::int64_t batch_size) const {
   BatchWalk walk = micro_batches_;
-  walk.batch_size = batch_size;
+  walk.batch_size = walk.share_size = batch_size;
   return walk;
 }
 

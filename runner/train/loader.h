@@ -49,14 +49,14 @@ class Loader {
   std::int64_t batch_at(std::int64_t sample) const { return micro_batches_.batch_at({0, sample}); }
   std::int64_t batch_at(std::int64_t sample, std::int64_t size) const { return walk(size).batch_at({0, sample}); }
   /// Whose micro-batch begins here.
-  int owner() const { return micro_batches_.rank_at(position_); }
+  int owner() const { return walk(expected_).rank_at(position_); }
   /// Whether this rank reads it: it calls next(), the others skip().
-  bool is_mine() const { return micro_batches_.is_mine(position_); }
+  bool is_mine() const { return walk(expected_).is_mine(position_); }
   /// Moves on past samples of the epoch without reading them.
   void skip(std::int64_t count) { position_ = micro_batches_.after(position_, count); }
 
-  /// Counts that next() will be asked for from now on, where they are not micro-batches: what to read ahead. A wrong
-  /// guess costs time and nothing else.
+  /// Counts that next() will be asked for from now on, where they are not micro-batches: what is read ahead, and what
+  /// ranks take in turn. Alone, a wrong guess costs time and nothing else.
   void expect(std::int64_t count) { expected_ = count; }
   /// Fills `batch` with the next samples of the epoch and moves on; `count` does not reach beyond its end. After the
   /// last sample of an epoch the position is the start of the next one. RunError, and whatever else a data set throws,

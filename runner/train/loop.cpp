@@ -345,7 +345,8 @@ class Loop final : public Context, public core::Stateful {
     options.loader = options_.loader;
     if (request_.smoke) options.max_batches = kSmokeBatches;
     options.autocast = options_.autocast;
-    options.interrupted = [this] { return signals_.received() != nullptr; };
+    // Each of several processes measures all by itself, and none may leave the others behind.
+    if (experiment_.ranks == nullptr) options.interrupted = [this] { return signals_.received() != nullptr; };
     cut_short_ = !train::update_statistics(experiment_, options);
     if (cut_short_) return;
     updated_step_ = step();

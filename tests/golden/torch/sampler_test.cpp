@@ -237,7 +237,9 @@ void check_epoch(const tests::GoldenCase& c, const Numbered& data, const Loader:
   if (processes > 1 && c.kind != "iterable_prepared") {
     const std::int64_t left = options.drop_last ? round : counted_in_last_round(size, round);
     const std::int64_t remainder = dispatched ? left : options.drop_last ? -1 : left % round;
-    CHECK(c.expected.at("remainder") == std::vector<std::int64_t>(wanted.size(), remainder));
+    for (std::size_t rank = 0; rank < wanted.size(); ++rank) {  // null: a rank without a batch never asked
+      if (const Json& told = c.expected.at("remainder")[rank]; !told.is_null()) CHECK(told == remainder);
+    }
   }
   if (c.expected.contains("gathered_raw")) {
     CHECK(dealt.all == c.expected.at("gathered_raw").get<std::vector<std::int64_t>>());
