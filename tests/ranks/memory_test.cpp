@@ -253,13 +253,13 @@ TEST_CASE("a step that does not fit into one of the processes is made again by a
   REQUIRE(one.status == 0);
   auto limited = settings;
   limited.insert(limited.end(),
-                 {"launch.num_processes=2", "training.max_memory=10MB", "training.auto_micro_batch=halve"});
+                 {"launch.num_processes=2", "training.max_memory=3MB", "training.auto_micro_batch=halve"});
   const auto ended = together.run(limited);
   INFO(ended.output);
   REQUIRE(ended.status == 0);
   REQUIRE(together.shortages().size() == 1);
   CHECK(together.shortages()[0].data.find("to")->as_integer() == 1);
-  CHECK(together.shortages()[0].data.find("error")->as_string().starts_with("rank 1: max_memory is 10.0 MB"));
+  CHECK(together.shortages()[0].data.find("error")->as_string().starts_with("rank 1: max_memory is 3.0 MB"));
   const auto losses_of = [](const Place& place) {
     return runner::store::read_series(place.run_dir().string(), "loss").value();
   };
