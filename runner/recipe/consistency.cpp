@@ -113,6 +113,7 @@ void compat(SettledTree& tree) {
   tree.fill("lr_scheduler.step_per_process", Node::boolean(true), "compat accelerate");
   tree.fill("accumulation.mean", Node::string("micro_batches"), "compat accelerate");
   tree.fill("loader.pad_in_loss", Node::boolean(true), "compat accelerate");
+  tree.fill("ddp.broadcast_buffers", Node::boolean(true), "compat accelerate");
 }
 
 /// Epochs and tokens become steps only when the data is known: `plan` settles those.
@@ -316,38 +317,24 @@ void precision_keys(SettledTree& tree) {
   }
 }
 
-/// What several processes cannot do yet.
+/// What several processes cannot do yet, and what one process has no use for.
 void several_processes(SettledTree& tree) {
   const std::int64_t processes = tree.integer("launch.num_processes").value_or(1);
   if (processes == 1) {
+    for (const char* path : {"loader.split_batches", "loader.dispatch_batches", "loader.pad_in_loss"}) {
+      if (!tree.is_true(path) || !tree.written(path)) continue;
+      tree.warning(path, std::string(path) + " does nothing: one process reads all batches", "leave it out");
+    }
     const std::optional<std::int64_t> restarts = tree.integer("launch.max_restarts");
     if (restarts.value_or(0) == 0) return;
     return tree.warning("launch.max_restarts", "launch.max_restarts does nothing: one process has no supervisor",
                         "start the same command again, it goes on; or train with several processes");
   }
-  const std::string with = "with launch.num_processes " + std::to_string(processes) + ", ";
-  const auto refuse = [&](const char* path, const std::string& what, const std::string& hint) {
-    tree.error(path, with + what, hint);
-  };
-  if (tree.text("training.auto_micro_batch")) {
-    refuse("training.auto_micro_batch", "auto_micro_batch would shrink the micro-batches of one process alone",
-           "give a micro_batch_size that fits, or train with one process");
-  }
-  for (const char* path : {"faults.on_nan", "faults.on_spike"}) {
-    if (tree.text(path) != "rollback") continue;
-    refuse(path, std::string(path) + " cannot be rollback yet", "skip leaves such steps out");
-  }
-  if (tree.given("profiler.activities")) {
-    refuse("profiler.activities", "the profiler cannot be used yet", "profile with one process");
-  }
   if (tree.is_true("accumulation.sync_each_batch")) {
-    refuse("accumulation.sync_each_batch", "sync_each_batch is not there yet: gradients are exchanged once a step",
-           "leave it out, the sums are the same");
-  }
-  if (tree.is_true("loader.pad_in_loss")) {
-    refuse("loader.pad_in_loss",
-           "no sample is repeated: processes take whole micro-batches, and the last ones may be fewer",
-           "leave it out, or compat: accelerate, which sets it");
+    tree.error("accumulation.sync_each_batch",
+               "with launch.num_processes " + std::to_string(processes) +
+                   ", sync_each_batch is not there yet: gradients are exchanged once a step",
+               "leave it out, the sums are the same");
   }
 }
 
