@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,6 +20,7 @@ namespace runner::cli {
 struct RecipeFlags {
   std::string path;
   std::vector<std::string> sets, set_files, ext;
+  std::map<std::string, std::string> launch;  ///< targets of launch_flags.h, by key
   CLI::App* command = nullptr;
 };
 

@@ -11,6 +11,7 @@
 #include "runner/core/suggest.h"
 #include "runner/core/units.h"
 #include "runner/recipe/batch_algebra.h"
+#include "runner/recipe/machines.h"
 #include "runner/recipe/settled_tree.h"
 
 namespace runner::recipe {
@@ -315,15 +316,27 @@ void precision_keys(SettledTree& tree) {
   }
 }
 
+/// Keys for whoever looks after several processes.
+void no_supervisor(SettledTree& tree) {
+  if (tree.integer("launch.max_restarts").value_or(0) > 0) {
+    tree.warning("launch.max_restarts", "launch.max_restarts does nothing: one process has no supervisor",
+                 "start the same command again, it goes on; or train with several processes");
+  }
+  const auto unused = [&](const char* path) {
+    tree.warning(path, std::string(path) + " does nothing: one process has no supervisor",
+                 "leave it out, or train with several processes");
+  };
+  if (tree.integer("launch.tee").value_or(0) > 0) unused("launch.tee");
+  if (tree.given("launch.log_dir")) unused("launch.log_dir");
+  for (const char* path : {"launch.enable_cpu_affinity", "launch.debug"}) {
+    if (tree.is_true(path)) unused(path);
+  }
+}
+
 /// What several processes cannot do yet.
 void several_processes(SettledTree& tree) {
   const std::int64_t processes = tree.integer("launch.num_processes").value_or(1);
-  if (processes == 1) {
-    const std::optional<std::int64_t> restarts = tree.integer("launch.max_restarts");
-    if (restarts.value_or(0) == 0) return;
-    return tree.warning("launch.max_restarts", "launch.max_restarts does nothing: one process has no supervisor",
-                        "start the same command again, it goes on; or train with several processes");
-  }
+  if (processes == 1) return no_supervisor(tree);
   const std::string with = "with launch.num_processes " + std::to_string(processes) + ", ";
   const auto refuse = [&](const char* path, const std::string& what, const std::string& hint) {
     tree.error(path, with + what, hint);
@@ -381,6 +394,8 @@ constexpr Rule kRules[] = {
     {"init_from_source", init_from_source},
     {"init_from_rename", init_from_rename},
     {"precision_keys", precision_keys},
+    {"machines", machines},
+    {"gpus", gpus},
     {"sync_each_batch", sync_each_batch},
     {"several_processes", several_processes},
 };
