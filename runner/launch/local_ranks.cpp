@@ -78,7 +78,9 @@ std::unique_ptr<RankProcess> LocalRanks::start(const LaunchPlan& plan, const Sha
     options.environment[kReportDescriptor] = std::to_string(report_->descriptor());
   }
   if (!plan.log_dir.empty()) options.log_file = plan.log_dir + "/rank-" + number + ".log";
-  if (place.rank > 0 || !plan.log_dir.empty()) options.output = RankProcess::Output::kKept;
+  // Other machines are told what rank 0 said last.
+  const bool keep = place.rank > 0 || !plan.log_dir.empty() || share.machines > 1;
+  if (keep) options.output = RankProcess::Output::kKept;
   if (place.rank == 0) {
     options.show_output = options.show_error = true;
   } else {

@@ -12,14 +12,17 @@
 #include "runner/core/clock.h"
 #include "runner/core/listening_socket.h"
 #include "runner/store/run_reader.h"
+#include "tests/support/launched.h"
 #include "tests/support/run_place.h"
 
 namespace {
 
 namespace store = runner::store;
 
+using tests::is_gone;
 using tests::Process;
 using tests::RunPlace;
+using tests::wait_for_ranks;
 
 // 4 micro-batches a step: 3 processes cannot share them evenly. The text's epoch ends in the middle of the run.
 constexpr const char* kGpt = R"(
@@ -101,21 +104,6 @@ struct Place : RunPlace {
 };
 
 std::string processes(int count) { return "launch.num_processes=" + std::to_string(count); }
-
-/// The processes of the ranks, as the supervisor tells them when it has started them once more.
-std::vector<pid_t> wait_for_ranks(Process& process, std::size_t& seen) {
-  REQUIRE(process.wait_for("ranks as processes "));
-  REQUIRE(process.wait_for("\n"));
-  const std::string& output = process.output();
-  const std::size_t begin = output.find("ranks as processes ", seen) + std::string("ranks as processes ").size();
-  seen = begin;
-  std::istringstream list(output.substr(begin, output.find('\n', begin) - begin));
-  std::vector<pid_t> pids;
-  for (std::string pid; std::getline(list, pid, ',');) pids.push_back(std::stoi(pid));
-  return pids;
-}
-
-bool is_gone(pid_t pid) { return kill(pid, 0) != 0 && errno == ESRCH; }
 
 void check_same_end(const Place& a, const Place& b, int ranks) {
   std::vector<std::string> files = {"model.safetensors", "optimizer.safetensors"};
