@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <thread>
+#include <utility>
 
 #include "generated/section/launch.h"
 #include "runner/core/error.h"
@@ -16,11 +18,26 @@ namespace {
 
 constexpr const char* kThreads = "OMP_NUM_THREADS";
 
-/// The cores are shared out, unless somebody has said otherwise.
-std::map<std::string, std::string> shared_out(const sections::launch::Config& launch) {
-  if (launch.num_cpu_threads_per_process || std::getenv(kThreads) != nullptr) return {};
-  const std::int64_t cores = std::thread::hardware_concurrency();
-  return {{kThreads, std::to_string(std::max<std::int64_t>(1, cores / launch.num_processes))}};
+constexpr std::int64_t kPort = 29'500;
+
+int processes_here(const sections::launch::Config& launch) {
+  return static_cast<int>((launch.num_processes - 1) / *launch.num_machines + 1);
+}
+
+/// What each rank finds in its environment. The cores are shared out, unless somebody has said otherwise.
+std::map<std::string, std::string> environment_of(const sections::launch::Config& launch) {
+  std::map<std::string, std::string> variables;
+  if (!launch.num_cpu_threads_per_process && std::getenv(kThreads) == nullptr) {
+    const std::int64_t cores = std::thread::hardware_concurrency();
+    variables[kThreads] = std::to_string(std::max<std::int64_t>(1, cores / processes_here(launch)));
+  }
+  if (launch.debug) variables["ROUX_DEBUG"] = "1";
+  if (launch.gpu_ids) {
+    std::string ids;
+    for (const std::int64_t id : *launch.gpu_ids) ids += (ids.empty() ? "" : ",") + std::to_string(id);
+    variables["CUDA_VISIBLE_DEVICES"] = ids;
+  }
+  return variables;
 }
 
 std::vector<std::string> global_flags(const Session& session) {
@@ -28,6 +45,87 @@ std::vector<std::string> global_flags(const Session& session) {
   if (session.quiet) flags.emplace_back("--quiet");
   if (session.verbose) flags.emplace_back("--verbose");
   return flags;
+}
+
+std::string quoted(const std::string& word) {
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
+/// The words of one command of a POSIX shell.
+std::string shell_line(const std::vector<std::string>& words) {
+  std::string line;
+  for (const std::string& word : words) line += (line.empty() ? "" : " ") + quoted(word);
+  return line;
+}
+
+/// What `ssh` runs on another machine: this command, in this folder, as that machine.
+std::vector<std::string> remote_command(const Session& session, const launch::MachinesPlan& machines,
+                                        const std::string& host, int rank) {
+  std::vector<std::string> words = session.command_line;
+  words.front() = core::own_program();
+  for (const auto& [flag, value] : {std::pair<const char*, std::string>{"--machine-rank", std::to_string(rank)},
+                                    {"--main-process-ip", machines.address},
+                                    {"--main-process-port", std::to_string(machines.port)}}) {
+    words.insert(words.end(), {flag, value});
+  }
+  const std::string folder = std::filesystem::current_path().string();
+  return {"ssh", "-o", "BatchMode=yes", host, "cd " + quoted(folder) + " && exec " + shell_line(words)};
+}
+
+/// Where the machines are and which one this is. Fails the session when the recipe does not say.
+std::optional<launch::MachinesPlan> machines_of(Session& session, const sections::launch::Config& launch) {
+  launch::MachinesPlan plan;
+  plan.count = static_cast<int>(*launch.num_machines);
+  plan.least = static_cast<int>(launch.min_machines.value_or(plan.count));
+  plan.port = static_cast<std::uint16_t>(launch.main_process_port.value_or(kPort));
+  plan.timeout_s = launch.timeout;
+  plan.join_timeout_s = launch.join_timeout;
+  plan.monitor_interval_s = static_cast<int>(launch.monitor_interval);
+  if (launch.machine_rank) plan.rank = static_cast<int>(*launch.machine_rank);
+  if (plan.count == 1) return plan;
+  if (launch.hosts) {
+    if (!plan.rank) plan.rank = 0;
+    if (plan.rank == 0) plan.hosts = *launch.hosts;
+    plan.address = launch.main_process_ip.value_or(launch.hosts->front());
+    return plan;
+  }
+  const std::string with = "with launch.num_machines " + std::to_string(plan.count) + ", ";
+  if (!launch.main_process_ip) {
+    session.fail(with + "launch.main_process_ip has to say where machine 0 is",
+                 "--main-process-ip ADDRESS, as the other machines know it, the same on all of them; or list "
+                 "launch.hosts");
+    return std::nullopt;
+  }
+  plan.address = *launch.main_process_ip;
+  if (plan.rank || launch.rdzv_backend == sections::launch::RdzvBackend::kC10d) return plan;
+  session.fail(with + "launch.machine_rank has to say which one this is",
+               "--machine-rank 0 on the machine with main_process_ip, 1 on the next; or --rdzv-backend c10d, which "
+               "counts them as they come");
+  return std::nullopt;
+}
+
+/// A rank of one life: this command again, or what goes on with the run that it has.
+std::vector<std::string> rank_command(const Session& session, const engine::TrainRequest& request,
+                                      std::int64_t num_processes, const launch::Share& share) {
+  std::vector<std::string> command;
+  if (share.run_dir.empty()) {
+    command = session.command_line;
+    command.front() = core::own_program();
+  } else {
+    command = global_flags(session);
+    command.insert(command.end(), {"resume", share.run_dir});
+    if (!request.summary_json.empty()) command.insert(command.end(), {"--summary-json", request.summary_json});
+  }
+  if (share.world_size == num_processes) return command;
+  // A machine is missing: the global batch stays, and what a process makes of it follows.
+  const std::string size = std::to_string(share.world_size);
+  command.insert(command.end(), {"--num-processes", size, "--num-machines", std::to_string(share.machines)});
+  if (share.run_dir.empty()) return command;
+  command.insert(command.end(), {"--allow-change", "launch.num_processes", "--set",
+                                 "~training.gradient_accumulation_steps"});
+  return command;
 }
 
 }  // namespace
@@ -53,22 +151,27 @@ bool starts_ranks(const registry::Recipe& recipe) {
 
 void launch_ranks(Session& session, const registry::Recipe& recipe, const engine::TrainRequest& request) {
   const auto launch = sections::launch::parse_config(recipe.at("launch"));
+  const auto machines = machines_of(session, launch);
+  if (!machines) return;
   launch::LaunchPlan plan;
   plan.num_processes = static_cast<int>(launch.num_processes);
   plan.max_restarts = request.smoke ? 0 : launch.max_restarts;  // nobody goes on with a smoke test
-  plan.environment = shared_out(launch);
-  plan.command = session.command_line;
-  plan.command.front() = core::own_program();
-  plan.command_to_go_on = [&session, &request](const std::string& run_dir) {
-    std::vector<std::string> command = global_flags(session);
-    command.insert(command.end(), {"resume", run_dir});
-    if (!request.summary_json.empty()) command.insert(command.end(), {"--summary-json", request.summary_json});
-    return command;
+  plan.environment = environment_of(launch);
+  plan.command = [&](const launch::Share& share) {
+    return rank_command(session, request, launch.num_processes, share);
   };
   plan.store_command = [](int descriptor, int port) -> std::vector<std::string> {
     return {core::own_program(), "host-store", std::to_string(descriptor), std::to_string(port)};
   };
   plan.say = [](const std::string& line) { core::log_info(line); };
+  plan.machines = *machines;
+  plan.machines.remote_command = [&](const std::string& host, int rank) {
+    return remote_command(session, plan.machines, host, rank);
+  };
+  plan.log_dir = launch.log_dir.value_or("");
+  plan.tee = static_cast<int>(launch.tee);
+  plan.role = launch.role;
+  plan.pin_cores = launch.enable_cpu_affinity;
   const launch::LaunchEnd end = launch::supervise(plan);
   if (!end.message.empty()) session.fail(end.message, end.hint, end.status);
   session.exit_code = end.status;

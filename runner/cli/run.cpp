@@ -8,6 +8,7 @@
 
 #include "runner/cli/commands.h"
 #include "runner/cli/engine_commands.h"
+#include "runner/cli/launch_flags.h"
 #include "runner/cli/launching.h"
 #include "runner/cli/tracking.h"
 #include "runner/core/clock.h"
@@ -108,6 +109,7 @@ void add_run(CLI::App& app, Session& session) {
   auto flags = std::make_shared<RunFlags>();
   CLI::App* command = app.add_subcommand("run", "check, plan and train a recipe; goes on with a run that was stopped");
   add_recipe_flags(*command, flags->recipe);
+  add_launch_flags(*command, flags->recipe);
   command->add_flag("--new", flags->start_anew, "start a new run, whatever became of the last one");
   command->add_flag("--smoke", flags->smoke, "two steps, one evaluation, one save");
   command->add_option("--summary-json", flags->summary_json, "write the figures of the end as one JSON line")
@@ -130,6 +132,7 @@ void add_resume(CLI::App& app, Session& session) {
       ->required()
       ->type_name("RUN");
   add_override_flags(*command, flags->recipe);
+  add_launch_flags(*command, flags->recipe);
   command->add_option("--summary-json", flags->summary_json, "write the figures of the end as one JSON line")
       ->type_name("FILE");
   add_going_on_flags(*command, *flags);

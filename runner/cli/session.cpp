@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "runner/cli/launch_flags.h"
 #include "runner/core/error.h"
 #include "runner/launch/rank_environment.h"
 
@@ -99,11 +100,13 @@ void add_recipe_flags(CLI::App& command, RecipeFlags& flags) {
 
 recipe::ComposeOptions compose_options(const RecipeFlags& flags, core::Diagnostics& diagnostics) {
   recipe::ComposeOptions options;
+  options.overrides = launch_variables();
   for (const std::string& text : flags.sets_before) options.overrides.push_back({recipe::Override::Kind::kSet, text});
   std::size_t next_set = 0;
   std::size_t next_file = 0;
   // Later flags win, whichever they are: the command line knows the order.
   for (const CLI::Option* option : flags.command->parse_order()) {
+    if (auto change = launch_change(*option)) options.overrides.push_back(*std::move(change));
     if (option->get_name() == "--set" && next_set < flags.sets.size())
       options.overrides.push_back({recipe::Override::Kind::kSet, flags.sets[next_set++]});
     if (option->get_name() == "--set-file" && next_file < flags.set_files.size())

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,6 +21,7 @@ struct RecipeFlags {
   std::string path;
   std::vector<std::string> sets, set_files, ext;
   std::vector<std::string> sets_before;  ///< of the program's own; those of the command line win
+  std::map<std::string, std::string> launch;  ///< targets of launch_flags.h, by key
   CLI::App* command = nullptr;
 };
 

@@ -81,6 +81,11 @@ double process_age_s() {
   return std::max(0.0, now_s - start_ticks / static_cast<double>(sysconf(_SC_CLK_TCK)));
 }
 
+std::string host_name() {
+  char name[256] = {};
+  return gethostname(name, sizeof name - 1) == 0 ? name : "";
+}
+
 std::string cache_dir() {
   if (const char* dir = std::getenv("ROUX_CACHE_DIR"); dir != nullptr && *dir != '\0') return dir;
   if (const char* dir = std::getenv("XDG_CACHE_HOME"); dir != nullptr && *dir != '\0')

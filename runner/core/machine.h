@@ -19,6 +19,9 @@ std::int64_t free_memory();
 /// Seconds since this process was started, by the kernel's account (a tick of 10 ms); 0 where /proc does not say.
 double process_age_s();
 
+/// What this machine calls itself; "" where it does not say.
+std::string host_name();
+
 /// Where roux keeps what it measured of this machine: ROUX_CACHE_DIR, else XDG_CACHE_HOME/roux, else ~/.cache/roux.
 std::string cache_dir();
 

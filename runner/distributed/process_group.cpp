@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <future>
@@ -14,6 +15,7 @@
 
 #include "runner/core/beside.h"
 #include "runner/core/error.h"
+#include "runner/core/own_address.h"
 #include "runner/core/units.h"
 #include "runner/distributed/gloo_declarations.h"
 #include "runner/distributed/trail.h"
@@ -209,9 +211,15 @@ class Registry {
 };
 
 std::shared_ptr<gloo::transport::Device> device_for(const core::RankPlace& place) {
-  const bool loopback = place.master_addr == "127.0.0.1" || place.master_addr == "localhost";
-  return loopback ? c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1", false)
-                  : c10d::ProcessGroupGloo::createDefaultDevice(false);
+  // As PyTorch: whoever knows better names the interface.
+  if (const char* interface = std::getenv("GLOO_SOCKET_IFNAME"); interface != nullptr && *interface != '\0') {
+    return c10d::ProcessGroupGloo::createDeviceForInterface(interface, false);
+  }
+  const std::string own = core::own_address_towards(place.master_addr, place.master_port);
+  // A name that stands for the loopback here means nothing to other machines.
+  const bool reachable = !own.empty() && (!own.starts_with("127.") || place.local_size == place.size);
+  return reachable ? c10d::ProcessGroupGloo::createDeviceForHostname(own, false)
+                   : c10d::ProcessGroupGloo::createDefaultDevice(false);
 }
 
 class GlooGroup final : public ProcessGroup {

@@ -1,11 +1,13 @@
 #include "runner/launch/rank_process.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -19,21 +21,51 @@ constexpr std::size_t kLinesKept = 200;
 constexpr std::size_t kLastLinesShown = 5;
 constexpr std::string_view kError = "error: ";
 
-[[noreturn]] void become(const std::vector<char*>& arguments, const std::vector<char*>& environment, pid_t parent,
-                         int output, const std::vector<int>& descriptors) {
+/// The ends of a pipe; ours does not wait. RunError when there is none.
+struct Pipe {
+  int ours = -1, theirs = -1;
+};
+
+Pipe open_pipe() {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) {
+    throw core::RunError(std::string("cannot make a pipe: ") + std::strerror(errno));
+  }
+  fcntl(ends[1], F_SETFL, 0);
+  return {ends[0], ends[1]};
+}
+
+/// What the new process does before it is somebody else; it must not allocate.
+struct Beginning {
+  pid_t parent;
+  int output, error;  ///< -1: ours
+  const std::vector<int>& descriptors;
+  const cpu_set_t* cores;  ///< null: all of ours
+};
+
+[[noreturn]] void become(const std::vector<char*>& arguments, const std::vector<char*>& environment,
+                         const Beginning& beginning) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(127);  // it died before that
+  if (getppid() != beginning.parent) _exit(127);  // it died before that
   setpgid(0, 0);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);  // the supervisor reads its signals from a descriptor
-  if (output >= 0) {
-    dup2(output, STDOUT_FILENO);
-    dup2(output, STDERR_FILENO);
-  }
-  for (const int descriptor : descriptors) fcntl(descriptor, F_SETFD, 0);
+  if (beginning.output >= 0) dup2(beginning.output, STDOUT_FILENO);
+  if (beginning.error >= 0) dup2(beginning.error, STDERR_FILENO);
+  for (const int descriptor : beginning.descriptors) fcntl(descriptor, F_SETFD, 0);
+  if (beginning.cores != nullptr) sched_setaffinity(0, sizeof *beginning.cores, beginning.cores);
   execvpe(arguments[0], arguments.data(), environment.data());
   _exit(127);
+}
+
+void write_all(int descriptor, const std::string& text) {
+  for (std::size_t done = 0; done < text.size();) {
+    const ssize_t written = ::write(descriptor, text.data() + done, text.size() - done);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return;  // a closed terminal or a full disk ends no training
+    done += static_cast<std::size_t>(written);
+  }
 }
 
 std::vector<std::string> joined_environment(const std::map<std::string, std::string>& added) {
@@ -56,24 +88,34 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
 }  // namespace
 
 RankProcess::RankProcess(std::string name, const std::vector<std::string>& command, const Options& options)
-    : name_(std::move(name)) {
+    : name_(std::move(name)), prefix_(options.prefix) {
   // What allocates happens before the fork.
   std::vector<std::string> words = command, variables = joined_environment(options.environment);
   const std::vector<char*> arguments = pointers(words), environment = pointers(variables);
-  int ends[2] = {-1, -1};
-  if (options.output == Output::kKept && pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) {
-    throw core::RunError(std::string("cannot make a pipe: ") + std::strerror(errno));
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  for (const int core : options.cores) CPU_SET(core, &cores);
+  if (!options.log_file.empty()) {
+    log_ = open(options.log_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (log_ < 0) throw core::RunError("cannot write " + options.log_file + ": " + std::strerror(errno));
   }
-  if (ends[1] >= 0) fcntl(ends[1], F_SETFL, 0);  // only our end does not wait
-  const pid_t parent = getpid();
+  Pipe output, error;
+  if (options.output == Output::kKept) {
+    output = open_pipe();
+    error = open_pipe();
+  }
+  const Beginning beginning = {getpid(), output.theirs, error.theirs, options.descriptors,
+                               options.cores.empty() ? nullptr : &cores};
   pid_ = fork();
-  if (pid_ == 0) become(arguments, environment, parent, ends[1], options.descriptors);
-  const int error = errno;
-  if (ends[1] >= 0) close(ends[1]);
-  pipe_ = ends[0];
+  if (pid_ == 0) become(arguments, environment, beginning);
+  const int why = errno;
+  for (const int theirs : {output.theirs, error.theirs}) {
+    if (theirs >= 0) close(theirs);
+  }
+  output_ = {output.ours, options.show_output ? STDOUT_FILENO : -1, ""};
+  error_ = {error.ours, options.show_error ? STDERR_FILENO : -1, ""};
   if (pid_ > 0) return;
-  if (pipe_ >= 0) close(pipe_);
-  throw core::RunError("cannot start " + name_ + ": " + std::strerror(error));
+  throw core::RunError("cannot start " + name_ + ": " + std::strerror(why));
 }
 
 RankProcess::~RankProcess() {
@@ -82,7 +124,17 @@ RankProcess::~RankProcess() {
     while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
     }
   }
-  if (pipe_ >= 0) close(pipe_);
+  for (const int descriptor : {output_.descriptor, error_.descriptor, log_}) {
+    if (descriptor >= 0) close(descriptor);
+  }
+}
+
+std::vector<int> RankProcess::outputs() const {
+  std::vector<int> open;
+  for (const int descriptor : {output_.descriptor, error_.descriptor}) {
+    if (descriptor >= 0) open.push_back(descriptor);
+  }
+  return open;
 }
 
 void RankProcess::send(int signal) const {
@@ -100,22 +152,34 @@ bool RankProcess::has_ended() {
 }
 
 void RankProcess::read_output() {
+  read(output_);
+  read(error_);
+}
+
+void RankProcess::read(Stream& stream) {
   char bytes[65536];
-  while (pipe_ >= 0) {
-    const ssize_t got = ::read(pipe_, bytes, sizeof bytes);
+  while (stream.descriptor >= 0) {
+    const ssize_t got = ::read(stream.descriptor, bytes, sizeof bytes);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) return;
     if (got <= 0) {
-      close(std::exchange(pipe_, -1));
+      close(std::exchange(stream.descriptor, -1));
+      if (!stream.begun.empty()) take(std::exchange(stream.begun, ""), stream);
       return;
     }
-    begun_.append(bytes, static_cast<std::size_t>(got));
-    for (std::size_t end = begun_.find('\n'); end != std::string::npos; end = begun_.find('\n')) {
-      lines_.push_back(begun_.substr(0, end));
-      begun_.erase(0, end + 1);
-      if (lines_.size() > kLinesKept) lines_.pop_front();
+    stream.begun.append(bytes, static_cast<std::size_t>(got));
+    for (std::size_t end = stream.begun.find('\n'); end != std::string::npos; end = stream.begun.find('\n')) {
+      take(stream.begun.substr(0, end), stream);
+      stream.begun.erase(0, end + 1);
     }
   }
+}
+
+void RankProcess::take(const std::string& line, const Stream& stream) {
+  lines_.push_back(line);
+  if (lines_.size() > kLinesKept) lines_.pop_front();
+  if (log_ >= 0) write_all(log_, line + "\n");
+  if (stream.passed_on_to >= 0) write_all(stream.passed_on_to, prefix_ + line + "\n");
 }
 
 std::string RankProcess::last_words() const {

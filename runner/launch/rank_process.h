@@ -4,7 +4,6 @@
 
 #include <deque>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,15 +15,19 @@ class RankProcess {
  public:
   enum class Output {
     kOurs,  ///< it has our standard output and error
-    kKept,  ///< its last lines are kept for who asks
+    kKept,  ///< its last lines are kept for who asks, and shown or filed where that is asked for
   };
   struct Options {
     std::map<std::string, std::string> environment;  ///< beside our own
     Output output = Output::kOurs;
-    std::vector<int> descriptors;  ///< that it inherits under their numbers, beside the standard ones
+    bool show_output = false, show_error = false;  ///< lines that are kept are passed on to our own streams
+    std::string prefix;                            ///< in front of each line that is passed on
+    std::string log_file;                          ///< lines that are kept are appended to it; "" for none
+    std::vector<int> descriptors;                  ///< that it inherits under their numbers, beside the standard ones
+    std::vector<int> cores;                        ///< that it may run on; all of ours when empty
   };
 
-  /// RunError when it cannot be started.
+  /// RunError when it cannot be started, or its file cannot be written.
   RankProcess(std::string name, const std::vector<std::string>& command, const Options& options);
   ~RankProcess();  ///< kills it where it still runs, and waits
   RankProcess(const RankProcess&) = delete;
@@ -40,18 +43,28 @@ class RankProcess {
   /// The exit status, or 128 + the signal that ended it. Of one that has ended.
   int status() const { return signal_ != 0 ? 128 + signal_ : status_; }
 
-  int output() const { return pipe_; }  ///< to be polled; -1 when there is nothing to read
-  void read_output();                   ///< what there is, without waiting for more
+  std::vector<int> outputs() const;  ///< to be polled
+  void read_output();                ///< what there is, without waiting for more
   /// The last error that it printed, without the word, with its hint; else its last lines; "" when it printed none.
   std::string last_words() const;
 
  private:
+  /// Our end of its standard output or error.
+  struct Stream {
+    int descriptor = -1;
+    int passed_on_to = -1;  ///< our own stream; -1: to none
+    std::string begun;      ///< a line without its end
+  };
+  void read(Stream& stream);
+  void take(const std::string& line, const Stream& stream);
+
   std::string name_;
+  std::string prefix_;
   pid_t pid_ = -1;
-  int pipe_ = -1;
+  int log_ = -1;
+  Stream output_, error_;
   bool has_died_ = false;
   int status_ = 0, signal_ = 0;
-  std::string begun_;  ///< a line without its end
   std::deque<std::string> lines_;
 };
 

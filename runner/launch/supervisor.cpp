@@ -1,266 +1,247 @@
 #include "runner/launch/supervisor.h"
 
-#include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <memory>
-#include <optional>
 #include <utility>
+#include <vector>
 
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
 #include "runner/core/listening_socket.h"
-#include "runner/launch/rank_environment.h"
+#include "runner/core/units.h"
+#include "runner/launch/followers.h"
+#include "runner/launch/link.h"
+#include "runner/launch/local_ranks.h"
+#include "runner/launch/messages.h"
 #include "runner/launch/rank_process.h"
+#include "runner/launch/signals.h"
+#include "runner/launch/verdict.h"
 
 namespace runner::launch {
 namespace {
 
-constexpr int kForwarded[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+constexpr int kAttemptMs = 1'000;  // to connect; between two of them our signals are looked at
+constexpr int kPauseMs = 100;      // after a connection that was refused
 
-/// Our signals, as something to be polled; the handlers are as before when it goes.
-class Signals {
- public:
-  Signals() {
-    sigset_t set;
-    sigemptyset(&set);
-    for (const int signal : kForwarded) sigaddset(&set, signal);
-    sigaddset(&set, SIGCHLD);
-    sigprocmask(SIG_BLOCK, &set, &before_);
-    descriptor_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (descriptor_ < 0) throw core::RunError(std::string("cannot watch for signals: ") + std::strerror(errno));
-  }
-  ~Signals() {
-    close(descriptor_);
-    sigprocmask(SIG_SETMASK, &before_, nullptr);
-  }
-  Signals(const Signals&) = delete;
-  Signals& operator=(const Signals&) = delete;
+std::string at(const MachinesPlan& machines) { return machines.address + ":" + std::to_string(machines.port); }
 
-  int descriptor() const { return descriptor_; }
-  std::optional<int> next() const {
-    signalfd_siginfo info;
-    if (read(descriptor_, &info, sizeof info) != sizeof info) return std::nullopt;
-    return static_cast<int>(info.ssi_signo);
-  }
-
- private:
-  sigset_t before_{};
-  int descriptor_ = -1;
-};
-
-/// Where rank 0 tells the folder of its run.
-class Report {
- public:
-  Report() {
-    if (pipe2(ends_, O_CLOEXEC | O_NONBLOCK) != 0) {
-      throw core::RunError(std::string("cannot make a pipe: ") + std::strerror(errno));
-    }
-  }
-  ~Report() {
-    close(ends_[0]);
-    close(ends_[1]);
-  }
-  Report(const Report&) = delete;
-  Report& operator=(const Report&) = delete;
-
-  int descriptor() const { return ends_[1]; }  ///< of rank 0
-  std::string run_dir() {
-    char bytes[4096];
-    for (ssize_t got = 0; (got = read(ends_[0], bytes, sizeof bytes)) > 0;) {
-      text_.append(bytes, static_cast<std::size_t>(got));
-    }
-    return text_.ends_with('\n') ? text_.substr(0, text_.size() - 1) : "";
-  }
-
- private:
-  int ends_[2] = {-1, -1};
-  std::string text_;
-};
-
-/// A status that says nothing against the rank itself.
-bool is_good(int status) { return status == core::kExitDone || status == core::kExitResumable; }
-
-/// Who only lost another rank says best himself which one that is.
-std::string how_it_ended(const RankProcess& process) {
-  const std::string words = process.last_words();
-  if (process.status() == core::kExitPeerLost && !words.empty()) return words;
-  const std::string who = process.name() + " (process " + std::to_string(process.pid()) + ") ";
-  const std::string after = words.empty() ? "" : ": " + words;
-  if (!process.was_killed()) return who + "failed with exit status " + std::to_string(process.status()) + after;
-  const char* name = sigabbrev_np(process.signal());
-  return who + "was killed by " + (name != nullptr ? "SIG" + std::string(name) : std::to_string(process.signal())) +
-         after;
+/// `2 ranks`; on several machines `ranks 2 to 3 of 4`.
+std::string ranks_text(const Share& share) {
+  if (share.machines == 1) return std::to_string(share.local_size) + " ranks";
+  const int last = share.first_rank + share.local_size - 1;
+  return (share.local_size == 1 ? "rank " + std::to_string(last)
+                                : "ranks " + std::to_string(share.first_rank) + " to " + std::to_string(last)) +
+         " of " + std::to_string(share.world_size);
 }
 
-/// One group of ranks, from its start to its end.
-class Group {
+void say_started(const LaunchPlan& plan, const Share& share, const LocalRanks& ranks) {
+  plan.say("started " + ranks_text(share) + " as processes " + ranks.pids());
+}
+
+/// The process at whose store the ranks of all machines meet.
+class Store {
  public:
-  Group(const LaunchPlan& plan, const std::vector<std::string>& command, const Signals& signals)
-      : signals_(signals), grace_ns_(plan.grace_ms * 1'000'000) {
-    core::ListeningSocket socket;
+  explicit Store(const LaunchPlan& plan)
+      : socket_(plan.machines.count > 1 ? std::make_unique<core::ListeningSocket>(std::uint16_t{0})
+                                        : std::make_unique<core::ListeningSocket>()) {
     RankProcess::Options options;
     options.output = RankProcess::Output::kKept;
-    options.descriptors = {socket.descriptor()};
-    store_ = std::make_unique<RankProcess>("the store of the ranks",
-                                           plan.store_command(socket.descriptor(), socket.port()), options);
-    std::string pids;
-    for (int rank = 0; rank < plan.num_processes; ++rank) {
-      core::RankPlace place;
-      place.rank = place.local_rank = rank;
-      place.size = place.local_size = plan.num_processes;
-      place.master_port = socket.port();
-      ranks_.push_back(start(plan, command, place));
-      pids += (rank == 0 ? "" : ", ") + std::to_string(ranks_.back()->pid());
-    }
-    plan.say("started " + std::to_string(plan.num_processes) + " ranks as processes " + pids);
+    options.descriptors = {socket_->descriptor()};
+    process_ = std::make_unique<RankProcess>("the store of the ranks",
+                                             plan.store_command(socket_->descriptor(), socket_->port()), options);
   }
 
-  void run() {
-    while (look_at_children()) {
-      wait_for_news();
-      while (const std::optional<int> signal = signals_.next()) {
-        if (*signal != SIGCHLD) hand_on(*signal);
-      }
-    }
+  std::uint16_t port() const { return socket_->port(); }
+  void add_to(std::vector<pollfd>& waiting) const {
+    for (const int output : process_->outputs()) waiting.push_back({output, POLLIN, 0});
   }
-
-  /// Who is to blame; null when nobody is.
-  const RankProcess* culprit() const {
-    for (const RankProcess* process : failed_) {
-      if (process->status() == core::kExitPeerLost || obeyed(*process)) continue;
-      // Where all of them found the same thing wrong, the first one has told it.
-      const RankProcess& first = *ranks_.front();
-      return !process->was_killed() && process->status() == first.status() ? &first : process;
-    }
-    // Nor who was left by one that can be resumed, as on a full disk.
-    const bool stopped = std::any_of(ranks_.begin(), ranks_.end(),
-                                     [](const auto& rank) { return rank->status() == core::kExitResumable; });
-    if (stopped) return nullptr;
-    const auto lost = std::find_if(failed_.begin(), failed_.end(),
-                                   [](const RankProcess* process) { return process->status() == core::kExitPeerLost; });
-    return lost == failed_.end() ? nullptr : *lost;
-  }
-
-  bool is_first(const RankProcess& process) const { return &process == ranks_.front().get(); }
-  int forwarded() const { return forwarded_; }
-  std::string run_dir() { return report_.run_dir(); }
-
-  int status() const {
-    int status = core::kExitDone;
-    for (const auto& rank : ranks_) {
-      if (obeyed(*rank)) return rank->status();
-      if (rank->status() == core::kExitResumable) status = core::kExitResumable;
-    }
-    return status;
+  /// Its end, once; nobody asked it to.
+  std::optional<RankEnd> look() {
+    process_->read_output();
+    if (told_ || !process_->has_ended()) return std::nullopt;
+    told_ = true;
+    RankEnd end;
+    end.who = process_->name() + " (process " + std::to_string(process_->pid()) + ")";
+    end.status = process_->status();
+    end.signal = process_->signal();
+    end.words = process_->last_words();
+    return end;
   }
 
  private:
-  std::unique_ptr<RankProcess> start(const LaunchPlan& plan, const std::vector<std::string>& command,
-                                     const core::RankPlace& place) {
-    RankProcess::Options options;
-    options.environment = plan.environment;
-    options.environment.merge(environment_of(place));
-    options.environment[kSupervised] = "1";
-    if (place.rank == 0) {
-      options.descriptors = {report_.descriptor()};
-      options.environment[kReportDescriptor] = std::to_string(report_.descriptor());
-    } else {
-      options.output = RankProcess::Output::kKept;
-    }
-    return std::make_unique<RankProcess>("rank " + std::to_string(place.rank), command, options);
-  }
-
-  /// Whether it ended by a signal that we handed on: by default, or by the second SIGINT.
-  bool obeyed(const RankProcess& process) const { return forwarded_ != 0 && process.status() == 128 + forwarded_; }
-
-  void hand_on(int signal) {
-    forwarded_ = signal;
-    for (const auto& rank : ranks_) rank->send(signal);
-  }
-
-  /// False when all ranks have ended.
-  bool look_at_children() {
-    bool all = true;
-    for (const auto& rank : ranks_) {
-      rank->read_output();
-      if (!rank->has_ended()) {
-        all = false;
-      } else if (!is_good(rank->status())) {
-        note_failure(*rank);
-      }
-    }
-    store_->read_output();
-    if (!all && store_->has_ended()) note_failure(*store_);
-    return !all;
-  }
-
-  /// Those that we killed did not fail.
-  void note_failure(const RankProcess& process) {
-    if (gave_up_ || std::find(failed_.begin(), failed_.end(), &process) != failed_.end()) return;
-    failed_.push_back(&process);
-    if (deadline_ns_ == 0) deadline_ns_ = core::system_clock().monotonic_ns() + grace_ns_;
-  }
-
-  /// Something ended or said something, a signal came, or the others' time is up.
-  void wait_for_news() {
-    std::vector<pollfd> waiting = {{signals_.descriptor(), POLLIN, 0}};
-    for (const auto& rank : ranks_) waiting.push_back({rank->output(), POLLIN, 0});
-    waiting.push_back({store_->output(), POLLIN, 0});
-    int timeout_ms = -1;
-    if (deadline_ns_ != 0) {
-      const std::int64_t left_ns = deadline_ns_ - core::system_clock().monotonic_ns();
-      if (left_ns <= 0) {
-        gave_up_ = true;
-        for (const auto& rank : ranks_) rank->send(SIGKILL);
-      } else {
-        timeout_ms = static_cast<int>(left_ns / 1'000'000 + 1);
-      }
-    }
-    poll(waiting.data(), waiting.size(), timeout_ms);
-  }
-
-  const Signals& signals_;
-  const std::int64_t grace_ns_;
-  Report report_;
-  std::unique_ptr<RankProcess> store_;
-  std::vector<std::unique_ptr<RankProcess>> ranks_;
-  std::vector<const RankProcess*> failed_;  // in the order in which it was seen
-  std::int64_t deadline_ns_ = 0;            // from the first failure on
-  bool gave_up_ = false;                    // it has passed: those that were left have been killed
-  int forwarded_ = 0;
+  std::unique_ptr<core::ListeningSocket> socket_;
+  std::unique_ptr<RankProcess> process_;
+  bool told_ = false;
 };
+
+/// One life of the group, as the machine that leads sees it.
+class Life {
+ public:
+  Life(const LaunchPlan& plan, const Share& share, Followers& followers, const Signals& signals)
+      : followers_(followers),
+        signals_(signals),
+        store_(plan),
+        ranks_(plan, share, {plan.machines.count > 1 ? plan.machines.address : "127.0.0.1", store_.port()}) {
+    followers.start(store_.port());
+    say_started(plan, share, ranks_);
+  }
+
+  Verdict run() {
+    for (;;) {
+      look();
+      if (ranks_.over() && followers_.over()) return verdict_;
+      std::vector<pollfd> waiting = {{signals_.descriptor(), POLLIN, 0}};
+      ranks_.add_to(waiting);
+      followers_.add_to(waiting);
+      store_.add_to(waiting);
+      poll(waiting.data(), waiting.size(), ranks_.timeout_ms());
+      while (const std::optional<int> signal = signals_.next()) ranks_.hand_on(*signal);
+    }
+  }
+
+  std::string run_dir() { return ranks_.run_dir(); }
+
+ private:
+  void look() {
+    for (RankEnd& end : ranks_.look()) verdict_.add(std::move(end));
+    for (RankEnd& end : followers_.look()) verdict_.add(std::move(end));
+    if (std::optional<RankEnd> end; !(ranks_.over() && followers_.over()) && (end = store_.look())) {
+      verdict_.add(*std::move(end));
+    }
+    if (stopping_ || !verdict_.has_failure()) return;
+    stopping_ = true;
+    ranks_.begin_grace();
+    followers_.stop();
+  }
+
+  Followers& followers_;
+  const Signals& signals_;
+  Store store_;
+  LocalRanks ranks_;
+  Verdict verdict_;
+  bool stopping_ = false;
+};
+
+LaunchEnd lead(const LaunchPlan& plan, const Signals& signals, Followers& followers) {
+  std::string run_dir;
+  for (std::int64_t restarts = 0;; ++restarts) {
+    const double patience_s = restarts == 0 ? plan.machines.timeout_s : plan.machines.join_timeout_s;
+    if (auto end = followers.gather(signals, patience_s)) {
+      followers.end(*end);
+      return *std::move(end);
+    }
+    Life life(plan, followers.deal(static_cast<int>(restarts), run_dir), followers, signals);
+    const Verdict verdict = life.run();
+    if (const std::string opened = life.run_dir(); !opened.empty()) run_dir = opened;
+    const RankEnd* culprit = verdict.culprit();
+    const int status = verdict.status();
+    if (culprit == nullptr) {
+      followers.end({status, "", ""});
+      return {status, "", ""};
+    }
+    // What is wrong with the recipe, or with us, is so again; and who wants it to end does not want it back.
+    const bool lasting = status == core::kExitUsage || status == core::kExitOurBug || verdict.was_asked_to_end();
+    if (lasting || restarts >= plan.max_restarts) {
+      const std::string hint =
+          restarts > 0 ? "launch.max_restarts " + std::to_string(plan.max_restarts) + " is spent" : "";
+      const LaunchEnd end{status, culprit->message(), hint};
+      followers.end(end);
+      const bool told = culprit->rank == 0 && culprit->signal == 0;  // what rank 0 prints is seen here
+      return told ? LaunchEnd{status, "", ""} : end;
+    }
+    plan.say(culprit->message() + "; starting all ranks again, restart " + std::to_string(restarts + 1) + " of " +
+             std::to_string(plan.max_restarts));
+  }
+}
+
+/// A connection with the machine that leads; the end of the launch where there is none to be had.
+std::optional<LaunchEnd> join(const LaunchPlan& plan, const Signals& signals, std::optional<Link>& link) {
+  const core::Clock& clock = core::system_clock();
+  const std::int64_t deadline_ns =
+      clock.monotonic_ns() + static_cast<std::int64_t>(plan.machines.timeout_s * 1e9);
+  plan.say("looking for machine 0 at " + at(plan.machines));
+  for (;;) {
+    const std::int64_t left_ms = std::max<std::int64_t>(0, (deadline_ns - clock.monotonic_ns()) / 1'000'000);
+    const auto connected = try_connect(plan.machines.address, plan.machines.port,
+                                       static_cast<int>(std::min<std::int64_t>(left_ms, kAttemptMs)));
+    if (connected) {
+      link.emplace(connected.value(), Link::Options{plan.machines.monitor_interval_s});
+      link->send(message(own_hello(plan)));
+      return std::nullopt;
+    }
+    pollfd waiting = {signals.descriptor(), POLLIN, 0};
+    poll(&waiting, 1, static_cast<int>(std::min<std::int64_t>(left_ms, kPauseMs)));
+    if (const auto signal = signals.next()) return LaunchEnd{128 + *signal, "", ""};
+    if (left_ms > 0) continue;
+    return LaunchEnd{core::kExitFailed,
+                     "this machine finds no machine 0 at " + at(plan.machines) + " within " +
+                         core::format_duration(plan.machines.timeout_s) + ": " + connected.failure().message,
+                     "launch.main_process_ip and main_process_port have to be those of machine 0, which has to run the "
+                     "same command and be reachable from here"};
+  }
+}
+
+/// The ranks of this machine in one life; `end` is set where the one that leads has said it, or is lost.
+void follow_life(const LaunchPlan& plan, const Start& start, const Signals& signals, Link& link,
+                 std::optional<LaunchEnd>& end) {
+  LocalRanks ranks(plan, start.share, {plan.machines.address, start.store_port});
+  say_started(plan, start.share, ranks);
+  for (;;) {
+    for (const RankEnd& ended : ranks.look()) link.send(message(ended));
+    for (const core::Node& message : link.receive()) {
+      if (is_stop(message)) ranks.begin_grace();
+      if (!end) end = end_of(message);
+    }
+    if (ranks.over() || end) return;
+    if (!link.is_open()) {
+      end = LaunchEnd{core::kExitFailed, "machine 0 at " + at(plan.machines) + " is lost: " + link.why_it_ended(), ""};
+      return;
+    }
+    std::vector<pollfd> waiting = {{signals.descriptor(), POLLIN, 0}, {link.descriptor(), POLLIN, 0}};
+    ranks.add_to(waiting);
+    poll(waiting.data(), waiting.size(), ranks.timeout_ms());
+    while (const std::optional<int> signal = signals.next()) ranks.hand_on(*signal);
+  }
+}
+
+LaunchEnd follow(const LaunchPlan& plan, const Signals& signals) {
+  std::optional<Link> link;
+  if (auto end = join(plan, signals, link)) return *std::move(end);
+  std::optional<LaunchEnd> end;
+  for (;;) {
+    for (const core::Node& message : link->receive()) {
+      if (const auto start = start_of(message); start && !end) follow_life(plan, *start, signals, *link, end);
+      if (!end) end = end_of(message);
+    }
+    if (end) return *end;
+    if (!link->is_open()) {
+      return {core::kExitFailed, "machine 0 at " + at(plan.machines) + " is lost: " + link->why_it_ended(),
+              "what it printed says why"};
+    }
+    pollfd waiting[] = {{signals.descriptor(), POLLIN, 0}, {link->descriptor(), POLLIN, 0}};
+    poll(waiting, 2, -1);
+    if (const auto signal = signals.next()) return {128 + *signal, "", ""};
+  }
+}
 
 }  // namespace
 
 LaunchEnd supervise(const LaunchPlan& plan) {
   const Signals signals;
-  std::string run_dir;
-  for (std::int64_t restarts = 0;; ++restarts) {
-    Group group(plan, run_dir.empty() ? plan.command : plan.command_to_go_on(run_dir), signals);
-    group.run();
-    if (const std::string opened = group.run_dir(); !opened.empty()) run_dir = opened;
-    const RankProcess* culprit = group.culprit();
-    if (culprit == nullptr) return {group.status(), "", ""};
-    const bool told = group.is_first(*culprit) && !culprit->was_killed();
-    const std::string message = how_it_ended(*culprit);
-    const int status = culprit->status() == core::kExitPeerLost ? core::kExitFailed : culprit->status();
-    // What is wrong with the recipe, or with us, is so again; and who wants it to end does not want it back.
-    const bool lasting = status == core::kExitUsage || status == core::kExitOurBug || group.forwarded() != 0;
-    if (lasting || restarts >= plan.max_restarts) {
-      if (told) return {status, "", ""};
-      return {status, message,
-              restarts > 0 ? "launch.max_restarts " + std::to_string(plan.max_restarts) + " is spent" : ""};
-    }
-    plan.say(message + "; starting all ranks again, restart " + std::to_string(restarts + 1) + " of " +
-             std::to_string(plan.max_restarts));
+  const MachinesPlan& machines = plan.machines;
+  const bool counts_as_they_come = machines.count > 1 && !machines.rank;
+  if (machines.rank.value_or(0) > 0) return follow(plan, signals);
+  if (counts_as_they_come && !is_own_address(machines.address).value()) return follow(plan, signals);
+  std::unique_ptr<Followers> followers;
+  try {
+    followers = std::make_unique<Followers>(plan);
+  } catch (const core::RunError&) {
+    if (counts_as_they_come) return follow(plan, signals);  // another process of this machine leads
+    throw;
   }
+  return lead(plan, signals, *followers);
 }
 
 }  // namespace runner::launch

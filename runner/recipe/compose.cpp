@@ -50,9 +50,10 @@ class Composer {
   std::optional<Composed> run(std::shared_ptr<const core::Source> source) {
     auto root = with_bases(source, {});
     if (!root) return std::nullopt;
+    if (!options_.below.empty()) lay_below(*root, options_.below);
     for (const Override& change : options_.overrides) {
       if (change.kind == Override::Kind::kSet) {
-        apply_set(*root, change.text, options_.limits, diagnostics_);
+        apply_set(*root, change.text, change.shown_as.empty() ? "--set " + change.text : change.shown_as, options_.limits, diagnostics_);
       } else {
         lay_file(*root, change.text);
       }
@@ -181,6 +182,16 @@ class Composer {
     if (!node) return false;
     merge(base, std::move(*node));
     return true;
+  }
+
+  void lay_below(Node& root, const std::string& path) {
+    const auto source = open(path, Place{});
+    auto below = source ? with_bases(source, {}) : std::nullopt;
+    if (!below) broken_base_ = true;
+    if (!below) return;
+    stamp(*below, {path});
+    merge(*below, std::move(root));
+    root = std::move(*below);
   }
 
   void lay_file(Node& root, const std::string& path) {

@@ -20,9 +20,11 @@ struct Override {
   };
   Kind kind = Kind::kSet;
   std::string text;
+  std::string shown_as = {};  ///< in messages, of a change by another flag or a variable; "" is `--set TEXT`
 };
 
 struct ComposeOptions {
+  std::string below = {};  ///< a file with what holds where the recipe says nothing; "" for none
   std::vector<Override> overrides;
   std::map<std::string, std::string> ext;  ///< `--ext name=value` for Jsonnet's std.extVar
   Limits limits;

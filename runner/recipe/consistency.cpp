@@ -12,6 +12,7 @@
 #include "runner/core/suggest.h"
 #include "runner/core/units.h"
 #include "runner/recipe/batch_algebra.h"
+#include "runner/recipe/machines.h"
 #include "runner/recipe/settled_tree.h"
 
 namespace runner::recipe {
@@ -317,19 +318,31 @@ void precision_keys(SettledTree& tree) {
   }
 }
 
+/// Keys for whoever looks after several processes, and for several readers.
+void one_process(SettledTree& tree) {
+  for (const char* path : {"loader.split_batches", "loader.dispatch_batches", "loader.pad_in_loss"}) {
+    if (!tree.is_true(path) || !tree.written(path)) continue;
+    tree.warning(path, std::string(path) + " does nothing: one process reads all batches", "leave it out");
+  }
+  if (tree.integer("launch.max_restarts").value_or(0) > 0) {
+    tree.warning("launch.max_restarts", "launch.max_restarts does nothing: one process has no supervisor",
+                 "start the same command again, it goes on; or train with several processes");
+  }
+  const auto unused = [&](const char* path) {
+    tree.warning(path, std::string(path) + " does nothing: one process has no supervisor",
+                 "leave it out, or train with several processes");
+  };
+  if (tree.integer("launch.tee").value_or(0) > 0) unused("launch.tee");
+  if (tree.given("launch.log_dir")) unused("launch.log_dir");
+  for (const char* path : {"launch.enable_cpu_affinity", "launch.debug"}) {
+    if (tree.is_true(path)) unused(path);
+  }
+}
+
 /// What several processes cannot do yet, and what one process has no use for.
 void several_processes(SettledTree& tree) {
   const std::int64_t processes = tree.integer("launch.num_processes").value_or(1);
-  if (processes == 1) {
-    for (const char* path : {"loader.split_batches", "loader.dispatch_batches", "loader.pad_in_loss"}) {
-      if (!tree.is_true(path) || !tree.written(path)) continue;
-      tree.warning(path, std::string(path) + " does nothing: one process reads all batches", "leave it out");
-    }
-    const std::optional<std::int64_t> restarts = tree.integer("launch.max_restarts");
-    if (restarts.value_or(0) == 0) return;
-    return tree.warning("launch.max_restarts", "launch.max_restarts does nothing: one process has no supervisor",
-                        "start the same command again, it goes on; or train with several processes");
-  }
+  if (processes == 1) return one_process(tree);
   if (tree.is_true("accumulation.sync_each_batch")) {
     tree.error("accumulation.sync_each_batch",
                "with launch.num_processes " + std::to_string(processes) +
@@ -386,6 +399,8 @@ constexpr Rule kRules[] = {
     {"init_from_source", init_from_source},
     {"init_from_rename", init_from_rename},
     {"precision_keys", precision_keys},
+    {"machines", machines},
+    {"gpus", gpus},
     {"sync_each_batch", sync_each_batch},
     {"several_processes", several_processes},
     {"tracker_names", tracker_names},

@@ -160,9 +160,9 @@ class Change {
 
 }  // namespace
 
-void apply_set(Node& root, const std::string& text, const Limits& limits, core::Diagnostics& diagnostics) {
-  const auto source =
-      std::make_shared<const core::Source>(core::Source{"--set " + text, "", core::Source::Kind::kFlag});
+void apply_set(Node& root, const std::string& text, const std::string& shown_as, const Limits& limits,
+               core::Diagnostics& diagnostics) {
+  const auto source = std::make_shared<const core::Source>(core::Source{shown_as, "", core::Source::Kind::kFlag});
   const Place place{source, 0, 0, 1};
   if (core::find_invalid_utf8(text) != std::string::npos) {
     return diagnostics.error(place, "the flag is not valid UTF-8", "set a UTF-8 locale in the terminal");
@@ -193,7 +193,7 @@ void apply_set(Node& root, const std::string& text, const Limits& limits, core::
   if (mode == '~') return change.erase();
   auto value = read_value(source, text.substr(equals + 1), diagnostics);
   if (!value) return;
-  value->add_history("--set");
+  value->add_history(shown_as.substr(0, shown_as.find_first_of(" =")));
   mode == '+' ? change.append(std::move(*value)) : change.set(std::move(*value));
 }
 

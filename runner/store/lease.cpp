@@ -13,6 +13,7 @@
 
 #include "runner/core/files.h"
 #include "runner/core/json.h"
+#include "runner/core/machine.h"
 #include "runner/core/node.h"
 #include "runner/store/text.h"
 
@@ -23,12 +24,6 @@ constexpr int kFormat = 1;
 constexpr std::int64_t kProcBytesMax = 64 << 10;
 
 std::string path_of(const std::string& run_dir) { return run_dir + "/lease"; }
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  gethostname(name.data(), name.size() - 1);
-  return name.data();
-}
 
 std::string boot_id() {
   const std::string id = core::read_file("/proc/sys/kernel/random/boot_id", kProcBytesMax).value_or("");
@@ -161,7 +156,7 @@ core::Result<std::unique_ptr<Lease>> Lease::acquire(const std::string& run_dir, 
   if (lock == Lock::kHeld || (before && alive_by_text(*before, lock, clock))) return held(run_dir, before);
 
   const std::int64_t now = clock.wall_ms();
-  std::unique_ptr<Lease> lease(new Lease(file.give_up(), {host_name(), getpid(), now, now}, random_token()));
+  std::unique_ptr<Lease> lease(new Lease(file.give_up(), {core::host_name(), getpid(), now, now}, random_token()));
   if (!lease->write()) {
     return core::Failure{"cannot write " + path_of(run_dir) + ": " + std::strerror(errno), ""};
   }

@@ -12,6 +12,7 @@
 #include "runner/core/clock.h"
 #include "runner/core/listening_socket.h"
 #include "runner/store/run_reader.h"
+#include "tests/support/launched.h"
 #include "tests/support/ranks_place.h"
 
 namespace {
@@ -25,6 +26,7 @@ using tests::processes;
 using tests::RunPlace;
 using tests::ranks_recipes::kGpt;
 using tests::ranks_recipes::kTable;
+using tests::wait_for_ranks;
 
 // With dropout, which each process draws for itself.
 constexpr const char* kKilled = R"(
@@ -42,19 +44,6 @@ checkpoint: {save_steps: 3, save_total_limit: 3}
 logging_steps: 1
 )";
 constexpr const char* kLast = "step-000040";
-
-/// The processes of the ranks, as the supervisor tells them when it has started them once more.
-std::vector<pid_t> wait_for_ranks(Process& process, std::size_t& seen) {
-  REQUIRE(process.wait_for("ranks as processes "));
-  REQUIRE(process.wait_for("\n"));
-  const std::string& output = process.output();
-  const std::size_t begin = output.find("ranks as processes ", seen) + std::string("ranks as processes ").size();
-  seen = begin;
-  std::istringstream list(output.substr(begin, output.find('\n', begin) - begin));
-  std::vector<pid_t> pids;
-  for (std::string pid; std::getline(list, pid, ',');) pids.push_back(std::stoi(pid));
-  return pids;
-}
 
 void check_same_end(const Place& a, const Place& b, int ranks) {
   std::vector<std::string> files = {"model.safetensors", "optimizer.safetensors"};

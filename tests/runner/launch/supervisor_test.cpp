@@ -22,7 +22,7 @@ struct Launch {
 
   explicit Launch(const std::string& script, int ranks = 2) {
     plan.num_processes = ranks;
-    plan.command = python(script);
+    plan.command = [script](const runner::launch::Share&) { return python(script); };
     plan.store_command = [](int, int) { return python("wait()"); };
     plan.say = [this](const std::string& line) { said.push_back(line); };
     plan.grace_ms = 1;
@@ -143,9 +143,11 @@ TEST_CASE("a group that failed goes on with the run that it had, as often as it 
       "  sys.exit(76)\n"
       "sys.exit(5)\n");
   std::vector<std::string> runs;
-  launch.plan.command_to_go_on = [&runs, &launch](const std::string& run_dir) {
-    runs.push_back(run_dir);
-    return runs.size() == 1 ? Launch::python("sys.exit(6 if rank == 1 else 76)") : Launch::python("pass");
+  const auto begin = launch.plan.command;
+  launch.plan.command = [&runs, begin](const runner::launch::Share& share) {
+    if (share.life == 0) return begin(share);
+    runs.resize(static_cast<std::size_t>(share.life), share.run_dir);
+    return share.life == 1 ? Launch::python("sys.exit(6 if rank == 1 else 76)") : Launch::python("pass");
   };
   launch.plan.grace_ms = 60'000;
 

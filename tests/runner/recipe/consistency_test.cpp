@@ -193,6 +193,32 @@ TEST_CASE("each rule between sections speaks of what it found", "[recipe][consis
        "r.yaml:6:25: error: split_batches cuts each micro-batch into num_processes 3 parts, but micro_batch_size 4 "
        "(line 5) is no multiple of that\n"
        "  hint: take a micro_batch_size that the number of processes divides, or leave split_batches out\n"},
+      {"several_processes", "nothing to look after",
+       kParts + kData + kBatch + "launch: {num_processes: 1, tee: 3, log_dir: logs}\n",
+       "r.yaml:6:32: warning: launch.tee does nothing: one process has no supervisor\n"
+       "  hint: leave it out, or train with several processes\n"
+       "r.yaml:6:44: warning: launch.log_dir does nothing: one process has no supervisor\n"
+       "  hint: leave it out, or train with several processes\n"},
+      {"machines", "a number of their own",
+       kParts + kData + kBatch + "launch: {num_processes: 4, hosts: [a, b], num_machines: 3}\n",
+       "r.yaml:6:57: error: num_machines is 3, but hosts lists 2\n"
+       "  hint: leave num_machines out\n"},
+      {"machines", "more machines than processes",
+       kParts + kData + kBatch + "launch: {num_processes: 2, num_machines: 3, machine_rank: 3, min_machines: 4}\n",
+       "r.yaml:6:25: error: num_processes is 2, but num_machines is 3: num_processes counts the processes of all "
+       "machines\n"
+       "  hint: at least one process a machine\n"
+       "r.yaml:6:59: error: machine_rank is 3, but num_machines is 3\n"
+       "  hint: the machines are numbered from 0 to 2\n"
+       "r.yaml:6:76: error: min_machines is 4, but num_machines is 3\n"
+       "  hint: no restart could have as many\n"},
+      {"machines", "one machine that is not the first",
+       kParts + kData + kBatch + "launch: {num_processes: 2, machine_rank: 1}\n",
+       "r.yaml:6:42: error: machine_rank is 1, but num_machines is 1\n"
+       "  hint: give num_machines, the same on all of them\n"},
+      {"gpus", "on a processor", kParts + kData + kBatch + "device: cpu\nlaunch: {gpu_ids: [0, 1]}\n",
+       "r.yaml:7:19: error: gpu_ids is given, but device is cpu\n"
+       "  hint: device: cuda, or leave gpu_ids out\n"},
       {"compat", "settles without a word", kParts + kData + kBatch + "compat: accelerate\n", ""},
   };
   std::vector<std::string> told;

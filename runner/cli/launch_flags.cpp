@@ -1,0 +1,81 @@
+#include "runner/cli/launch_flags.h"
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+
+#include "runner/core/error.h"
+
+namespace runner::cli {
+namespace {
+
+using registry::Property;
+
+constexpr const char* kGroup = "Launch";
+
+const registry::Fragment& schema() {
+  const registry::Fragment* fragment = registry::Registry::builtin().find("section", "launch");
+  RUNNER_ASSERT(fragment != nullptr, "the build holds schemas/section/launch.json");
+  return *fragment;
+}
+
+/// The first sentence, as a line of help.
+std::string help_of(const Property& property) {
+  std::string text = property.description.substr(0, property.description.find(". "));
+  if (text.ends_with('.')) text.pop_back();
+  std::erase(text, '`');
+  return text;
+}
+
+/// A list is written with commas.
+recipe::Override change_of(const Property& property, const std::string& value, const std::string& shown_as) {
+  const bool list = property.type == Property::Type::kArray && !value.starts_with('[');
+  return {recipe::Override::Kind::kSet, "launch." + property.name + "=" + (list ? "[" + value + "]" : value), shown_as};
+}
+
+}  // namespace
+
+void add_launch_flags(CLI::App& command, RecipeFlags& flags) {
+  for (const Property& property : schema().properties) {
+    std::string dashed = property.name;
+    std::replace(dashed.begin(), dashed.end(), '_', '-');
+    const std::string names = "--" + dashed + (dashed == property.name ? "" : ",--" + property.name);
+    std::string& target = flags.launch[property.name];
+    CLI::Option* option = command.add_option(names, target, help_of(property))->group(kGroup);
+    if (property.type == Property::Type::kBoolean) option->expected(0, 1);
+    option->type_name(property.type == Property::Type::kBoolean ? "" : "VALUE");
+    option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  }
+}
+
+std::optional<recipe::Override> launch_change(const CLI::Option& option) {
+  if (option.get_group() != kGroup) return std::nullopt;
+  const std::string name = option.get_lnames().back();  // the key itself, or the only name
+  const Property* property = schema().find(name);
+  RUNNER_ASSERT(property != nullptr, "add_launch_flags made it from the schema");
+  const std::vector<std::string> values = option.results();
+  const std::string value = values.empty() || values.back().empty() ? "true" : values.back();
+  return change_of(*property, value, "--" + option.get_lnames().front() + " " + value);
+}
+
+std::string launch_variable(const std::string& key) {
+  std::string name = "ROUX_LAUNCH_" + key;
+  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::toupper(c); });
+  return name;
+}
+
+std::vector<recipe::Override> launch_variables() {
+  std::vector<recipe::Override> changes;
+  for (const Property& property : schema().properties) {
+    const std::string name = launch_variable(property.name);
+    const char* value = std::getenv(name.c_str());
+    if (value == nullptr || *value == '\0') continue;
+    changes.push_back(change_of(property, value, name + "=" + value));
+  }
+  return changes;
+}
+
+}  // namespace runner::cli

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "runner/cli/session.h"
+
+namespace CLI {
+class Option;
+}
+
+namespace runner::cli {
+
+/// A flag for each key of `launch`, made from its schema: `--num-processes 2`, or `--num_processes 2` as Accelerate
+/// writes it, is `--set launch.num_processes=2`.
+void add_launch_flags(CLI::App& command, RecipeFlags& flags);
+
+/// The change that such a flag asks for; nothing for another flag.
+std::optional<recipe::Override> launch_change(const CLI::Option& option);
+
+/// The same from the environment: ROUX_LAUNCH_NUM_PROCESSES=2. Flags win over it, it wins over the recipe.
+std::vector<recipe::Override> launch_variables();
+
+/// `ROUX_LAUNCH_NUM_PROCESSES` for `num_processes`.
+std::string launch_variable(const std::string& key);
+
+}  // namespace runner::cli

@@ -1,0 +1,153 @@
+#include "runner/launch/local_ranks.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "runner/core/clock.h"
+#include "runner/core/error.h"
+#include "runner/core/files.h"
+#include "runner/core/machine.h"
+#include "runner/launch/core_shares.h"
+#include "runner/launch/rank_environment.h"
+
+namespace runner::launch {
+
+/// Where rank 0 tells the folder of its run.
+class LocalRanks::Report {
+ public:
+  Report() {
+    if (pipe2(ends_, O_CLOEXEC | O_NONBLOCK) != 0) {
+      throw core::RunError(std::string("cannot make a pipe: ") + std::strerror(errno));
+    }
+  }
+  ~Report() {
+    close(ends_[0]);
+    close(ends_[1]);
+  }
+  Report(const Report&) = delete;
+  Report& operator=(const Report&) = delete;
+
+  int descriptor() const { return ends_[1]; }  ///< of rank 0
+  std::string run_dir() {
+    char bytes[4096];
+    for (ssize_t got = 0; (got = read(ends_[0], bytes, sizeof bytes)) > 0;) {
+      text_.append(bytes, static_cast<std::size_t>(got));
+    }
+    return text_.ends_with('\n') ? text_.substr(0, text_.size() - 1) : "";
+  }
+
+ private:
+  int ends_[2] = {-1, -1};
+  std::string text_;
+};
+
+LocalRanks::LocalRanks(const LaunchPlan& plan, const Share& share, const MeetingPoint& meeting)
+    : share_(share), grace_ns_(plan.grace_ms * 1'000'000), report_(std::make_unique<Report>()) {
+  if (!plan.log_dir.empty()) core::make_folders(plan.log_dir).value();
+  for (int local_rank = 0; local_rank < share.local_size; ++local_rank) {
+    ranks_.push_back(start(plan, share, meeting, local_rank));
+  }
+  told_.assign(ranks_.size(), false);
+}
+
+LocalRanks::~LocalRanks() = default;
+
+std::unique_ptr<RankProcess> LocalRanks::start(const LaunchPlan& plan, const Share& share, const MeetingPoint& meeting,
+                                               int local_rank) {
+  core::RankPlace place;
+  place.rank = share.first_rank + local_rank;
+  place.size = share.world_size;
+  place.local_rank = local_rank;
+  place.local_size = share.local_size;
+  place.master_addr = meeting.address;
+  place.master_port = meeting.port;
+  RankProcess::Options options;
+  options.environment = plan.environment;
+  options.environment.merge(environment_of(place));
+  options.environment[kSupervised] = "1";
+  if (plan.pin_cores) options.cores = core_share(own_cores_by_node(), local_rank, share.local_size);
+  const std::string number = std::to_string(place.rank);
+  if (place.rank == 0) {
+    options.descriptors = {report_->descriptor()};
+    options.environment[kReportDescriptor] = std::to_string(report_->descriptor());
+  }
+  if (!plan.log_dir.empty()) options.log_file = plan.log_dir + "/rank-" + number + ".log";
+  // Other machines are told what rank 0 said last.
+  const bool keep = place.rank > 0 || !plan.log_dir.empty() || share.machines > 1;
+  if (keep) options.output = RankProcess::Output::kKept;
+  if (place.rank == 0) {
+    options.show_output = options.show_error = true;
+  } else {
+    options.show_output = (plan.tee & 1) != 0;
+    options.show_error = (plan.tee & 2) != 0;
+    options.prefix = "[" + plan.role + number + "]: ";
+  }
+  return std::make_unique<RankProcess>("rank " + number, plan.command(share), options);
+}
+
+void LocalRanks::add_to(std::vector<pollfd>& waiting) const {
+  for (const auto& rank : ranks_) {
+    for (const int output : rank->outputs()) waiting.push_back({output, POLLIN, 0});
+  }
+}
+
+RankEnd LocalRanks::end_of(const RankProcess& process, int rank) const {
+  RankEnd end;
+  end.rank = rank;
+  end.who = process.name() + " (process " + std::to_string(process.pid()) +
+            (share_.machines > 1 ? " on " + core::host_name() : "") + ")";
+  end.status = process.status();
+  end.signal = process.signal();
+  end.handed_on = handed_on_;
+  end.given_up = gave_up_;
+  end.words = process.last_words();
+  return end;
+}
+
+std::vector<RankEnd> LocalRanks::look() {
+  std::vector<RankEnd> ends;
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    ranks_[i]->read_output();
+    if (told_[i] || !ranks_[i]->has_ended()) continue;
+    told_[i] = true;
+    ends.push_back(end_of(*ranks_[i], share_.first_rank + static_cast<int>(i)));
+  }
+  if (deadline_ns_ != 0 && !gave_up_ && core::system_clock().monotonic_ns() >= deadline_ns_) {
+    gave_up_ = true;
+    for (const auto& rank : ranks_) rank->send(SIGKILL);
+  }
+  return ends;
+}
+
+bool LocalRanks::over() const { return std::find(told_.begin(), told_.end(), false) == told_.end(); }
+
+void LocalRanks::hand_on(int signal) {
+  handed_on_ = signal;
+  for (const auto& rank : ranks_) rank->send(signal);
+}
+
+void LocalRanks::begin_grace() {
+  if (deadline_ns_ == 0) deadline_ns_ = core::system_clock().monotonic_ns() + grace_ns_;
+}
+
+int LocalRanks::timeout_ms() const {
+  if (deadline_ns_ == 0 || gave_up_) return -1;
+  const std::int64_t left_ns = deadline_ns_ - core::system_clock().monotonic_ns();
+  return left_ns <= 0 ? 0 : static_cast<int>(left_ns / 1'000'000 + 1);
+}
+
+std::string LocalRanks::run_dir() { return report_->run_dir(); }
+
+std::string LocalRanks::pids() const {
+  std::string text;
+  for (const auto& rank : ranks_) text += (text.empty() ? "" : ", ") + std::to_string(rank->pid());
+  return text;
+}
+
+}  // namespace runner::launch

@@ -1,0 +1,42 @@
+#include "runner/launch/signals.h"
+
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "runner/core/error.h"
+
+namespace runner::launch {
+namespace {
+
+constexpr int kForwarded[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+
+}  // namespace
+
+Signals::Signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : kForwarded) sigaddset(&set, signal);
+  sigaddset(&set, SIGCHLD);  // wakes who polls
+  sigprocmask(SIG_BLOCK, &set, &before_);
+  descriptor_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (descriptor_ < 0) throw core::RunError(std::string("cannot watch for signals: ") + std::strerror(errno));
+}
+
+Signals::~Signals() {
+  close(descriptor_);
+  sigprocmask(SIG_SETMASK, &before_, nullptr);
+}
+
+std::optional<int> Signals::next() const {
+  signalfd_siginfo info;
+  while (read(descriptor_, &info, sizeof info) == sizeof info) {
+    if (static_cast<int>(info.ssi_signo) != SIGCHLD) return static_cast<int>(info.ssi_signo);
+  }
+  return std::nullopt;
+}
+
+}  // namespace runner::launch

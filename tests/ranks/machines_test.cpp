@@ -1,0 +1,276 @@
+// Several machines train one recipe. Here each is a supervisor of its own on this one; namespaces_test.cpp gives each
+// its own network.
+
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <memory>
+#include <regex>
+
+#include "runner/core/listening_socket.h"
+#include "runner/store/run_reader.h"
+#include "tests/support/launched.h"
+#include "tests/support/run_place.h"
+
+namespace {
+
+using tests::is_gone;
+using tests::Process;
+using tests::RunPlace;
+using tests::wait_for_ranks;
+
+// Dropout shows whether a restart gives each process its own random state back.
+constexpr const char* kRecipe = R"(
+run_name: machines
+seed: 3
+model: {type: mlp, hidden: [16], dropout: 0.1}
+data: {train: {type: synthetic, task: regression, num_samples: 64}}
+loss: mse
+optimizer: {type: adam, lr: 1.0e-2}
+training: {max_steps: 40, micro_batch_size: 2, global_batch_size: 8}
+checkpoint: {save_steps: 5}
+logging_steps: 1
+launch: {num_processes: 4, num_machines: 2, main_process_ip: 127.0.0.1, timeout: 60s}
+)";
+
+struct Place : RunPlace {
+  explicit Place(const char* recipe = kRecipe) : RunPlace(recipe) {}
+
+  std::unique_ptr<Process> machine(const std::vector<std::string>& flags,
+                                   std::map<std::string, std::string> environment = RunPlace::environment()) const {
+    std::vector<std::string> command = {tests::roux_program(), "run",       "recipe.yaml",
+                                        "--main-process-port", port, "--verbose"};
+    command.insert(command.end(), flags.begin(), flags.end());
+    return std::make_unique<Process>(command, environment, path().string());
+  }
+  std::vector<runner::store::SeriesPoint> losses() const {
+    return runner::store::read_series(run_dir().string(), "loss", "train", -1).value();
+  }
+
+  const std::string port = std::to_string(tests::quiet_port());
+};
+
+void check_same_end(const Place& a, const Place& b) {
+  for (const char* file : {"model.safetensors", "random_states_0.safetensors", "random_states_3.safetensors"}) {
+    INFO(file);
+    CHECK((a.saved("step-000040", file).size() > 100));
+    CHECK((a.saved("step-000040", file) == b.saved("step-000040", file)));  // not printed: the bytes of a file
+  }
+}
+
+/// Where nobody was disturbed and four processes were on one machine.
+const Place& undisturbed() {
+  static const Place place;
+  static const bool done = [] {
+    const auto ended = place.run({"launch.num_machines=1"});
+    INFO(ended.output);
+    REQUIRE(ended.status == 0);
+    return true;
+  }();
+  (void)done;
+  return place;
+}
+
+}  // namespace
+
+TEST_CASE("processes of two machines end where those of one do", "[ranks][machines]") {
+  const Place place;
+  std::unique_ptr<Process> first, second;
+  SECTION("numbered by hand") {
+    first = place.machine({"--machine-rank", "0"});
+    second = place.machine({"--machine-rank", "1"});
+  }
+  SECTION("numbered by the environment, and the later one first") {
+    auto environment = RunPlace::environment();
+    environment["ROUX_LAUNCH_MACHINE_RANK"] = "1";
+    second = place.machine({}, environment);
+    REQUIRE(second->wait_for("looking for machine 0"));
+    first = place.machine({"--machine_rank", "0"});
+  }
+  SECTION("numbered as they come") {
+    first = place.machine({"--rdzv-backend", "c10d"});
+    REQUIRE(first->wait_for("waiting for the other machines"));
+    second = place.machine({"--rdzv-backend", "c10d"});
+  }
+  SECTION("started by ssh") {
+    // What ssh does, on this machine: its last word goes to a shell.
+    place.write("ssh", "#!/bin/sh\nwhile [ $# -gt 1 ]; do shift; done\nexec sh -c \"$1\"\n");
+    chmod((place.path() / "ssh").c_str(), 0755);
+    auto environment = RunPlace::environment();
+    environment["PATH"] = place.path().string() + ":" + std::getenv("PATH");
+    first = place.machine({"--hosts", "127.0.0.1,elsewhere"}, environment);
+  }
+  CHECK(first->wait() == 0);
+  INFO(first->output());
+  if (second) CHECK(second->wait() == 0);
+  CHECK(first->output().find("started ranks 0 to 1 of 4 as processes ") != std::string::npos);
+  const std::string& others = second ? second->output() : first->output();
+  CHECK(others.find("started ranks 2 to 3 of 4 as processes ") != std::string::npos);
+  check_same_end(undisturbed(), place);
+}
+
+TEST_CASE("a rank that dies on another machine ends all, or all go on to the same bits", "[ranks][machines][killed]") {
+  const bool restart = GENERATE(false, true);
+  const Place place;
+  const std::string restarts = restart ? "2" : "0";
+  const auto first = place.machine({"--machine-rank", "0", "--max-restarts", restarts});
+  const auto second = place.machine({"--machine-rank", "1", "--max-restarts", restarts});
+  std::size_t seen = 0, seen_there = 0;
+  auto pids = wait_for_ranks(*first, seen);
+  const auto there = wait_for_ranks(*second, seen_there);
+  pids.insert(pids.end(), there.begin(), there.end());
+  REQUIRE(first->wait_for("trained step 12\n"));
+  kill(there.at(1), SIGKILL);
+  const int status = first->wait(), status_there = second->wait();
+  INFO(first->output() << second->output());
+  CHECK(std::regex_search(first->output(), std::regex("rank 3 \\(process " + std::to_string(there.at(1)) +
+                                                      " on [^)]+\\) was killed by SIGKILL")));
+  for (const pid_t pid : pids) CHECK(is_gone(pid));
+  CHECK(status == (restart ? 0 : 128 + SIGKILL));
+  CHECK(status_there == status);
+  if (restart) check_same_end(undisturbed(), place);
+}
+
+TEST_CASE("a machine that is lost is named, and the others go on without it where they may",
+          "[ranks][machines][killed]") {
+  const bool go_on = GENERATE(false, true);
+  const Place place;
+  std::vector<std::string> flags = {"--machine-rank", "0", "--join-timeout", "0"};
+  if (go_on) flags.insert(flags.end(), {"--max-restarts", "1", "--min-machines", "1"});
+  const auto first = place.machine(flags);
+  flags[1] = "1";
+  const auto second = place.machine(flags);
+  std::size_t seen = 0;
+  const auto there = wait_for_ranks(*second, seen);
+  REQUIRE(first->wait_for("trained step 12\n"));
+  second->send(SIGKILL);
+  const int status = first->wait();
+  INFO(first->output());
+  CHECK(std::regex_search(first->output(),
+                          std::regex("machine 1 \\([^)]+\\) at 127.0.0.1 is lost: its connection ended")));
+  CHECK(second->wait() == 128 + SIGKILL);
+  for (const pid_t pid : there) CHECK(is_gone(pid));
+  CHECK(status == (go_on ? 0 : 1));
+  if (!go_on) return;
+  CHECK(first->output().find("started 2 ranks as processes ") != std::string::npos);
+  CHECK(first->output().find("max_steps 40: ") != std::string::npos);
+}
+
+TEST_CASE("a machine that loses the one that leads ends", "[ranks][machines][killed]") {
+  const Place place;
+  const auto first = place.machine({"--machine-rank", "0"}), second = place.machine({"--machine-rank", "1"});
+  std::size_t seen = 0;
+  const auto there = wait_for_ranks(*second, seen);
+  REQUIRE(first->wait_for("trained step 7\n"));
+  first->send(SIGKILL);
+  CHECK(second->wait() == 1);
+  INFO(second->output());
+  CHECK(second->output().find("error: machine 0 at 127.0.0.1:" + place.port + " is lost: ") != std::string::npos);
+  for (const pid_t pid : there) CHECK(is_gone(pid));
+}
+
+TEST_CASE("Ctrl-C on one machine stops all at the same step, and the same commands go on", "[ranks][machines]") {
+  const Place place;
+  {
+    const auto first = place.machine({"--machine-rank", "0"}), second = place.machine({"--machine-rank", "1"});
+    REQUIRE(first->wait_for("trained step 9\n"));
+    second->send(SIGINT);
+    CHECK(first->wait() == 75);
+    CHECK(second->wait() == 75);
+  }
+  const auto first = place.machine({"--machine-rank", "0"}), second = place.machine({"--machine-rank", "1"});
+  CHECK(first->wait() == 0);
+  CHECK(second->wait() == 0);
+  check_same_end(undisturbed(), place);
+}
+
+TEST_CASE("a rank of another machine that finds something wrong is told in its words on both", "[ranks][machines]") {
+  const Place place;
+  const auto first = place.machine({"--machine-rank", "0"});
+  const auto second = place.machine({"--machine-rank", "1", "--log-dir", "/dev/null/logs"});
+  CHECK(second->wait() == 1);
+  CHECK(first->wait() == 1);
+  INFO(first->output() << second->output());
+  CHECK(second->output().find("/dev/null") != std::string::npos);
+  CHECK(first->output().find(" is lost: its connection ended") != std::string::npos);
+}
+
+TEST_CASE("machines that do not fit together are told apart", "[ranks][machines]") {
+  const Place place;
+  const auto first = place.machine({"--machine-rank", "0"});
+  SECTION("by how many processes they wait for") {
+    const auto second = place.machine({"--machine-rank", "1", "--num-processes", "6"});
+    for (const auto& machine : {first.get(), second.get()}) {
+      CHECK(machine->wait() == 2);
+      CHECK(std::regex_search(machine->output(),
+                              std::regex("error: machines 0 \\(.+\\) and 1 \\(.+\\) differ in what they wait for: "
+                                         "num_processes 4 on num_machines 2 and num_processes 6 on num_machines 2")));
+    }
+  }
+  SECTION("by their recipes") {
+    const auto second = place.machine({"--machine-rank", "1", "--set", "optimizer.lr=0.5"});
+    for (const auto& machine : {first.get(), second.get()}) {
+      CHECK(machine->wait() == 2);
+      INFO(machine->output());
+      CHECK(machine->output().find("ranks 0 and 2 differ in the recipe: ") != std::string::npos);
+    }
+  }
+  CHECK_FALSE(std::filesystem::exists(place.path() / "runs"));
+}
+
+TEST_CASE("a meeting that comes to nothing is told with the way out", "[ranks][machines]") {
+  const Place place;
+  struct Case {
+    std::vector<std::string> flags;
+    const char* message;
+  };
+  const Case cases[] = {
+      {{"--machine-rank", "1", "--timeout", "0.5s"},
+       "error: this machine finds no machine 0 at 127.0.0.1:[0-9]+ within .*: Connection refused\n  hint: launch.main"},
+      // An address that is kept for documentation: nothing ever answers there.
+      {{"--machine-rank", "1", "--timeout", "0.5s", "--main-process-ip", "192.0.2.1"},
+       "error: this machine finds no machine 0 at 192.0.2.1:[0-9]+ within .*: .+\n  hint: launch.main_process_ip"},
+      {{"--machine-rank", "0", "--timeout", "0.5s"},
+       "error: machine 1 of 2 did not come to 127.0.0.1:[0-9]+ within .*\n  hint: each of them runs the same"},
+      {{"--machine-rank", "0", "--timeout", "0.5s", "--main-process-ip", "192.0.2.1"},
+       "error: machine 1 of 2 did not come to 192.0.2.1:[0-9]+ within .*\n  hint: 192.0.2.1 is no address of this"},
+      {{}, "error: with launch.num_machines 2, launch.machine_rank has to say which one this is\n  hint: "},
+  };
+  for (const Case& c : cases) {
+    const auto machine = place.machine(c.flags);
+    CHECK(machine->wait() == (c.flags.empty() ? 2 : 1));
+    INFO(c.message << "\n" << machine->output());
+    CHECK(std::regex_search(machine->output(), std::regex(c.message)));
+  }
+}
+
+TEST_CASE("who has the port of the meeting is named", "[ranks][machines]") {
+  const Place place;
+  const runner::core::ListeningSocket socket(static_cast<std::uint16_t>(std::stoi(place.port)));
+  const auto machine = place.machine({"--machine-rank", "0"});
+  CHECK(machine->wait() == 1);
+  CHECK(machine->output() == "error: cannot listen at port " + place.port + ": process " + std::to_string(getpid()) +
+                                 " (tests_ranks) has it\n  hint: end that, or take another port, the same on all "
+                                 "machines\n");
+}
+
+TEST_CASE("what ranks print is kept and shown as asked for", "[ranks][machines]") {
+  const Place place;
+  const auto group = place.machine({"--num-machines", "1", "--log-dir", "console", "--tee", "2", "--role", "trainer",
+                                    "--enable-cpu-affinity"});
+  CHECK(group->wait() == 0);
+  const std::string& shown = group->output();
+  INFO(shown);
+  CHECK(shown.find("\ndebug: trained step 3\n") != std::string::npos);
+  for (int rank = 0; rank < 4; ++rank) {
+    const std::string number = std::to_string(rank);
+    std::ifstream file(place.path() / "console" / ("rank-" + number + ".log"));
+    std::ostringstream kept;
+    kept << file.rdbuf();
+    CHECK(kept.str().find("trained step 3\n") != std::string::npos);
+    CHECK((shown.find("[trainer" + number + "]: debug: trained step 3\n") != std::string::npos) == (rank > 0));
+  }
+}

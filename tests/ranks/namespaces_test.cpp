@@ -1,0 +1,134 @@
+// Two network namespaces as two machines: each has a network of its own, and one cable between them.
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <memory>
+#include <regex>
+
+#include "runner/store/run_reader.h"
+#include "tests/support/launched.h"
+#include "tests/support/run_place.h"
+
+namespace {
+
+using tests::is_gone;
+using tests::Process;
+using tests::RunPlace;
+using tests::wait_for_ranks;
+
+constexpr const char* kRecipe = R"(
+run_name: hosts
+seed: 5
+model: {type: mlp, hidden: [16]}
+data: {train: {type: synthetic, task: regression, num_samples: 64}}
+loss: mse
+optimizer: {type: adam, lr: 1.0e-2}
+training: {max_steps: 50, micro_batch_size: 2, global_batch_size: 8}
+logging_steps: 1
+launch: {timeout: 60s}
+)";
+
+bool succeeds(const std::string& line) {
+  Process process({"/bin/sh", "-c", line});
+  return process.wait() == 0;
+}
+
+/// Two machines and the cable between them; gone with the object.
+class Network {
+ public:
+  Network() {
+    const std::string a = name(0), b = name(1), cable = "rx" + std::to_string(getpid());
+    made_ = succeeds("ip netns add " + a + " && ip netns add " + b + " && ip link add " + cable +
+                     "a netns " + a + " type veth peer name " + cable + "b netns " + b);
+    for (int machine = 0; made_ && machine < 2; ++machine) {
+      const std::string in = "ip -n " + name(machine) + " ";
+      cable_[machine] = cable + (machine == 0 ? "a" : "b");
+      made_ = succeeds(in + "address add " + address(machine) + "/24 dev " + cable_[machine] + " && " + in +
+                       "link set " + cable_[machine] + " up && " + in + "link set lo up");
+    }
+  }
+  ~Network() {
+    for (const int machine : {0, 1}) succeeds("ip netns delete " + name(machine));
+  }
+  Network(const Network&) = delete;
+  Network& operator=(const Network&) = delete;
+
+  bool is_made() const { return made_; }
+  static std::string address(int machine) { return "10.77.0." + std::to_string(machine + 1); }
+  void cut() const { succeeds("ip -n " + name(1) + " link set " + cable_[1] + " down"); }
+
+  std::unique_ptr<Process> run(const RunPlace& place, int machine, const std::vector<std::string>& flags = {}) const {
+    std::vector<std::string> command = {"ip", "netns", "exec", name(machine)};
+    const auto words = place.command();
+    command.insert(command.end(), words.begin(), words.end());
+    command.insert(command.end(), {"--num-processes", "2", "--num-machines", "2", "--main-process-ip", address(0),
+                                   "--machine-rank", std::to_string(machine), "--verbose"});
+    command.insert(command.end(), flags.begin(), flags.end());
+    return std::make_unique<Process>(command, RunPlace::environment(), place.path().string());
+  }
+
+ private:
+  static std::string name(int machine) { return "roux" + std::to_string(getpid()) + (machine == 0 ? "a" : "b"); }
+
+  bool made_ = false;
+  std::string cable_[2];
+};
+
+bool skipped(const Network& network) {
+  if (network.is_made()) return false;
+  WARN("skipped: two machines need network namespaces (root, and `ip` of iproute2)");
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("two hosts give the curve of one process", "[ranks][namespaces]") {
+  const Network network;
+  if (skipped(network)) return;
+  const RunPlace alone(kRecipe), together(kRecipe);
+  REQUIRE(alone.run().status == 0);
+  const auto first = network.run(together, 0), second = network.run(together, 1);
+  const int status = first->wait(), status_there = second->wait();
+  INFO(first->output() << second->output());
+  REQUIRE(status == 0);
+  REQUIRE(status_there == 0);
+  const auto series = [](const RunPlace& place) {
+    return runner::store::read_series(place.run_dir().string(), "loss", "train", -1).value();
+  };
+  const auto expected = series(alone), found = series(together);
+  REQUIRE(expected.size() == 50);
+  REQUIRE(found.size() == expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    CHECK(std::abs(found[i].value - expected[i].value) <= 1e-5 * std::abs(expected[i].value));
+  }
+}
+
+TEST_CASE("a rank that dies on one host ends the other host", "[ranks][namespaces][killed]") {
+  const Network network;
+  if (skipped(network)) return;
+  const RunPlace place(kRecipe);
+  const std::vector<std::string> long_run = {"--set", "training.max_steps=1000000"};
+  const auto first = network.run(place, 0, long_run), second = network.run(place, 1, long_run);
+  std::size_t seen = 0, seen_there = 0;
+  const auto here = wait_for_ranks(*first, seen), there = wait_for_ranks(*second, seen_there);
+  REQUIRE(first->wait_for("trained step 5\n"));
+  SECTION("by a signal") {
+    kill(there.at(0), SIGKILL);
+    CHECK(first->wait() == 128 + SIGKILL);
+    CHECK(second->wait() == 128 + SIGKILL);
+    CHECK(std::regex_search(first->output(), std::regex("error: rank 1 \\(process " + std::to_string(there.at(0)) +
+                                                        " on .+\\) was killed by SIGKILL")));
+  }
+  SECTION("because the cable between them is cut") {
+    network.cut();
+    CHECK(first->wait() == 1);
+    CHECK(second->wait() == 1);
+    CHECK(std::regex_search(first->output(), std::regex("error: machine 1 \\(.+\\) at 10.77.0.2 is lost: ")));
+    CHECK(std::regex_search(second->output(), std::regex("error: machine 0 at 10.77.0.1:29500 is lost: ")));
+  }
+  CHECK(is_gone(here.at(0)));
+  CHECK(is_gone(there.at(0)));
+}
