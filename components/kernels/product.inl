@@ -199,7 +199,11 @@ void store_part(const Floats (&sums)[kTileRows][kTilePacks], const Target<Out>& 
 template <typename T, typename Out>
 ROUX_INLINE void tile(const T* a, std::int64_t row, std::int64_t step, const float* b, std::int64_t words,
                       const Target<Out>& to) {
-  Floats sums[kTileRows][kTilePacks] = {};
+  // Zeros one by one, and an array of their own for what takes its address: else all of them begin in memory, which the
+  // compiler fills with an instruction of a hundred cycles.
+  Floats sums[kTileRows][kTilePacks];
+#pragma GCC unroll 12
+  for (std::int64_t i = 0; i < kTileRows; ++i) sums[i][0] = sums[i][1] = Floats{};
   for (std::int64_t k = 0; k < words; ++k, a += step, b += kTileColumns) {
     const Floats left = load(b), right = load(b + kPack);
 #pragma GCC unroll 12
@@ -211,7 +215,15 @@ ROUX_INLINE void tile(const T* a, std::int64_t row, std::int64_t step, const flo
       sums[i][1] = multiply_add(sums[i][1], of_a, right);
     }
   }
-  if (to.rows < kTileRows || to.columns < kTileColumns) return store_part(sums, to);
+  if (to.rows < kTileRows || to.columns < kTileColumns) {
+    Floats kept[kTileRows][kTilePacks];
+#pragma GCC unroll 12
+    for (std::int64_t i = 0; i < kTileRows; ++i) {
+      kept[i][0] = sums[i][0];
+      kept[i][1] = sums[i][1];
+    }
+    return store_part(kept, to);
+  }
 #pragma GCC unroll 12
   for (std::int64_t i = 0; i < kTileRows; ++i) {
     Out* c = to.c + i * to.row;
