@@ -11,6 +11,7 @@ constexpr std::int64_t kPack = 16;
 using Floats = float __attribute__((vector_size(64)));
 using Bits = std::uint32_t __attribute__((vector_size(64)));
 using Halves = std::uint16_t __attribute__((vector_size(32)));
+using ManyHalves = std::uint16_t __attribute__((vector_size(64)));
 
 ROUX_INLINE Floats all(float value) { return Floats{} + value; }
 
@@ -85,6 +86,27 @@ ROUX_INLINE void store_some(T* to, Floats x, std::int64_t size) {
   store(some, x);
   copy_some(to, some, size);
 }
+
+#if defined(ROUX_ROUNDS_BF16)
+ROUX_INLINE __mmask16 first_of_pack(std::int64_t size) { return static_cast<__mmask16>((1U << size) - 1U); }
+
+ROUX_INLINE Floats load_some(const float* from, std::int64_t size, float fill = 0) {
+  return reinterpret_cast<Floats>(_mm512_mask_loadu_ps(_mm512_set1_ps(fill), first_of_pack(size), from));
+}
+ROUX_INLINE Floats load_some(const Bf16* from, std::int64_t size, float fill = 0) {
+  const __mmask16 some = first_of_pack(size);
+  const __m512i words = _mm512_maskz_cvtepu16_epi32(some, _mm256_maskz_loadu_epi16(some, from));
+  return reinterpret_cast<Floats>(_mm512_mask_slli_epi32(_mm512_castps_si512(_mm512_set1_ps(fill)), some, words, 16));
+}
+
+ROUX_INLINE void store_some(float* to, Floats x, std::int64_t size) {
+  _mm512_mask_storeu_ps(to, first_of_pack(size), reinterpret_cast<__m512>(x));
+}
+ROUX_INLINE void store_some(Bf16* to, Floats x, std::int64_t size) {
+  const __m256bh halves = _mm512_cvtneps_pbh(reinterpret_cast<__m512>(x));
+  _mm256_mask_storeu_epi16(to, first_of_pack(size), reinterpret_cast<__m256i>(halves));
+}
+#endif
 
 /// `step(i, load, store)` for each pack of a row, the last one in part. `load(p)` and `store(p, x)` take pointers to the
 /// row's first element.

@@ -47,6 +47,26 @@ ROUX_INLINE Floats join_rows(const Bf16* row, const Bf16* next, std::int64_t som
   return floats_of((upper(row) >> 16) | upper(next));
 }
 
+/// The same of two packs of columns, of which the second one begins `Apart` after the first; all of them can be read.
+template <std::uint32_t Apart>
+ROUX_INLINE void join_rows(const float* row, const float*, Floats& first, Floats& second) {
+  first = load(row);
+  second = load(row + Apart);
+}
+template <std::uint32_t Apart>
+ROUX_INLINE void join_rows(const Bf16* row, const Bf16* next, Floats& first, Floats& second) {
+  ManyHalves upper, lower, of_first, of_second;
+  std::memcpy(&upper, row, sizeof upper);
+  std::memcpy(&lower, next, sizeof lower);
+#pragma GCC unroll 32
+  for (std::uint16_t lane = 0; lane < 2 * kPack; ++lane) {
+    of_first[lane] = static_cast<std::uint16_t>(lane / 2 + lane % 2 * 2 * kPack);
+    of_second[lane] = static_cast<std::uint16_t>(of_first[lane] + Apart);
+  }
+  first = reinterpret_cast<Floats>(__builtin_shuffle(upper, lower, of_first));
+  second = reinterpret_cast<Floats>(__builtin_shuffle(upper, lower, of_second));
+}
+
 /// Exchanges the packs' numbers with those of lanes whose bit `Step` differs; for 1, 2, 4 and 8 this transposes.
 template <std::uint32_t Step>
 ROUX_INLINE void exchange(Floats (&x)[kPack]) {
@@ -83,29 +103,54 @@ constexpr std::int64_t words_of(std::int64_t depth) {
 
 /// Rows of a turned factor lie far apart, and the processor does not foresee that the next ones are read.
 constexpr std::int64_t kWordsAhead = 8;
+constexpr std::int64_t kWordsAtOnce = 4;
+
+/// copy_panels() where what follows across lies side by side in memory, for panels of `Tile` and `Width`: packs in
+/// pairs, and one by one what makes no pair.
+template <std::int64_t Tile, std::int64_t Width, typename T>
+void copy_rows(const T* from, std::int64_t along, std::int64_t count, std::int64_t readable, std::int64_t depth,
+               std::int64_t panel_words, float* to) {
+  constexpr std::int64_t kApart = std::min(Tile, kPack), kPair = 2 * kApart;
+  const auto target = [=](std::int64_t first, std::int64_t word) __attribute__((always_inline)) {
+    return to + first / Tile * Width * panel_words + word * Width + first % Tile;
+  };
+  const std::int64_t words = words_of<T>(depth), whole = depth / kOfWord<T>, step = kOfWord<T> * along;
+  for (std::int64_t k = 0; k < words; k += kWordsAtOnce) {
+    const T* const rows = from + k * step;
+    std::int64_t first = 0;
+    for (; k + kWordsAtOnce <= whole && first + kPair <= count && first + 2 * kPack <= readable; first += kPair) {
+      float* const pack = target(first, k);
+      float* const other = target(first + kApart, k);
+#pragma GCC unroll 4
+      for (std::int64_t i = 0; i < kWordsAtOnce; ++i) {
+        const T* const row = rows + i * step + first;
+        for (std::int64_t j = 0; j < kOfWord<T>; ++j) __builtin_prefetch(row + kWordsAhead * step + j * along);
+        Floats x, y;
+        join_rows<kApart>(row, row + along, x, y);
+        store(pack + i * Width, x);
+        store(other + i * Width, y);
+      }
+    }
+    for (; first < count; first += kApart) {
+      for (std::int64_t i = 0; i < std::min(kWordsAtOnce, words - k); ++i) {
+        const T* const row = rows + i * step + first;
+        store(target(first, k + i), join_rows(row, k + i < whole ? row + along : nullptr, readable - first));
+      }
+    }
+  }
+}
 
 /// Copies `count` rows of a, or columns of b, into panels. `across` leads from one of them to the next, `along` to the
-/// next step of the depth. Of `readable` ones, which may be more, a pack may be filled: part of a pack takes as long as
-/// eight whole ones.
+/// next step of the depth. Of `readable` ones, which may be more, a pack may be filled: part of a pack takes longer than
+/// a whole one.
 template <typename T>
 void copy_panels(const T* from, std::int64_t across, std::int64_t along, std::int64_t count, std::int64_t readable,
                  std::int64_t depth, const Panels& shape, float* to) {
   const std::int64_t words = words_of<T>(depth);
   if (across == 1) {
-    for (std::int64_t k = 0; k < words; ++k) {
-      const T* const row = from + k * kOfWord<T> * along;
-      const T* const next = (k + 1) * kOfWord<T> <= depth ? row + along : nullptr;
-      const T* const soon = row + kWordsAhead * kOfWord<T> * along;
-      float* target = to + k * shape.width;
-      for (std::int64_t first = 0; first < count; first += shape.tile, target += shape.width * shape.words) {
-        for (std::int64_t i = 0; i < kOfWord<T>; ++i) __builtin_prefetch(soon + i * along + first);
-        for (std::int64_t i = 0; i < shape.width && first + i < count; i += kPack) {
-          const std::int64_t at = first + i;
-          store(target + i, join_rows(row + at, next == nullptr ? nullptr : next + at, readable - at));
-        }
-      }
-    }
-    return;
+    const bool of_a = shape.tile == kTileRows;
+    const auto copy = of_a ? &copy_rows<kTileRows, kPack, T> : &copy_rows<kTileColumns, kTileColumns, T>;
+    return copy(from, along, count, readable, depth, shape.words, to);
   }
   for (std::int64_t first = 0; first < count; first += shape.tile) {
     for (std::int64_t pack = 0; pack < shape.tile; pack += kPack) {
@@ -154,7 +199,11 @@ void store_part(const Floats (&sums)[kTileRows][kTilePacks], const Target<Out>& 
 template <typename T, typename Out>
 ROUX_INLINE void tile(const T* a, std::int64_t row, std::int64_t step, const float* b, std::int64_t words,
                       const Target<Out>& to) {
-  Floats sums[kTileRows][kTilePacks] = {};
+  // Zeros one by one, and an array of their own for what takes its address: else all of them begin in memory, which the
+  // compiler fills with an instruction of a hundred cycles.
+  Floats sums[kTileRows][kTilePacks];
+#pragma GCC unroll 12
+  for (std::int64_t i = 0; i < kTileRows; ++i) sums[i][0] = sums[i][1] = Floats{};
   for (std::int64_t k = 0; k < words; ++k, a += step, b += kTileColumns) {
     const Floats left = load(b), right = load(b + kPack);
 #pragma GCC unroll 12
@@ -166,7 +215,15 @@ ROUX_INLINE void tile(const T* a, std::int64_t row, std::int64_t step, const flo
       sums[i][1] = multiply_add(sums[i][1], of_a, right);
     }
   }
-  if (to.rows < kTileRows || to.columns < kTileColumns) return store_part(sums, to);
+  if (to.rows < kTileRows || to.columns < kTileColumns) {
+    Floats kept[kTileRows][kTilePacks];
+#pragma GCC unroll 12
+    for (std::int64_t i = 0; i < kTileRows; ++i) {
+      kept[i][0] = sums[i][0];
+      kept[i][1] = sums[i][1];
+    }
+    return store_part(kept, to);
+  }
 #pragma GCC unroll 12
   for (std::int64_t i = 0; i < kTileRows; ++i) {
     Out* c = to.c + i * to.row;

@@ -16,7 +16,7 @@ namespace components::kernels::avx512_bf16 {
 namespace {
 
 // Two elements a word: the depth of most products of a transformer in one go.
-constexpr std::int64_t kWords = 512, kColumns = 256;
+constexpr std::int64_t kWords = 512, kColumns = 1024;
 
 /// The bits of a word are not a number: nothing may be added to them.
 ROUX_INLINE Floats spread(float word) { return reinterpret_cast<Floats>(_mm512_set1_ps(word)); }

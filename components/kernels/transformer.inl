@@ -224,6 +224,17 @@ ROUX_INLINE float greatest(const T* row, std::int64_t size) {
   const float none = -std::numeric_limits<float>::infinity();
   Floats most = all(none);
   std::int64_t i = 0;
+  // A comparison waits for the one before, so four go on side by side.
+  if (constexpr std::int64_t kAtOnce = 4 * kPack; size >= kAtOnce) {
+    Floats a = most, b = most, c = most;
+    for (; i + kAtOnce <= size; i += kAtOnce) {
+      most = larger(load(row + i), most);
+      a = larger(load(row + i + kPack), a);
+      b = larger(load(row + i + 2 * kPack), b);
+      c = larger(load(row + i + 3 * kPack), c);
+    }
+    most = larger(larger(most, a), larger(b, c));
+  }
   for (; i + kPack <= size; i += kPack) most = larger(load(row + i), most);
   if (i < size) most = larger(load_some(row + i, size - i, none), most);
   return largest(most);

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -52,17 +51,7 @@ std::shared_ptr<Scheduler> make(const Config& config, const Inputs& inputs) {
     inputs.diagnostics->error(at.place(), what, hint);
     return nullptr;
   };
-  const auto& milestones = config.milestones;
-  if (milestones.size() + 1 != config.schedulers.size()) {
-    return refuse(config.schedulers.back(),
-                  "there are " + std::to_string(config.schedulers.size()) + " schedulers and " +
-                      std::to_string(milestones.size()) + " milestones",
-                  "name the step at which each scheduler but the first one takes over");
-  }
-  if (std::adjacent_find(milestones.begin(), milestones.end(), std::greater_equal<>()) != milestones.end()) {
-    return refuse(config.schedulers.back(), "the milestones of these schedulers do not rise",
-                  "name them from the first to the last");
-  }
+  RUNNER_ASSERT(config.milestones.size() + 1 == config.schedulers.size(), "the schema's rules hold");
   std::vector<std::shared_ptr<Scheduler>> schedulers;
   for (const auto& block : config.schedulers) {
     const std::string type = block.find("type")->as_string();
@@ -84,7 +73,7 @@ std::shared_ptr<Scheduler> make(const Config& config, const Inputs& inputs) {
     schedulers.push_back(build(block, inputs));
     if (schedulers.back() == nullptr) return nullptr;
   }
-  return std::make_shared<Chained>(milestones, std::move(schedulers));
+  return std::make_shared<Chained>(config.milestones, std::move(schedulers));
 }
 
 }  // namespace components::lr_scheduler::chained

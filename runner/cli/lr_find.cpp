@@ -19,6 +19,7 @@ namespace {
 using core::Node;
 
 constexpr std::int64_t kStepsMin = 10, kStepsMax = 2000;
+constexpr double kLrMin = 1e-37, kLrMax = 1e38;  // what float32 weights can move by
 
 struct LrFindFlags {
   RecipeFlags recipe;
@@ -89,8 +90,9 @@ void add_lr_find(CLI::App& app, Session& session) {
   auto flags = std::make_shared<LrFindFlags>();
   CLI::App* command = app.add_subcommand("lr-find", "try rates that climb with every step, and suggest one");
   add_recipe_flags(*command, flags->recipe);
-  command->add_option("--min-lr", flags->sweep.min_lr, "first rate, 1e-7 unless given")->check(CLI::PositiveNumber);
-  command->add_option("--max-lr", flags->sweep.max_lr, "last rate, 10 unless given")->check(CLI::PositiveNumber);
+  const CLI::Range rates(kLrMin, kLrMax);
+  command->add_option("--min-lr", flags->sweep.min_lr, "first rate, 1e-7 unless given")->check(rates);
+  command->add_option("--max-lr", flags->sweep.max_lr, "last rate, 10 unless given")->check(rates);
   command->add_option("--steps", flags->sweep.steps, "rates to try, 100 unless given")
       ->check(CLI::Range(kStepsMin, kStepsMax));
   command->add_option("--sweep", flags->sweep_shape, "exponential or linear")

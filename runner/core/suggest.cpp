@@ -33,6 +33,14 @@ std::size_t distance(const std::string& a, const std::string& b, std::size_t lim
   return last[b.size()];
 }
 
+/// Whether leaving letters out of `whole`, half of them at most and not the first, gives `word`.
+bool shortens(const std::string& word, const std::string& whole) {
+  if (word.front() != whole.front() || 2 * word.size() < whole.size()) return false;
+  std::size_t found = 0;
+  for (const char c : whole) found += found < word.size() && c == word[found] ? 1 : 0;
+  return found == word.size();
+}
+
 }  // namespace
 
 std::string closest(std::string_view word, const std::vector<std::string>& candidates) {
@@ -50,7 +58,12 @@ std::string closest(std::string_view word, const std::vector<std::string>& candi
       answer = candidate;
     }
   }
-  return answer;
+  constexpr std::size_t kShortFormMin = 4;  // fewer letters stand in every other word
+  if (!answer.empty() || wanted.size() < kShortFormMin) return answer;
+  const auto whole = std::find_if(candidates.begin(), candidates.end(), [&wanted](const std::string& candidate) {
+    return !candidate.empty() && shortens(wanted, folded(candidate));
+  });
+  return whole == candidates.end() ? "" : *whole;
 }
 
 }  // namespace runner::core

@@ -17,6 +17,7 @@ struct Expression::Term {
     kNull,
     kKey,
     kLength,
+    kRises,
     kNegate,
     kNot,
     kAnd,
@@ -39,7 +40,7 @@ struct Expression::Term {
   };
   Op op = Op::kNull;
   double number = 0.0;
-  std::string text;  ///< of kText; the path of kKey and kLength
+  std::string text;  ///< of kText; the path of kKey, kLength and kRises
   std::vector<std::shared_ptr<const Term>> terms;
 };
 
@@ -222,13 +223,13 @@ class Parser {
     }
     if (!is_letter(c)) return fail("a value");
     std::string path = parse_path();
-    if (path == "len" && take("(")) {
+    if (const bool rises = path == "rises"; (rises || path == "len") && take("(")) {
       skip_space();
       const std::size_t start = position_;
       path = parse_path();
       if (path.empty() || !is_letter(path[0])) position_ = start;
       if (path.empty() || !is_letter(path[0]) || !take(")")) return fail("the name of a key and `)`");
-      return make(Op::kLength, {}, path);
+      return make(rises ? Op::kRises : Op::kLength, {}, path);
     }
     return make(Op::kKey, {}, path);
   }
@@ -377,6 +378,14 @@ Value evaluate(const Term& term, const Node& block) {
       if (node->is_mapping()) return of_number(static_cast<double>(node->entries().size()));
       return node->is_string() ? of_number(static_cast<double>(node->as_string().size())) : Value{};
     }
+    case Op::kRises: {
+      const Node* node = find_path(block, term.text);
+      if (node == nullptr || !node->is_sequence()) return {};
+      const std::vector<Node>& items = node->items();
+      if (!std::all_of(items.begin(), items.end(), [](const Node& item) { return item.is_number(); })) return {};
+      const auto no_later = [](const Node& one, const Node& next) { return one.as_double() >= next.as_double(); };
+      return of_truth(std::adjacent_find(items.begin(), items.end(), no_later) == items.end());
+    }
     case Op::kNegate: {
       const Value value = evaluate(*term.terms[0], block);
       return value.number ? of_number(-*value.number) : Value{};
@@ -414,7 +423,7 @@ Value evaluate(const Term& term, const Node& block) {
 }
 
 void collect_keys(const Term& term, std::vector<std::string>& keys) {
-  if (term.op == Op::kKey || term.op == Op::kLength) {
+  if (term.op == Op::kKey || term.op == Op::kLength || term.op == Op::kRises) {
     std::string key = term.text.substr(0, term.text.find_first_of(".["));
     if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(std::move(key));
   }

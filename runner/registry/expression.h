@@ -13,7 +13,8 @@ namespace runner::registry {
 /// A rule of `x-checks`: `warmup_steps < total_steps`, `n_embd % n_head == 0`, `momentum > 0 or not nesterov`.
 ///
 ///   or, and, not       < <= > >= == !=       in [a, b]   not in [a, b]       is null   is not null
-///   + - * / %          (...)   -x            numbers, "text", true, false, null, len(key)
+///   + - * / %          (...)   -x            numbers, "text", true, false, null
+///   len(key), rises(key): of a list, the latter whether each number is larger than the one before
 ///   keys of the component; `betas[0]` and `schedule.wait` go inside
 ///
 /// A value that is not there (null, or settled only later) makes what is computed from it unknown, `x is null`

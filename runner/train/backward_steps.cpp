@@ -1,13 +1,12 @@
 #include "runner/train/backward_steps.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/linalg_vector_norm.h>
-#include <ATen/ops/stack.h>
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include <memory>
 
+#include "components/norms.h"
 #include "generated/section/training.h"
 #include "runner/train/experiment.h"
 
@@ -40,7 +39,7 @@ void BackwardSteps::measure(double scale) {
   measures_ = true;
   scale_ = scale;
   coefficient_ = 1.0;
-  norms_.assign(parameters_.size(), {});
+  norms_.assign(parameters_.size(), 0.0);
 }
 
 void BackwardSteps::move(double scale, double coefficient, bool with_norm) {
@@ -50,21 +49,12 @@ void BackwardSteps::move(double scale, double coefficient, bool with_norm) {
   coefficient_ = coefficient;
 }
 
-double BackwardSteps::norm() const {
-  std::vector<at::Tensor>
-      norms;  // in the order of the parameters, as of gradients that are held: for the same last bit
-  for (const at::Tensor& norm : norms_) {
-    if (norm.defined()) norms.push_back(norm);
-  }
-  return norms.empty() ? 0.0 : at::linalg_vector_norm(at::stack(norms), clip_.norm_type).item<double>();
-}
+double BackwardSteps::norm() const { return components::norm_of_parts(norms_, clip_.norm_type); }
 
 void BackwardSteps::arrived(const at::Tensor& parameter, std::size_t position) {
   const at::NoGradGuard no_grad;
   at::Tensor& gradient = parameter.mutable_grad();
-  const auto measure_it = [&] {
-    norms_[position] = at::linalg_vector_norm(gradient, clip_.norm_type, std::nullopt, false, at::kFloat);
-  };
+  const auto measure_it = [&] { norms_[position] = components::vector_norm(gradient, clip_.norm_type); };
   if (scale_ != 1.0) gradient.mul_(scale_);
   if (measures_ && !clip_.norm) measure_it();
   if (clip_.value) gradient.clamp_(-*clip_.value, *clip_.value);

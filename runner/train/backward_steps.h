@@ -44,7 +44,7 @@ class BackwardSteps {
   const ClipOptions clip_;
   bool moves_ = false, measures_ = false;
   double scale_ = 1.0, coefficient_ = 1.0;
-  std::vector<at::Tensor> norms_;  // by position of the parameter; undefined without a gradient
+  std::vector<double> norms_;  // by position of the parameter, as of gradients that are held; 0 without a gradient
 };
 
 /// What a recipe asks for that needs all gradients at once, or weights that have not moved, with such an optimizer.

@@ -4,24 +4,19 @@
 #include <ATen/ops/_foreach_clamp_max.h>
 #include <ATen/ops/_foreach_clamp_min.h>
 #include <ATen/ops/_foreach_mul.h>
-#include <ATen/ops/_foreach_norm.h>
 #include <ATen/ops/isfinite.h>
-#include <ATen/ops/linalg_vector_norm.h>
-#include <ATen/ops/stack.h>
 
-#include <algorithm>
-
+#include "components/norms.h"
 #include "components/tensors.h"
 
 namespace runner::train {
 namespace {
 
-at::Tensor norm_of(const std::vector<at::Tensor>& gradients, double norm_type) {
-  const bool all_float32 = std::all_of(gradients.begin(), gradients.end(),
-                                       [](const at::Tensor& gradient) { return gradient.scalar_type() == at::kFloat; });
-  // The norm of a bfloat16 gradient would be one of bfloat16.
-  const auto dtype = all_float32 ? std::nullopt : std::optional<at::ScalarType>(at::kFloat);
-  return at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients, norm_type, dtype)), norm_type);
+double norm_of(const std::vector<at::Tensor>& gradients, double norm_type) {
+  std::vector<double> norms;
+  norms.reserve(gradients.size());
+  for (const at::Tensor& gradient : gradients) norms.push_back(components::vector_norm(gradient, norm_type));
+  return components::norm_of_parts(norms, norm_type);
 }
 
 bool is_bad(const at::Tensor& tensor) { return tensor.defined() && !at::isfinite(tensor).all().item<bool>(); }
@@ -39,8 +34,7 @@ std::vector<at::Tensor> gradients_of(const components::NamedTensors& parameters)
 
 double total_gradient_norm(const components::NamedTensors& parameters, double norm_type) {
   const at::NoGradGuard no_grad;
-  const auto gradients = gradients_of(parameters);
-  return gradients.empty() ? 0.0 : norm_of(gradients, norm_type).item<double>();
+  return norm_of(gradients_of(parameters), norm_type);
 }
 
 std::optional<double> clip_gradients(const components::NamedTensors& parameters, const ClipOptions& options) {
@@ -52,7 +46,7 @@ std::optional<double> clip_gradients(const components::NamedTensors& parameters,
     at::_foreach_clamp_max_(gradients, *options.value);
   }
   if (!options.norm) return std::nullopt;
-  const double norm = norm_of(gradients, options.norm_type).item<double>();
+  const double norm = norm_of(gradients, options.norm_type);
   const double coefficient = clip_coefficient(norm, *options.norm);
   if (coefficient != 1.0) at::_foreach_mul_(gradients, coefficient);
   return norm;

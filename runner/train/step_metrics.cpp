@@ -7,6 +7,11 @@
 #include "runner/core/units.h"
 
 namespace runner::train {
+namespace {
+
+constexpr double kMemoryLookSeconds = 0.1;  ///< asking the system costs a percent of the fastest steps
+
+}  // namespace
 
 std::int64_t peak_memory_bytes() {
   rusage usage = {};
@@ -42,7 +47,11 @@ void StepMetrics::log(std::int64_t step, const StepResult& result, double second
   add(3, rate_);
   if (flops > 0) add(4, flops);
   add(5, std::min(1.0, data_seconds_ / elapsed));
-  add(6, static_cast<double>(peak_memory_bytes()));
+  if (!memory_looked_at_ || seconds - *memory_looked_at_ >= kMemoryLookSeconds) {
+    memory_bytes_ = peak_memory_bytes();
+    memory_looked_at_ = seconds;
+  }
+  add(6, static_cast<double>(memory_bytes_));
   if (peak_flops_ > 0 && flops > 0) add(7, flops / peak_flops_);
   if (result.loss_scale) {
     if (!loss_scale_id_) loss_scale_id_ = run_.metric("loss_scale");

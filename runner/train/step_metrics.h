@@ -31,7 +31,8 @@ class StepMetrics {
   double peak_flops_;
   bool by_tokens_;
   double flops_per_sample_ = 0, rate_ = 0, logged_seconds_ = 0, data_seconds_ = 0;
-  std::int64_t samples_ = 0, tokens_ = 0;
+  std::int64_t samples_ = 0, tokens_ = 0, memory_bytes_ = 0;
+  std::optional<double> memory_looked_at_;  ///< seconds of the training
   std::vector<store::MetricId> ids_;
   std::optional<store::MetricId> loss_scale_id_;  ///< a series only where the loss is scaled
   std::vector<store::MetricValue> values_;

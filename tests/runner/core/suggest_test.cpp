@@ -22,6 +22,8 @@ TEST_CASE("a slip of the finger finds its word", "[core][suggest]") {
       {"cosin", "cosine"},
       {"micro_batchsize", "micro_batch_size"},
       {"rl", "lr"},
+      {"micro_batch", "micro_batch_size"},
+      {"mbsz", ""},
       {"x", ""},
       {"transformer", ""},
       {"", ""},

@@ -52,6 +52,10 @@ TEST_CASE("a rule is held against the values of a component", "[registry][expres
       {"list[1] >= 1", false},
       {"len(list) == 2", true},
       {"len(name) == 3", false},
+      {"rises(list)", true},
+      {"not rises(list)", false},
+      {"rises(name)", true},
+      {"rises(missing)", true},
       {"inner.deep == 7", true},
       {"inner.deep < 7", false},
       {"none is null", true},
@@ -99,6 +103,7 @@ TEST_CASE("a rule that cannot be read says what was expected", "[registry][expre
       {"a = b", "expected an operator or the end at column 3, got `= b`"},
       {"a < 1e", "expected an operator or the end at column 6, got `e`"},
       {"$a", "expected a value at column 1, got `$a`"},
+      {"rises(3)", "expected the name of a key and `)` at column 7, got `3)`"},
       {"len(3)", "expected the name of a key and `)` at column 5, got `3)`"},
   };
   for (const Case& c : cases) {

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <vector>
+
+#include "runner/core/tensor_fwd.h"
+
+namespace components {
+
+/// Norm of all elements: the root of their squares' sum for `norm_type` 2, the largest for infinity. The Euclidean norm
+/// of float32 is summed up in double precision; any other is LibTorch's, in float32 at least. The bits do not depend on
+/// the number of threads.
+double vector_norm(const at::Tensor& tensor, double norm_type);
+
+/// Norm of what consists of parts with these norms; 0 of nothing.
+double norm_of_parts(const std::vector<double>& norms, double norm_type);
+
+}  // namespace components
