@@ -320,9 +320,10 @@ void precision_keys(SettledTree& tree) {
 void several_processes(SettledTree& tree) {
   const std::int64_t processes = tree.integer("launch.num_processes").value_or(1);
   if (processes == 1) {
-    for (const char* path : {"loader.split_batches", "loader.dispatch_batches", "loader.pad_in_loss"}) {
+    for (const char* path : {"loader.split_batches", "loader.dispatch_batches", "loader.pad_in_loss",
+                             "ddp.broadcast_buffers", "checkpoint.save_on_each_node"}) {
       if (!tree.is_true(path) || !tree.written(path)) continue;
-      tree.warning(path, std::string(path) + " does nothing: one process reads all batches", "leave it out");
+      tree.warning(path, std::string(path) + " does nothing: there is one process", "leave it out");
     }
     const std::optional<std::int64_t> restarts = tree.integer("launch.max_restarts");
     if (restarts.value_or(0) == 0) return;

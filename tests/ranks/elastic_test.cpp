@@ -70,8 +70,9 @@ TEST_CASE("each sample is seen once in an epoch that 4, 2 and 3 processes share"
 
 TEST_CASE("a run that goes on with other numbers of processes has the curve of one", "[ranks][elastic]") {
   const char* recipe = GENERATE(tests::ranks_recipes::kGpt, tests::ranks_recipes::kTable);
-  const bool schedules = recipe == tests::ranks_recipes::kGpt;
-  const std::vector<std::string> whole = {schedules ? "lr_scheduler.total_steps=50" : "logging_steps=1"};
+  const bool is_text = recipe == tests::ranks_recipes::kGpt, streams = is_text && GENERATE(false, true);
+  std::vector<std::string> whole = {is_text ? "lr_scheduler.total_steps=50" : "logging_steps=1"};
+  if (streams) whole.insert(whole.end(), {"data.train.streaming=true", "data.val.streaming=true"});
   const RanksPlace alone(recipe), elastic(recipe);
   REQUIRE(alone.run(whole).status == 0);
   auto first = whole;

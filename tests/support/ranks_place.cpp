@@ -1,8 +1,5 @@
 #include "tests/support/ranks_place.h"
 
-#include <signal.h>
-
-#include <cerrno>
 #include <cmath>
 
 namespace tests {
@@ -71,7 +68,5 @@ std::vector<std::string> RanksPlace::verbose(const std::vector<std::string>& set
 }
 
 std::string processes(int count) { return "launch.num_processes=" + std::to_string(count); }
-
-bool is_gone(pid_t pid) { return kill(pid, 0) != 0 && errno == ESRCH; }
 
 }  // namespace tests

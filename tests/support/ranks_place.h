@@ -1,7 +1,5 @@
 #pragma once
 
-#include <sys/types.h>
-
 #include <string>
 #include <vector>
 
@@ -32,6 +30,5 @@ class RanksPlace : public RunPlace {
 
 /// The setting for so many processes.
 std::string processes(int count);
-bool is_gone(pid_t pid);
 
 }  // namespace tests
