@@ -8,10 +8,8 @@
 
 namespace {
 
-using tests::Process;
 using tests::processes;
 using tests::RanksPlace;
-using tests::RunPlace;
 
 // Row i has the target 2^i, and nothing that a weight could be multiplied with: whatever the weights are, its loss is
 // 4^i, and the sum of a step counts in base 4 how often it saw each row. Steps of 4, 4 and 3 samples.
@@ -27,17 +25,15 @@ logging_steps: 1
 constexpr int kRows = 11;
 
 /// Goes on with what the run has saved last, as so many processes, up to a step.
-void go_on(const RanksPlace& place, int count, int max_steps, const std::vector<std::string>& more = {}) {
-  std::vector<std::string> words = {tests::roux_program(), "resume", place.run_dir().string(),
-                                    "--checkpoint",        "last",   "--allow-change",
-                                    "launch.num_processes"};
-  std::vector<std::string> settings = {processes(count), "training.max_steps=" + std::to_string(max_steps)};
-  settings.insert(settings.end(), more.begin(), more.end());
-  for (const std::string& setting : settings) words.insert(words.end(), {"--set", setting});
-  Process process(words, RunPlace::environment(), place.path().string());
-  const int status = process.wait();
-  INFO(process.output());
-  REQUIRE(status == 0);
+void go_on(const RanksPlace& place, int count, int max_steps) {
+  std::vector<std::string> words = {"resume", place.run_dir().string(), "--checkpoint",
+                                    "last",   "--allow-change",         "launch.num_processes"};
+  for (const std::string& setting : {processes(count), "training.max_steps=" + std::to_string(max_steps)}) {
+    words.insert(words.end(), {"--set", setting});
+  }
+  const auto ended = place.roux(words);
+  INFO(ended.output);
+  REQUIRE(ended.status == 0);
 }
 
 }  // namespace

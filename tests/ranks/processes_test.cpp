@@ -199,10 +199,10 @@ TEST_CASE("each process writes a profile of its own, and that of the first is sh
     if (name.ends_with(".pt.trace.json")) ++traces[name.substr(0, name.find('.'))];
   }
   CHECK(traces == std::map<std::string, int>{{"rank-0", 1}, {"rank-1", 1}});
-  Process shown({tests::roux_program(), "profile", "show", "last"}, RunPlace::environment(), place.path().string());
-  CHECK(shown.wait() == 0);
-  CHECK(shown.output().find("trace rank-0.") != std::string::npos);
-  CHECK(shown.output().find("exchange") != std::string::npos);
+  const auto shown = place.roux({"profile", "show", "last"});
+  CHECK(shown.status == 0);
+  CHECK(shown.output.find("trace rank-0.") != std::string::npos);
+  CHECK(shown.output.find("exchange") != std::string::npos);
 }
 
 TEST_CASE("processes that share random numbers stand at the same place", "[ranks][processes]") {
