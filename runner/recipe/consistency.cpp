@@ -320,9 +320,10 @@ void precision_keys(SettledTree& tree) {
 
 /// Keys for whoever looks after several processes, and for several readers.
 void one_process(SettledTree& tree) {
-  for (const char* path : {"loader.split_batches", "loader.dispatch_batches", "loader.pad_in_loss"}) {
+  for (const char* path : {"loader.split_batches", "loader.dispatch_batches", "loader.pad_in_loss",
+                           "ddp.broadcast_buffers", "checkpoint.save_on_each_node"}) {
     if (!tree.is_true(path) || !tree.written(path)) continue;
-    tree.warning(path, std::string(path) + " does nothing: one process reads all batches", "leave it out");
+    tree.warning(path, std::string(path) + " does nothing: there is one process", "leave it out");
   }
   if (tree.integer("launch.max_restarts").value_or(0) > 0) {
     tree.warning("launch.max_restarts", "launch.max_restarts does nothing: one process has no supervisor",

@@ -8,10 +8,8 @@
 
 namespace {
 
-using tests::Process;
 using tests::processes;
 using tests::RanksPlace;
-using tests::RunPlace;
 
 // Row i has the target 2^i, and nothing that a weight could be multiplied with: whatever the weights are, its loss is
 // 4^i, and the sum of a step counts in base 4 how often it saw each row. Steps of 4, 4 and 3 samples.
@@ -27,17 +25,15 @@ logging_steps: 1
 constexpr int kRows = 11;
 
 /// Goes on with what the run has saved last, as so many processes, up to a step.
-void go_on(const RanksPlace& place, int count, int max_steps, const std::vector<std::string>& more = {}) {
-  std::vector<std::string> words = {tests::roux_program(), "resume", place.run_dir().string(),
-                                    "--checkpoint",        "last",   "--allow-change",
-                                    "launch.num_processes"};
-  std::vector<std::string> settings = {processes(count), "training.max_steps=" + std::to_string(max_steps)};
-  settings.insert(settings.end(), more.begin(), more.end());
-  for (const std::string& setting : settings) words.insert(words.end(), {"--set", setting});
-  Process process(words, RunPlace::environment(), place.path().string());
-  const int status = process.wait();
-  INFO(process.output());
-  REQUIRE(status == 0);
+void go_on(const RanksPlace& place, int count, int max_steps) {
+  std::vector<std::string> words = {"resume", place.run_dir().string(), "--checkpoint",
+                                    "last",   "--allow-change",         "launch.num_processes"};
+  for (const std::string& setting : {processes(count), "training.max_steps=" + std::to_string(max_steps)}) {
+    words.insert(words.end(), {"--set", setting});
+  }
+  const auto ended = place.roux(words);
+  INFO(ended.output);
+  REQUIRE(ended.status == 0);
 }
 
 }  // namespace
@@ -70,8 +66,9 @@ TEST_CASE("each sample is seen once in an epoch that 4, 2 and 3 processes share"
 
 TEST_CASE("a run that goes on with other numbers of processes has the curve of one", "[ranks][elastic]") {
   const char* recipe = GENERATE(tests::ranks_recipes::kGpt, tests::ranks_recipes::kTable);
-  const bool schedules = recipe == tests::ranks_recipes::kGpt;
-  const std::vector<std::string> whole = {schedules ? "lr_scheduler.total_steps=50" : "logging_steps=1"};
+  const bool is_text = recipe == tests::ranks_recipes::kGpt, streams = is_text && GENERATE(false, true);
+  std::vector<std::string> whole = {is_text ? "lr_scheduler.total_steps=50" : "logging_steps=1"};
+  if (streams) whole.insert(whole.end(), {"data.train.streaming=true", "data.val.streaming=true"});
   const RanksPlace alone(recipe), elastic(recipe);
   REQUIRE(alone.run(whole).status == 0);
   auto first = whole;

@@ -28,11 +28,7 @@ logging_steps: 1
 )";
 
 struct Place : RunPlace {
-  Place() : RunPlace(kRecipe) {
-    std::string text;
-    for (int i = 0; text.size() < 40'000; ++i) text += "line " + std::to_string(i * i) + " of a small corpus\n";
-    write("corpus.txt", text);
-  }
+  Place() : RunPlace(kRecipe) { write_corpus(40'000); }
   std::vector<runner::store::EventRow> shortages() const {
     std::vector<runner::store::EventRow> found;
     const auto details = runner::store::read_details(run_dir().string());

@@ -5,6 +5,7 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <map>
 #include <random>
 #include <regex>
 #include <sstream>
@@ -20,7 +21,6 @@ namespace {
 namespace store = runner::store;
 
 using Place = tests::RanksPlace;
-using tests::is_gone;
 using tests::Process;
 using tests::processes;
 using tests::RunPlace;
@@ -54,6 +54,36 @@ void check_same_end(const Place& a, const Place& b, int ranks) {
     CHECK((a.saved(kLast, file) == b.saved(kLast, file)));  // not printed: the bytes of a file
   }
 }
+
+/// The store that ranks meet at, where no supervisor hosts it.
+class Store {
+ public:
+  Store()
+      : descriptor_(dup(socket_.descriptor())),
+        host_({tests::roux_program(), "host-store", std::to_string(descriptor_), std::to_string(socket_.port())}) {
+    close(descriptor_);  // which the host has inherited
+  }
+
+  /// One of two ranks: the second one of its host, or the only one there.
+  std::unique_ptr<Process> start(const RunPlace& place, int rank, std::vector<std::string> settings,
+                                 bool alone_on_host = false) const {
+    auto environment = RunPlace::environment();
+    environment.insert({{"RANK", std::to_string(rank)},
+                        {"WORLD_SIZE", "2"},
+                        {"LOCAL_RANK", std::to_string(alone_on_host ? 0 : rank)},
+                        {"LOCAL_WORLD_SIZE", alone_on_host ? "1" : "2"},
+                        {"MASTER_ADDR", "127.0.0.1"},
+                        {"MASTER_PORT", std::to_string(socket_.port())},
+                        {"TORCHELASTIC_USE_AGENT_STORE", "True"}});
+    settings.push_back(processes(2));
+    return std::make_unique<Process>(place.command(settings), environment, place.path().string());
+  }
+
+ private:
+  runner::core::ListeningSocket socket_;
+  int descriptor_;
+  Process host_;
+};
 
 }  // namespace
 
@@ -142,6 +172,24 @@ TEST_CASE("running statistics follow the samples of all processes", "[ranks][pro
       }
     }
   }
+}
+
+TEST_CASE("each process writes a profile of its own, and that of the first is shown", "[ranks][processes]") {
+  const Place place(kTable);
+  const auto ended = place.run({processes(2), "training.max_steps=4",
+                                "profiler={activities: [cpu], schedule: {wait: 1, warmup: 1, active: 2}}"});
+  INFO(ended.output);
+  REQUIRE(ended.status == 0);
+  std::map<std::string, int> traces;
+  for (const auto& entry : std::filesystem::directory_iterator(place.run_dir() / "profile")) {
+    const std::string name = entry.path().filename().string();
+    if (name.ends_with(".pt.trace.json")) ++traces[name.substr(0, name.find('.'))];
+  }
+  CHECK(traces == std::map<std::string, int>{{"rank-0", 1}, {"rank-1", 1}});
+  const auto shown = place.roux({"profile", "show", "last"});
+  CHECK(shown.status == 0);
+  CHECK(shown.output.find("trace rank-0.") != std::string::npos);
+  CHECK(shown.output.find("exchange") != std::string::npos);
 }
 
 TEST_CASE("processes that share random numbers stand at the same place", "[ranks][processes]") {
@@ -265,21 +313,34 @@ TEST_CASE("a rank that hangs is named by those that wait for it", "[ranks][proce
   for (const pid_t pid : pids) CHECK(is_gone(pid));
 }
 
+TEST_CASE("each host saves on a disk of its own, and goes on from there", "[ranks][processes]") {
+  const Place here(kKilled), there(kKilled);
+  for (const int last : {6, 12}) {  // the second time from what was saved
+    const Store store;
+    std::vector<std::string> settings = {"training.max_steps=" + std::to_string(last),
+                                         "checkpoint.save_on_each_node=true"};
+    if (last == 12)
+      settings.push_back("checkpoint.resume_from_checkpoint=runs/" + here.run_dir().filename().string() +
+                         "/checkpoints/step-000006");
+    const auto first = store.start(here, 0, settings, true), second = store.start(there, 1, settings, true);
+    const int status = first->wait(), their_status = second->wait();
+    INFO(first->output() << second->output());
+    REQUIRE(status == 0);
+    REQUIRE(their_status == 0);
+  }
+  for (const char* file : {"model.safetensors", "optimizer.safetensors", "random_states_1.safetensors"}) {
+    INFO(file);
+    CHECK((here.saved("step-000012", file).size() > 100));
+    CHECK((here.saved("step-000012", file) == there.saved("step-000012", file)));
+  }
+  CHECK_FALSE(std::filesystem::exists(there.run_dir() / "run.db"));
+}
+
 TEST_CASE("ranks that somebody else starts meet at the store, and have to be the same", "[ranks][processes]") {
   const Place place(kKilled);
-  runner::core::ListeningSocket socket;
-  const int descriptor = dup(socket.descriptor());  // which the store inherits
-  Process host({tests::roux_program(), "host-store", std::to_string(descriptor), std::to_string(socket.port())});
-  close(descriptor);
-  const auto start = [&](int rank, std::vector<std::string> settings) {
-    auto environment = RunPlace::environment();
-    environment.insert({{"RANK", std::to_string(rank)},
-                        {"WORLD_SIZE", "2"},
-                        {"MASTER_ADDR", "127.0.0.1"},
-                        {"MASTER_PORT", std::to_string(socket.port())},
-                        {"TORCHELASTIC_USE_AGENT_STORE", "True"}});
-    settings.push_back(processes(2));
-    return std::make_unique<Process>(place.command(settings), environment, place.path().string());
+  const Store store;
+  const auto start = [&](int rank, const std::vector<std::string>& settings) {
+    return store.start(place, rank, settings);
   };
   SECTION("to train") {
     const auto first = start(0, {"training.max_steps=3"}), second = start(1, {"training.max_steps=3"});

@@ -50,9 +50,7 @@ std::string rows(int count, int from) {
 }  // namespace
 
 RanksPlace::RanksPlace(const std::string& recipe) : RunPlace(recipe) {
-  std::string text;
-  for (int i = 0; text.size() < 4'000; ++i) text += "line " + std::to_string(i * i) + " of a small corpus\n";
-  write("corpus.txt", text);
+  write_corpus(4'000);
   write("data.csv", rows(41, 0));
   write("val.csv", rows(9, 100));
 }

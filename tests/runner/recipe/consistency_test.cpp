@@ -186,7 +186,7 @@ TEST_CASE("each rule between sections speaks of what it found", "[recipe][consis
        "r.yaml:6:24: warning: launch.max_restarts does nothing: one process has no supervisor\n"
        "  hint: start the same command again, it goes on; or train with several processes\n"},
       {"several_processes", "nobody to send batches to", kParts + kData + kBatch + "loader: {dispatch_batches: true}\n",
-       "r.yaml:6:28: warning: loader.dispatch_batches does nothing: one process reads all batches\n"
+       "r.yaml:6:28: warning: loader.dispatch_batches does nothing: there is one process\n"
        "  hint: leave it out\n"},
       {"batch_algebra", "a micro-batch that cannot be split",
        kParts + kData + kBatch + "loader: {split_batches: true}\nlaunch: {num_processes: 3}\n",
