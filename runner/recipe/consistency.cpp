@@ -339,10 +339,6 @@ void several_processes(SettledTree& tree) {
   if (tree.given("profiler.activities")) {
     refuse("profiler.activities", "the profiler cannot be used yet", "profile with one process");
   }
-  if (tree.is_true("accumulation.sync_each_batch")) {
-    refuse("accumulation.sync_each_batch", "sync_each_batch is not there yet: gradients are exchanged once a step",
-           "leave it out, the sums are the same");
-  }
   if (tree.is_true("loader.pad_in_loss")) {
     refuse("loader.pad_in_loss",
            "no sample is repeated: processes take whole micro-batches, and the last ones may be fewer",
@@ -350,12 +346,14 @@ void several_processes(SettledTree& tree) {
   }
 }
 
-/// So far there is one process; a recipe for more says what it will need.
-void sync_each_batch(SettledTree& tree) {
-  if (!tree.is_true("accumulation.sync_each_batch") || tree.integer("launch.num_processes").value_or(1) > 1) return;
-  tree.warning("accumulation.sync_each_batch",
-               "accumulation.sync_each_batch does nothing: there is one process, which exchanges no gradients",
-               "leave it out");
+/// How gradients are exchanged, where nobody is there to exchange them with.
+void exchanges(SettledTree& tree) {
+  if (tree.integer("launch.num_processes").value_or(1) > 1) return;
+  const auto unused = [&](const std::string& path) {
+    tree.warning(path, path + " does nothing: there is one process, which exchanges no gradients", "leave it out");
+  };
+  if (tree.is_true("accumulation.sync_each_batch")) unused("accumulation.sync_each_batch");
+  if (tree.text("ddp.comm_hook").value_or("no") != "no") unused("ddp.comm_hook");
 }
 
 struct Rule {
@@ -381,7 +379,7 @@ constexpr Rule kRules[] = {
     {"init_from_source", init_from_source},
     {"init_from_rename", init_from_rename},
     {"precision_keys", precision_keys},
-    {"sync_each_batch", sync_each_batch},
+    {"exchanges", exchanges},
     {"several_processes", several_processes},
 };
 
