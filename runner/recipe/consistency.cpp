@@ -320,6 +320,7 @@ void precision_keys(SettledTree& tree) {
 
 /// Keys for whoever looks after several processes, and for several readers.
 void one_process(SettledTree& tree) {
+  if (tree.integer("launch.num_processes").value_or(1) > 1) return;
   for (const char* path : {"loader.split_batches", "loader.dispatch_batches", "loader.pad_in_loss",
                            "ddp.broadcast_buffers", "checkpoint.save_on_each_node"}) {
     if (!tree.is_true(path) || !tree.written(path)) continue;
@@ -340,24 +341,29 @@ void one_process(SettledTree& tree) {
   }
 }
 
-/// What several processes cannot do yet, and what one process has no use for.
-void several_processes(SettledTree& tree) {
-  const std::int64_t processes = tree.integer("launch.num_processes").value_or(1);
-  if (processes == 1) return one_process(tree);
-  if (tree.is_true("accumulation.sync_each_batch")) {
-    tree.error("accumulation.sync_each_batch",
-               "with launch.num_processes " + std::to_string(processes) +
-                   ", sync_each_batch is not there yet: gradients are exchanged once a step",
-               "leave it out, the sums are the same");
+/// What an approximation left out is added to the next gradient; a step that is taken back would leave its part there.
+void error_feedback(SettledTree& tree) {
+  const std::string hook = tree.text("ddp.comm_hook").value_or("no");
+  if (tree.integer("launch.num_processes").value_or(1) == 1 || !hook.ends_with("power_sgd")) return;
+  if (!tree.is_true("ddp.comm_state_option.use_error_feedback")) return;
+  const auto refuse = [&](const char* path) {
+    tree.error(path, std::string(path) + " takes steps back, and " + hook + " would remember what was wrong with them",
+               "use_error_feedback: false, another comm_hook, or leave it out");
+  };
+  for (const char* path : {"faults.on_nan", "faults.on_spike"}) {
+    if (tree.text(path) == "skip") refuse(path);
   }
+  if (tree.text("training.auto_micro_batch")) refuse("training.auto_micro_batch");
 }
 
-/// So far there is one process; a recipe for more says what it will need.
-void sync_each_batch(SettledTree& tree) {
-  if (!tree.is_true("accumulation.sync_each_batch") || tree.integer("launch.num_processes").value_or(1) > 1) return;
-  tree.warning("accumulation.sync_each_batch",
-               "accumulation.sync_each_batch does nothing: there is one process, which exchanges no gradients",
-               "leave it out");
+/// How gradients are exchanged, where nobody is there to exchange them with.
+void exchanges(SettledTree& tree) {
+  if (tree.integer("launch.num_processes").value_or(1) > 1) return;
+  const auto unused = [&](const std::string& path) {
+    tree.warning(path, path + " does nothing: there is one process, which exchanges no gradients", "leave it out");
+  };
+  if (tree.is_true("accumulation.sync_each_batch")) unused("accumulation.sync_each_batch");
+  if (tree.text("ddp.comm_hook").value_or("no") != "no") unused("ddp.comm_hook");
 }
 
 /// A tracker's place in a run is kept by its name.
@@ -402,8 +408,9 @@ constexpr Rule kRules[] = {
     {"precision_keys", precision_keys},
     {"machines", machines},
     {"gpus", gpus},
-    {"sync_each_batch", sync_each_batch},
-    {"several_processes", several_processes},
+    {"exchanges", exchanges},
+    {"one_process", one_process},
+    {"error_feedback", error_feedback},
     {"tracker_names", tracker_names},
 };
 

@@ -67,6 +67,7 @@ class Loop final : public Context, public core::Stateful {
     if (options_.scaler.enabled) saver_.add_state("scaler", stepper_.scaler());
     if (experiment_.rounded_weights) saver_.add_state("rounded_weights", *experiment_.rounded_weights);
     stepper_.set_notes(kNotes, [this] { return notes(); });
+    if (core::Stateful* exchange = stepper_.exchange_state()) saver_.add_rank_state("ddp", *exchange);
     if (request_.smoke) {
       experiment_.limits.max_steps = std::min(experiment_.limits.max_steps.value_or(kSmokeSteps), kSmokeSteps);
     }

@@ -178,14 +178,22 @@ TEST_CASE("each rule between sections speaks of what it found", "[recipe][consis
            "0.5, "
            "growth_interval: 2000}, autocast: {enabled: true, cache_enabled: true}, stochastic_rounding: true}\n",
        ""},
-      {"sync_each_batch", "one process", kParts + kData + kBatch + "accumulation: {sync_each_batch: true}\n",
+      {"exchanges", "one process", kParts + kData + kBatch + "accumulation: {sync_each_batch: true}\n",
        "r.yaml:6:33: warning: accumulation.sync_each_batch does nothing: there is one process, which exchanges no "
        "gradients\n"
        "  hint: leave it out\n"},
-      {"several_processes", "nobody who restarts", kParts + kData + kBatch + "launch: {max_restarts: 2}\n",
+      {"exchanges", "a hook with one process", kParts + kData + kBatch + "ddp: {comm_hook: bf16}\n",
+       "r.yaml:6:18: warning: ddp.comm_hook does nothing: there is one process, which exchanges no gradients\n"
+       "  hint: leave it out\n"},
+      {"error_feedback", "a memory of steps that are taken back",
+       kParts + kData + kBatch +
+           "launch: {num_processes: 2}\nddp: {comm_hook: power_sgd}\nfaults: {on_nan: skip}\n",
+       "r.yaml:8:18: error: faults.on_nan takes steps back, and power_sgd would remember what was wrong with them\n"
+       "  hint: use_error_feedback: false, another comm_hook, or leave it out\n"},
+      {"one_process", "nobody who restarts", kParts + kData + kBatch + "launch: {max_restarts: 2}\n",
        "r.yaml:6:24: warning: launch.max_restarts does nothing: one process has no supervisor\n"
        "  hint: start the same command again, it goes on; or train with several processes\n"},
-      {"several_processes", "nobody to send batches to", kParts + kData + kBatch + "loader: {dispatch_batches: true}\n",
+      {"one_process", "nobody to send batches to", kParts + kData + kBatch + "loader: {dispatch_batches: true}\n",
        "r.yaml:6:28: warning: loader.dispatch_batches does nothing: there is one process\n"
        "  hint: leave it out\n"},
       {"batch_algebra", "a micro-batch that cannot be split",
@@ -193,7 +201,7 @@ TEST_CASE("each rule between sections speaks of what it found", "[recipe][consis
        "r.yaml:6:25: error: split_batches cuts each micro-batch into num_processes 3 parts, but micro_batch_size 4 "
        "(line 5) is no multiple of that\n"
        "  hint: take a micro_batch_size that the number of processes divides, or leave split_batches out\n"},
-      {"several_processes", "nothing to look after",
+      {"one_process", "nothing to look after",
        kParts + kData + kBatch + "launch: {num_processes: 1, tee: 3, log_dir: logs}\n",
        "r.yaml:6:32: warning: launch.tee does nothing: one process has no supervisor\n"
        "  hint: leave it out, or train with several processes\n"
