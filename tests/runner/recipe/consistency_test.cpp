@@ -190,6 +190,9 @@ TEST_CASE("each rule between sections speaks of what it found", "[recipe][consis
            "launch: {num_processes: 2}\nddp: {comm_hook: power_sgd}\nfaults: {on_nan: skip}\n",
        "r.yaml:8:18: error: faults.on_nan takes steps back, and power_sgd would remember what was wrong with them\n"
        "  hint: use_error_feedback: false, another comm_hook, or leave it out\n"},
+      {"tracker_names", "two of a name", kParts + kData + kBatch + "trackers: [{type: csv}, {type: csv}]\n",
+       "r.yaml:6:25: error: trackers[1] is called \"csv\", and so is trackers[0]\n"
+       "  hint: give each of them a `name` of its own\n"},
       {"one_process", "nobody who restarts", kParts + kData + kBatch + "launch: {max_restarts: 2}\n",
        "r.yaml:6:24: warning: launch.max_restarts does nothing: one process has no supervisor\n"
        "  hint: start the same command again, it goes on; or train with several processes\n"},
@@ -203,9 +206,9 @@ TEST_CASE("each rule between sections speaks of what it found", "[recipe][consis
        "  hint: take a micro_batch_size that the number of processes divides, or leave split_batches out\n"},
       {"one_process", "nothing to look after",
        kParts + kData + kBatch + "launch: {num_processes: 1, tee: 3, log_dir: logs}\n",
-       "r.yaml:6:32: warning: launch.tee does nothing: one process has no supervisor\n"
+       "r.yaml:6:33: warning: launch.tee does nothing: one process has no supervisor\n"
        "  hint: leave it out, or train with several processes\n"
-       "r.yaml:6:44: warning: launch.log_dir does nothing: one process has no supervisor\n"
+       "r.yaml:6:45: warning: launch.log_dir does nothing: one process has no supervisor\n"
        "  hint: leave it out, or train with several processes\n"},
       {"machines", "a number of their own",
        kParts + kData + kBatch + "launch: {num_processes: 4, hosts: [a, b], num_machines: 3}\n",
