@@ -316,34 +316,27 @@ void precision_keys(SettledTree& tree) {
   }
 }
 
-/// What several processes cannot do yet, and what one process has no use for.
+/// What one process has no use for.
 void several_processes(SettledTree& tree) {
-  const std::int64_t processes = tree.integer("launch.num_processes").value_or(1);
-  if (processes == 1) {
-    for (const char* path : {"loader.split_batches", "loader.dispatch_batches", "loader.pad_in_loss",
-                             "ddp.broadcast_buffers", "checkpoint.save_on_each_node"}) {
-      if (!tree.is_true(path) || !tree.written(path)) continue;
-      tree.warning(path, std::string(path) + " does nothing: there is one process", "leave it out");
-    }
-    const std::optional<std::int64_t> restarts = tree.integer("launch.max_restarts");
-    if (restarts.value_or(0) == 0) return;
-    return tree.warning("launch.max_restarts", "launch.max_restarts does nothing: one process has no supervisor",
-                        "start the same command again, it goes on; or train with several processes");
+  if (tree.integer("launch.num_processes").value_or(1) > 1) return;
+  for (const char* path : {"loader.split_batches", "loader.dispatch_batches", "loader.pad_in_loss",
+                           "ddp.broadcast_buffers", "checkpoint.save_on_each_node"}) {
+    if (!tree.is_true(path) || !tree.written(path)) continue;
+    tree.warning(path, std::string(path) + " does nothing: there is one process", "leave it out");
   }
-  if (tree.is_true("accumulation.sync_each_batch")) {
-    tree.error("accumulation.sync_each_batch",
-               "with launch.num_processes " + std::to_string(processes) +
-                   ", sync_each_batch is not there yet: gradients are exchanged once a step",
-               "leave it out, the sums are the same");
-  }
+  if (tree.integer("launch.max_restarts").value_or(0) == 0) return;
+  tree.warning("launch.max_restarts", "launch.max_restarts does nothing: one process has no supervisor",
+               "start the same command again, it goes on; or train with several processes");
 }
 
-/// So far there is one process; a recipe for more says what it will need.
-void sync_each_batch(SettledTree& tree) {
-  if (!tree.is_true("accumulation.sync_each_batch") || tree.integer("launch.num_processes").value_or(1) > 1) return;
-  tree.warning("accumulation.sync_each_batch",
-               "accumulation.sync_each_batch does nothing: there is one process, which exchanges no gradients",
-               "leave it out");
+/// How gradients are exchanged, where nobody is there to exchange them with.
+void exchanges(SettledTree& tree) {
+  if (tree.integer("launch.num_processes").value_or(1) > 1) return;
+  const auto unused = [&](const std::string& path) {
+    tree.warning(path, path + " does nothing: there is one process, which exchanges no gradients", "leave it out");
+  };
+  if (tree.is_true("accumulation.sync_each_batch")) unused("accumulation.sync_each_batch");
+  if (tree.text("ddp.comm_hook").value_or("no") != "no") unused("ddp.comm_hook");
 }
 
 struct Rule {
@@ -369,7 +362,7 @@ constexpr Rule kRules[] = {
     {"init_from_source", init_from_source},
     {"init_from_rename", init_from_rename},
     {"precision_keys", precision_keys},
-    {"sync_each_batch", sync_each_batch},
+    {"exchanges", exchanges},
     {"several_processes", several_processes},
 };
 

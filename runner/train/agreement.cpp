@@ -90,6 +90,11 @@ void refuse_other_weights(ProcessGroup& ranks, const components::model::Model& m
                      "a component draws them from something else than the seed, or reads another file");
 }
 
+void refuse_other_gradients(ProcessGroup& ranks, const std::string& checksum) {
+  refuse_differences(ranks, {{"the gradients after an exchange", checksum}}, "gradients to compare",
+                     "the network or the memory of one of the machines is damaged");
+}
+
 std::optional<Start> choose_together(ProcessGroup* ranks, core::Diagnostics& diagnostics,
                                      const std::function<Start()>& choose) {
   if (ranks == nullptr || ranks->rank() == 0) {

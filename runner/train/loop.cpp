@@ -1,5 +1,7 @@
 #include "runner/train/loop.h"
 
+#include <ATen/ops/scalar_tensor.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -65,6 +67,7 @@ class Loop final : public Context, public core::Stateful {
     if (options_.scaler.enabled) saver_.add_state("scaler", stepper_.scaler());
     if (experiment_.rounded_weights) saver_.add_state("rounded_weights", *experiment_.rounded_weights);
     stepper_.set_notes(kNotes, [this] { return notes(); });
+    if (core::Stateful* exchange = stepper_.exchange_state()) saver_.add_rank_state("ddp", *exchange);
     if (request_.smoke) {
       experiment_.limits.max_steps = std::min(experiment_.limits.max_steps.value_or(kSmokeSteps), kSmokeSteps);
     }
@@ -231,9 +234,9 @@ class Loop final : public Context, public core::Stateful {
   /// After an evaluation that some rank was called away from.
   void agree_on_signal() {
     if (experiment_.ranks == nullptr) return;
-    for (const std::string& number : experiment_.ranks->all_gather(std::to_string(signals_.number()), "signals")) {
-      agreed_signal_ = std::max(agreed_signal_, std::stoi(number));
-    }
+    const at::Tensor number = at::scalar_tensor(signals_.number(), at::kLong);
+    experiment_.ranks->begin_all_reduce(number, "signals", distributed::ReduceOp::kMax)->wait();
+    agreed_signal_ = std::max(agreed_signal_, static_cast<int>(number.item<std::int64_t>()));
   }
 
   double seconds_trained() const {

@@ -13,7 +13,6 @@
 #include <utility>
 
 #include "generated/section/accumulation.h"
-#include "generated/section/ddp.h"
 #include "generated/section/faults.h"
 #include "generated/section/launch.h"
 #include "generated/section/loader.h"
@@ -21,11 +20,11 @@
 #include "generated/section/training.h"
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
-#include "runner/distributed/gradient_buckets.h"
 #include "runner/distributed/process_group.h"
 #include "runner/train/backward_steps.h"
 #include "runner/train/batch_dispatch.h"
 #include "runner/train/precision.h"
+#include "runner/train/rank_gradients.h"
 #include "runner/train/rounded_weights.h"
 #include "runner/train/shared_statistics.h"
 #include "runner/train/shortage.h"
@@ -35,7 +34,6 @@ namespace runner::train {
 namespace {
 
 constexpr std::int64_t kPrefetchFactor = 2;  // as PyTorch's
-constexpr double kMiB = 1 << 20;
 constexpr std::size_t kOwnNotes = 2;  // of the stepper: the rank's part of the loss, and whether its memory ran out
 
 bool all_finite(const at::Tensor& tensor) {
@@ -118,7 +116,7 @@ StepperOptions stepper_options(const core::Node& recipe) {
                     .cuts_last_round = loader.dispatch_batches};
   options.same_generators =
       std::count(loader.rng_types.begin(), loader.rng_types.end(), sections::loader::RngTypes::kTorch) > 0;
-  options.broadcast_buffers = sections::ddp::parse_config(*recipe.find("ddp")).broadcast_buffers;
+  options.ddp = ddp_options(recipe);
   options.clip = {training.clip_grad_norm, training.clip_grad_value, training.norm_type};
   // With max_memory: copies of the state that a save took may have left too little for this step.
   options.rewinds = training.auto_micro_batch.has_value() || training.max_memory.has_value() ||
@@ -144,9 +142,12 @@ Stepper::Stepper(Experiment& experiment, const StepperOptions& options)
   if (experiment.optimizer->steps_in_backward()) {
     backward_steps_ = std::make_unique<BackwardSteps>(*experiment.optimizer, parameters_, options.clip);
   }
-  if (experiment.ranks != nullptr && !experiment.model->buffers().empty()) {
-    const auto of = options.broadcast_buffers ? SharedStatistics::Of::kFirst : SharedStatistics::Of::kAll;
-    statistics_ = std::make_unique<SharedStatistics>(*experiment.model, *experiment.ranks, of);
+  if (experiment.ranks != nullptr) {
+    set_notes(0, [] { return std::vector<double>(); });
+    const auto of = options.ddp.broadcast_buffers ? SharedStatistics::Of::kFirst : SharedStatistics::Of::kAll;
+    if (!experiment.model->buffers().empty()) {
+      statistics_ = std::make_unique<SharedStatistics>(*experiment.model, *experiment.ranks, of);
+    }
   }
   apply_schedule();
 }
@@ -154,18 +155,14 @@ Stepper::Stepper(Experiment& experiment, const StepperOptions& options)
 Stepper::~Stepper() = default;
 
 void Stepper::set_notes(std::size_t count, std::function<std::vector<double>()> notes) {
-  RUNNER_ASSERT(buckets_ == nullptr, "what rides along is settled before the first step");
-  notes_count_ = count;
   notes_ = std::move(notes);
+  if (experiment_.ranks == nullptr) return;
+  rank_gradients_.reset();  // two must not look at one parameter
+  rank_gradients_ = std::make_unique<RankGradients>(*experiment_.ranks, parameters_, options_.ddp, kOwnNotes + count);
 }
 
-void Stepper::make_buckets() {
-  std::vector<at::Tensor> tensors;
-  for (const auto& parameter : parameters_) tensors.push_back(parameter.tensor);
-  const auto ddp = sections::ddp::parse_config(*experiment_.recipe.find("ddp"));
-  const auto bytes = static_cast<std::int64_t>(ddp.bucket_cap_mb * kMiB);
-  buckets_ = std::make_unique<distributed::GradientBuckets>(
-      *experiment_.ranks, tensors, distributed::GradientBuckets::Options{bytes, kOwnNotes + notes_count_});
+core::Stateful* Stepper::exchange_state() const {
+  return rank_gradients_ != nullptr ? rank_gradients_->state() : nullptr;
 }
 
 void Stepper::begin_window() {
@@ -346,38 +343,36 @@ void Stepper::note_window(StepResult& result) const {
 }
 
 void Stepper::accumulate(StepResult& result) {
-  if (experiment_.ranks != nullptr && buckets_ == nullptr) make_buckets();
-  exchange_began_ = false;
   std::exception_ptr shortage;
   try {
     run_passes(result);
   } catch (const std::exception& error) {
     // The others wait for the sums, and have to make the step again as well.
-    if (buckets_ == nullptr || !is_out_of_memory(error)) throw;
+    if (rank_gradients_ == nullptr || !is_out_of_memory(error)) throw;
     shortage = std::current_exception();
   }
-  if (buckets_ != nullptr) exchange_gradients(result, shortage);
+  if (rank_gradients_ != nullptr) exchange_gradients(result, shortage);
   note_window(result);
 }
 
 void Stepper::run_passes(StepResult& result) {
   if (statistics_ != nullptr) statistics_->begin();
+  const auto own = static_cast<std::int64_t>(window_.size());
+  const double shared = rank_gradients_ != nullptr ? rank_gradients_->weight() : 1.0;
+  std::int64_t pass = 0;
   for (MicroBatch& micro : window_) {
+    ++pass;
     const double weight = weight_of(micro);
     if (statistics_ != nullptr) statistics_->pass_by(micro.others_before);
     trace("forward");
-    const at::Tensor sum = forward(micro, weight);
+    const at::Tensor sum = forward(micro, weight * shared);
     trace("backward");
-    if (buckets_ != nullptr && &micro == &window_.back()) begin_exchange();
-    backward(sum, weight);
+    if (rank_gradients_ != nullptr) rank_gradients_->begin_pass(pass, own);
+    backward(sum, weight * shared);
+    if (rank_gradients_ != nullptr) rank_gradients_->end_pass(pass, own);
     note_loss(micro, sum.item<double>(), weight, result);
-    if (&micro != &window_.back()) micro.tensors.clear();
+    if (pass < own) micro.tensors.clear();
   }
-}
-
-void Stepper::begin_exchange() {
-  exchange_began_ = true;
-  buckets_->begin();
 }
 
 /// Where a process that others wait for is.
@@ -386,22 +381,20 @@ void Stepper::trace(const char* what) const {
   core::log_debug("step " + std::to_string(progress_.step + 1) + ": " + what);
 }
 
-// The weights are those of the whole window, so sums over the ranks are its gradient and its loss.
-// After a pass that failed, too: what is added up then is of no use, but nobody is left waiting.
+// The weights are those of the whole window, so sums over the ranks are its gradient and its loss. After a pass that
+// failed, too: what is added up then is of no use, but nobody is left waiting.
 void Stepper::exchange_gradients(StepResult& result, const std::exception_ptr& shortage) {
   RECORD_USER_SCOPE("exchange");
   trace("exchange");
-  if (!exchange_began_) begin_exchange();
+  std::vector<double> mine = {result.loss, shortage ? 1.0 : 0.0};
+  const std::vector<double> more = notes_();
+  mine.insert(mine.end(), more.begin(), more.end());
+  const auto pieces = static_cast<std::int64_t>(pieces_.size()), ranks = std::int64_t{experiment_.ranks->size()};
+  result.notes = rank_gradients_->finish((pieces + ranks - 1) / ranks, mine);
   if (statistics_ != nullptr) {
     statistics_->pass_by(others_after_);
-    statistics_->finish();
+    statistics_->finish();  // after the gradients: some of them set out while other ranks still compute
   }
-  std::vector<double> mine = {result.loss, shortage ? 1.0 : 0.0};
-  if (notes_) {
-    const std::vector<double> more = notes_();
-    mine.insert(mine.end(), more.begin(), more.end());
-  }
-  result.notes = buckets_->finish(mine);
   result.loss = 0;
   result.rank_losses.clear();
   bool fits = true;

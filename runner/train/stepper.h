@@ -14,19 +14,17 @@
 #include "components/tensors.h"
 #include "runner/core/log.h"
 #include "runner/train/accumulation.h"
+#include "runner/train/ddp_options.h"
 #include "runner/train/experiment.h"
 #include "runner/train/grad_scaler.h"
 #include "runner/train/gradients.h"
 #include "runner/train/loader.h"
 #include "runner/train/progress.h"
 
-namespace runner::distributed {
-class GradientBuckets;
-}
-
 namespace runner::train {
 
 class BackwardSteps;
+class RankGradients;
 class SharedStatistics;
 
 /// Over what the loss of a window is averaged; DESIGN.md section 4.
@@ -46,10 +44,10 @@ struct StepperOptions {
   ClipOptions clip;
   components::AutocastOptions autocast;
   GradScaler::Options scaler;
-  bool judges_norm = false;        ///< the judge has to know the gradient norm
-  bool broadcast_buffers = false;  ///< running statistics are those of the first process
-  bool same_generators = false;    ///< every process goes through an epoch with the random numbers of the first one
-  bool rewinds = false;            ///< a step may be taken back: what its forward pass moves is kept
+  DdpOptions ddp;
+  bool judges_norm = false;      ///< the judge has to know the gradient norm
+  bool same_generators = false;  ///< every process goes through an epoch with the random numbers of the first one
+  bool rewinds = false;          ///< a step may be taken back: what its forward pass moves is kept
 };
 
 /// Samples of one forward pass of one process, as a settled recipe has it.
@@ -93,7 +91,7 @@ class Stepper {
   ~Stepper();
 
   /// Where several processes train: `count` numbers that each of them tells all others with every step, asked for when
-  /// its share of the step is done. They cost nothing.
+  /// its share of the step is done. They cost nothing. Once, before anything else.
   void set_notes(std::size_t count, std::function<std::vector<double>()> notes);
 
   /// One optimizer step. `want_grad_norm` costs a pass over the gradients when nothing is clipped. After an exception,
@@ -141,6 +139,8 @@ class Stepper {
   const std::vector<components::NamedTensor>& parameters() const { return parameters_; }
   const ScheduleClock& schedule() const { return schedule_; }
   GradScaler& scaler() { return scaler_; }
+  /// What the exchange of gradients has to remember, of each rank its own; null where that is nothing.
+  core::Stateful* exchange_state() const;
 
   /// Counters, data position and schedule, for a checkpoint.
   core::Node state() const;
@@ -165,9 +165,7 @@ class Stepper {
     const std::int64_t processes = options_.schedule.num_processes;
     return (recipe_batches_ + processes - 1) / processes;
   }
-  void make_buckets();
   void run_passes(StepResult& result);
-  void begin_exchange();
   void exchange_gradients(StepResult& result, const std::exception_ptr& shortage);
   void trace(const char* what) const;
   double weight_of(const MicroBatch& micro) const;
@@ -195,11 +193,10 @@ class Stepper {
   GradScaler scaler_;
   Progress progress_;
   std::vector<components::NamedTensor> parameters_;
-  std::unique_ptr<BackwardSteps> backward_steps_;          // where the optimizer steps in the backward pass
-  std::unique_ptr<distributed::GradientBuckets> buckets_;  // where there are several processes
-  std::unique_ptr<SharedStatistics> statistics_;           // where these have running statistics
-  std::int64_t others_after_ = 0;                          // micro-batches of other ranks since this one's last
-  std::size_t notes_count_ = 0;
+  std::unique_ptr<BackwardSteps> backward_steps_;  // where the optimizer steps in the backward pass
+  std::unique_ptr<RankGradients> rank_gradients_;  // where there are several processes
+  std::unique_ptr<SharedStatistics> statistics_;   // where these have running statistics
+  std::int64_t others_after_ = 0;                  // micro-batches of other ranks since this one's last
   std::function<std::vector<double>()> notes_;
   std::int64_t micro_batch_size_;
   std::vector<DataJump> jumps_;
@@ -207,7 +204,6 @@ class Stepper {
   components::RandomState window_random_;
   std::optional<components::BufferValues> window_buffers_;
   bool optimizer_began_ = false;
-  bool exchange_began_ = false;  // of this step's gradients
   const bool traced_ = core::log_options().level == core::LogLevel::kDebug;
   std::vector<std::int64_t> pieces_;                    // samples of each forward pass of the window
   std::vector<int> owners_;                             // whose pass it is

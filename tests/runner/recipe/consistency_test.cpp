@@ -178,9 +178,12 @@ TEST_CASE("each rule between sections speaks of what it found", "[recipe][consis
            "0.5, "
            "growth_interval: 2000}, autocast: {enabled: true, cache_enabled: true}, stochastic_rounding: true}\n",
        ""},
-      {"sync_each_batch", "one process", kParts + kData + kBatch + "accumulation: {sync_each_batch: true}\n",
+      {"exchanges", "one process", kParts + kData + kBatch + "accumulation: {sync_each_batch: true}\n",
        "r.yaml:6:33: warning: accumulation.sync_each_batch does nothing: there is one process, which exchanges no "
        "gradients\n"
+       "  hint: leave it out\n"},
+      {"exchanges", "a hook with one process", kParts + kData + kBatch + "ddp: {comm_hook: bf16}\n",
+       "r.yaml:6:18: warning: ddp.comm_hook does nothing: there is one process, which exchanges no gradients\n"
        "  hint: leave it out\n"},
       {"several_processes", "nobody who restarts", kParts + kData + kBatch + "launch: {max_restarts: 2}\n",
        "r.yaml:6:24: warning: launch.max_restarts does nothing: one process has no supervisor\n"

@@ -1,0 +1,100 @@
+#include "runner/train/rank_gradients.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "components/tensors.h"
+#include "runner/artifact/checksum.h"
+#include "runner/core/error.h"
+#include "runner/distributed/gradient_buckets.h"
+#include "runner/distributed/process_group.h"
+#include "runner/train/agreement.h"
+
+namespace runner::train {
+namespace {
+
+std::vector<at::Tensor> tensors_of(const std::vector<components::NamedTensor>& parameters) {
+  std::vector<at::Tensor> tensors;
+  for (const auto& parameter : parameters) tensors.push_back(parameter.tensor);
+  return tensors;
+}
+
+}  // namespace
+
+RankGradients::RankGradients(distributed::ProcessGroup& ranks, const std::vector<components::NamedTensor>& parameters,
+                             const DdpOptions& options, std::size_t notes)
+    : ranks_(ranks),
+      parameters_(parameters),
+      options_(options),
+      exchange_(distributed::make_exchange(ranks, options.exchange)),
+      buckets_(std::make_unique<distributed::GradientBuckets>(
+          ranks, *exchange_, tensors_of(parameters),
+          distributed::GradientBuckets::Options{options.bucket_bytes, notes})) {}
+
+RankGradients::~RankGradients() = default;
+
+double RankGradients::weight() const { return exchange_->takes_mean() ? ranks_.size() : 1.0; }
+
+void RankGradients::begin_pass(std::int64_t pass, std::int64_t own) {
+  if (is_exchanged(pass, own)) begin_exchange();
+}
+
+void RankGradients::end_pass(std::int64_t pass, std::int64_t own) {
+  if (is_exchanged(pass, own) && pass < own) end_exchange();
+}
+
+void RankGradients::begin_exchange() {
+  buckets_->begin();
+  begun_ = true;
+}
+
+void RankGradients::end_exchange() {
+  buckets_->end_pass();
+  begun_ = false;
+  ++ended_;
+}
+
+std::vector<std::vector<double>> RankGradients::finish(std::int64_t most, std::span<const double> notes) {
+  if (!begun_) begin_exchange();
+  // The busiest rank's exchanges are everybody's.
+  while (options_.sync_each_batch && ended_ + 1 < most) {
+    end_exchange();
+    begin_exchange();
+  }
+  auto all = buckets_->finish(notes);
+  begun_ = false;
+  ended_ = 0;
+  check_used();
+  if (options_.check_reduction) check_reduction();
+  return all;
+}
+
+void RankGradients::check_used() {
+  if (options_.find_unused_parameters && !options_.static_graph) return;
+  std::vector<bool> used;
+  for (const auto& parameter : parameters_) used.push_back(parameter.tensor.grad().defined());
+  for (std::size_t i = 0; i < used.size(); ++i) {
+    const std::string name = "parameter " + parameters_[i].name;
+    if (!options_.find_unused_parameters && !used[i] && parameters_[i].tensor.requires_grad()) {
+      throw core::RunError(name + " got no gradient, and ddp.find_unused_parameters is false",
+                           "true leaves such a parameter as it is");
+    }
+    if (!options_.static_graph || used_.empty() || used[i] == used_[i]) continue;
+    throw core::RunError(name + (used[i] ? " got a gradient" : " got no gradient") +
+                             ", other than in the first step, and ddp.static_graph is true",
+                         "false lets the parameters that are used change from step to step");
+  }
+  if (used_.empty()) used_ = std::move(used);
+}
+
+void RankGradients::check_reduction() const {
+  artifact::Checksum checksum;
+  for (const auto& parameter : parameters_) {
+    if (!parameter.tensor.grad().defined()) continue;
+    const at::Tensor values = parameter.tensor.grad().contiguous();
+    checksum.update(values.const_data_ptr(), static_cast<std::int64_t>(values.nbytes()));
+  }
+  refuse_other_gradients(ranks_, checksum.text());
+}
+
+}  // namespace runner::train

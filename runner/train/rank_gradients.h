@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runner/core/state.h"
+#include "runner/train/ddp_options.h"
+
+namespace components {
+struct NamedTensor;
+}
+namespace runner::distributed {
+class GradientBuckets;
+class ProcessGroup;
+}  // namespace runner::distributed
+
+namespace runner::train {
+
+/// The gradients of one step, put together over the ranks. Every rank goes through the same exchanges, however many
+/// passes of its own it makes.
+class RankGradients {
+ public:
+  /// `parameters` outlive it; `notes`: numbers that each rank tells with every step.
+  RankGradients(distributed::ProcessGroup& ranks, const std::vector<components::NamedTensor>& parameters,
+                const DdpOptions& options, std::size_t notes);
+  ~RankGradients();
+
+  /// By how much more a rank's gradients count before they are exchanged: an exchange that takes a mean divides.
+  double weight() const;
+  /// Before the rank's backward pass number `pass` of `own` in this step (from 1).
+  void begin_pass(std::int64_t pass, std::int64_t own);
+  /// After it.
+  void end_pass(std::int64_t pass, std::int64_t own);
+  /// After all of them, or after one that failed; `most`: passes of the busiest rank. Blocks until the gradients are
+  /// those of the whole step. Returns the notes by rank. RunError where a check of the options fails.
+  std::vector<std::vector<double>> finish(std::int64_t most, std::span<const double> notes);
+
+  /// What the exchange has to remember, of each rank its own; null where that is nothing.
+  core::Stateful* state() { return options_.exchange.has_state() ? exchange_.get() : nullptr; }
+
+ private:
+  bool is_exchanged(std::int64_t pass, std::int64_t own) const { return options_.sync_each_batch || pass == own; }
+  void begin_exchange();
+  void end_exchange();
+  void check_used();
+  void check_reduction() const;
+
+  distributed::ProcessGroup& ranks_;
+  const std::vector<components::NamedTensor>& parameters_;
+  const DdpOptions options_;
+  std::unique_ptr<distributed::GradientExchange> exchange_;
+  std::unique_ptr<distributed::GradientBuckets> buckets_;
+  bool begun_ = false;       // an exchange that has not ended yet
+  std::int64_t ended_ = 0;   // exchanges of this step
+  std::vector<bool> used_;   // by parameter, in the first step
+};
+
+}  // namespace runner::train
