@@ -379,8 +379,8 @@ void Stepper::trace(const char* what) const {
   core::log_debug("step " + std::to_string(progress_.step + 1) + ": " + what);
 }
 
-// The weights are those of the whole window, so sums over the ranks are its gradient and its loss.
-// After a pass that failed, too: what is added up then is of no use, but nobody is left waiting.
+// The weights are those of the whole window, so sums over the ranks are its gradient and its loss. After a pass that
+// failed, too: what is added up then is of no use, but nobody is left waiting.
 void Stepper::exchange_gradients(StepResult& result, const std::exception_ptr& shortage) {
   RECORD_USER_SCOPE("exchange");
   trace("exchange");

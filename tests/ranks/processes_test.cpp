@@ -157,7 +157,7 @@ TEST_CASE("running statistics follow the samples of all processes", "[ranks][pro
       CAPTURE(count, of_first);
       const Place together(kTable);
       auto settings = normed;
-      settings.push_back(processes(count));
+      settings.insert(settings.end(), {processes(count), "ddp.bucket_cap_mb=0.0001"});
       if (of_first) settings.emplace_back("ddp.broadcast_buffers=true");
       const auto ended = together.run(settings);
       INFO(ended.output);

@@ -151,7 +151,7 @@ Report gradients(const json& input, const json& expected, Experiment& experiment
       pass(window + static_cast<std::size_t>(made) - 1);
       if (exchanged) shared.end_pass(made, own);
     }
-    if (exchanged) shared.finish(own, own, {});
+    if (exchanged) shared.finish(own, {});
     note(report, "micro-step " + std::to_string(i), flat_gradients(parameters, exchanged ? 1.0 : group.size()),
          expected.at("grads").at(i).at(static_cast<std::size_t>(group.rank())));
     if (flags.at(i).get<bool>()) window = i + 1;
@@ -177,7 +177,7 @@ Report join(const json& input, const json& expected, ProcessGroup& group) {
       torch::autograd::backward({((w * static_cast<double>(group.rank() + 1 + b) - 2).square() / divisor).sum()}, {});
       shared.end_pass(1, own);
     }
-    shared.finish(own, 1, {});
+    shared.finish(1, {});
     const at::NoGradGuard no_grad;
     w.sub_(w.grad() * lr);
     w.mutable_grad().reset();
