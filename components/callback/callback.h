@@ -38,7 +38,9 @@ class Callback : public runner::core::Stateful {
  public:
   /// True when it looks at the parameters' gradients, which are there in on_step_end().
   virtual bool reads_gradients() const { return false; }
-  virtual void on_train_start(Context&) {}
+  /// Says what suits neither this model nor these data, at its place in the recipe's `block`. Before the training.
+  virtual void refuse_misfits(const model::Model&, const data::Dataset& /*train_data*/,
+                              const runner::core::Node& /*block*/, runner::core::Diagnostics&) const {}
   virtual void on_step_end(Context&) {}
   virtual void on_eval_end(Context&) {}
   virtual void on_train_end(Context&) {}

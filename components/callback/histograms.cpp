@@ -11,7 +11,6 @@
 #include "components/callback/callback.h"
 #include "components/tensors.h"
 #include "generated/callback/histograms.h"
-#include "runner/core/error.h"
 #include "runner/core/name_map.h"
 
 namespace components::callback::histograms {
@@ -61,17 +60,18 @@ class Histograms final : public Callback {
 
   bool reads_gradients() const override { return config_.gradients; }
 
-  void on_train_start(Context& context) override {
-    const auto parameters = context.model().parameters();
-    for (const std::string& pattern : config_.include) {
+  void refuse_misfits(const model::Model& model, const data::Dataset&, const Node& block,
+                      runner::core::Diagnostics& diagnostics) const override {
+    const auto parameters = model.parameters();
+    for (std::size_t i = 0; i < config_.include.size(); ++i) {
+      const std::string& pattern = config_.include[i];
       const bool any = std::any_of(parameters.begin(), parameters.end(), [&pattern](const NamedTensor& parameter) {
         return runner::core::matches_wildcard(pattern, parameter.name);
       });
-      if (!any) {
-        throw runner::core::RunError(
-            "histograms would include \"" + pattern + "\", and no parameter is called so",
-            "`roux plan` shows the blocks that parameters are named after; `*` stands for any text");
-      }
+      if (any) continue;
+      diagnostics.error(block.at_path("include[" + std::to_string(i) + "]")->place(),
+                        "histograms would include \"" + pattern + "\", and no parameter is called so",
+                        "`roux plan` shows the blocks that parameters are named after; `*` stands for any text");
     }
   }
 

@@ -10,7 +10,6 @@
 #include "components/callback/callback.h"
 #include "components/tensors.h"
 #include "generated/callback/sample_generation.h"
-#include "runner/core/error.h"
 #include "runner/core/units.h"
 
 // B: texts written at once   T: positions so far, at most the data set's max_seq_len   V: vocabulary
@@ -44,10 +43,11 @@ class SampleGeneration final : public Callback {
   SampleGeneration(const Config& config, std::int64_t max_seq_len) : config_(config), max_seq_len_(max_seq_len) {}
 
   // The signature tells ids from values; only the data set knows whether its ids are text.
-  void on_train_start(Context& context) override {
-    if (!context.train_data().encode(config_.prompt).empty()) return;
-    throw runner::core::RunError("sample_generation continues text, but the ids of data.train stand for no text",
-                                 "take it out, or train on data such as {type: text}");
+  void refuse_misfits(const model::Model&, const data::Dataset& train_data, const Node& block,
+                      runner::core::Diagnostics& diagnostics) const override {
+    if (!train_data.encode(config_.prompt).empty()) return;
+    diagnostics.error(block.place(), "sample_generation continues text, but the ids of data.train stand for no text",
+                      "take it out, or train on data such as {type: text}");
   }
 
   void on_step_end(Context& context) override {

@@ -87,13 +87,16 @@ std::shared_ptr<Loss> make(const Config& config, const Inputs& inputs) {
   const bool fits = output.dtype == Dtype::kFloat32 && output.shape.size() == target.shape.size() + 1 &&
                     std::equal(target.shape.begin(), target.shape.end(), output.shape.begin());
   if (!fits) {
+    const bool images = output.shape.size() == 4;  // channels, height and width
     std::string wanted = to_text({"", Dtype::kFloat32, target.shape});
     wanted.insert(wanted.size() - 1, ", classes");
     inputs.diagnostics.error(place,
                              "cross_entropy needs logits " + wanted + " for a target of " + to_text(target) +
                                  ", but the model gives " + to_text(output),
-                             target.shape.size() == 1 ? "reduce the positions first, for example with mean_pool"
-                                                      : "use a model that gives logits for each position, such as gpt");
+                             images ? "end the model with a pool, flatten and a linear layer"
+                             : target.shape.size() == 1
+                                 ? "reduce the positions first, for example with mean_pool"
+                                 : "use a model that gives logits for each position, such as gpt");
     return nullptr;
   }
   const std::int64_t classes = inputs.data.num_classes > 0 ? inputs.data.num_classes : inputs.data.vocab_size;

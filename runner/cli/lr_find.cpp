@@ -19,7 +19,7 @@ namespace {
 using core::Node;
 
 constexpr std::int64_t kStepsMin = 10, kStepsMax = 2000;
-constexpr double kLrMin = 1e-37, kLrMax = 1e38;  // what float32 weights can move by
+constexpr double kLrMin = 1e-37, kLrMax = 1e38;  // that float32 knows
 
 struct LrFindFlags {
   RecipeFlags recipe;
@@ -70,6 +70,13 @@ void lr_find(Session& session, LrFindFlags& flags) {
                             number_text(flags.sweep.max_lr) + " is no more",
                         "the rates climb from the one to the other");
   }
+  if (flags.sweep.min_lr < kLrMin || flags.sweep.max_lr > kLrMax) {
+    const bool small = flags.sweep.min_lr < kLrMin;
+    return session.fail((small ? "--min-lr is " : "--max-lr is ") +
+                            number_text(small ? flags.sweep.min_lr : flags.sweep.max_lr) +
+                            ", and float32 weights move " + (small ? "by nothing" : "beyond all numbers"),
+                        "rates from " + number_text(kLrMin) + " to " + number_text(kLrMax));
+  }
   const auto recipe = session.load(flags.recipe);
   if (!recipe) return;
   engine::Engine* engine = engine_or_fail(session);
@@ -90,9 +97,8 @@ void add_lr_find(CLI::App& app, Session& session) {
   auto flags = std::make_shared<LrFindFlags>();
   CLI::App* command = app.add_subcommand("lr-find", "try rates that climb with every step, and suggest one");
   add_recipe_flags(*command, flags->recipe);
-  const CLI::Range rates(kLrMin, kLrMax);
-  command->add_option("--min-lr", flags->sweep.min_lr, "first rate, 1e-7 unless given")->check(rates);
-  command->add_option("--max-lr", flags->sweep.max_lr, "last rate, 10 unless given")->check(rates);
+  command->add_option("--min-lr", flags->sweep.min_lr, "first rate, 1e-7 unless given")->check(CLI::PositiveNumber);
+  command->add_option("--max-lr", flags->sweep.max_lr, "last rate, 10 unless given")->check(CLI::PositiveNumber);
   command->add_option("--steps", flags->sweep.steps, "rates to try, 100 unless given")
       ->check(CLI::Range(kStepsMin, kStepsMax));
   command->add_option("--sweep", flags->sweep_shape, "exponential or linear")

@@ -47,6 +47,8 @@ std::string model_text(const engine::Plan& plan) {
   return text;
 }
 
+std::string steps_text(std::int64_t steps) { return core::counted(steps, "step", "steps"); }
+
 std::string training_text(const engine::Plan& plan) {
   std::string text = "training\n";
   text += format("  %-14s %lld = micro_batch_size %lld x gradient_accumulation_steps %lld x %lld process%s\n", "batch",
@@ -59,13 +61,11 @@ std::string training_text(const engine::Plan& plan) {
                    static_cast<long long>(plan.global_batch_size / plan.micro_batch_size));
   }
   if (plan.steps > 0) {
-    text += format("  %-14s %lld steps, %.2f epochs of %lld steps, %s samples", "length",
-                   static_cast<long long>(plan.steps), plan.epochs, static_cast<long long>(plan.steps_per_epoch),
-                   count(plan.samples).c_str());
+    text += format("  %-14s %s, %.2f epochs of %s, %s samples", "length", steps_text(plan.steps).c_str(), plan.epochs,
+                   steps_text(plan.steps_per_epoch).c_str(), count(plan.samples).c_str());
     text += plan.tokens > 0 ? ", " + count(plan.tokens) + " tokens\n" : "\n";
   } else {
-    text += format("  %-14s until max_time; an epoch has %lld steps\n", "length",
-                   static_cast<long long>(plan.steps_per_epoch));
+    text += format("  %-14s until max_time; an epoch has %s\n", "length", steps_text(plan.steps_per_epoch).c_str());
   }
   if (plan.flops_per_step > 0)
     text += format("  %-14s %s a step\n", "FLOPs", core::format_count(plan.flops_per_step).c_str());

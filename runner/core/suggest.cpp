@@ -33,9 +33,9 @@ std::size_t distance(const std::string& a, const std::string& b, std::size_t lim
   return last[b.size()];
 }
 
-/// Whether leaving letters out of `whole`, half of them at most and not the first, gives `word`.
+/// Whether leaving letters out of `whole`, a third of them at most and not the first, gives `word`.
 bool shortens(const std::string& word, const std::string& whole) {
-  if (word.front() != whole.front() || 2 * word.size() < whole.size()) return false;
+  if (word.front() != whole.front() || 3 * word.size() < 2 * whole.size()) return false;
   std::size_t found = 0;
   for (const char c : whole) found += found < word.size() && c == word[found] ? 1 : 0;
   return found == word.size();

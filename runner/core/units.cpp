@@ -210,6 +210,10 @@ std::string format_duration(double seconds) {
   return buffer;
 }
 
+std::string counted(std::int64_t count, const char* one, const char* many) {
+  return std::to_string(count) + " " + (count == 1 ? one : many);
+}
+
 std::string format_count(double count) {
   static constexpr const char* kUnits[] = {"", " k", " M", " G", " T", " P"};
   if (!std::isfinite(count)) return "?";

@@ -277,7 +277,9 @@ void build_training(Experiment& experiment, Diagnostics& diagnostics) {
   for (const Node& block : section(experiment.recipe, "callbacks").items()) {
     auto callback = components::callback::build(
         block, {block, diagnostics, experiment.train_data->signature(), experiment.metric_names});
-    if (callback != nullptr) experiment.callbacks.push_back(std::move(callback));
+    if (callback == nullptr) continue;
+    callback->refuse_misfits(*experiment.model, *experiment.train_data, block, diagnostics);
+    experiment.callbacks.push_back(std::move(callback));
   }
   refuse_what_needs_gradients(experiment, diagnostics);
   refuse_what_needs_one_process(experiment, diagnostics);

@@ -20,6 +20,7 @@
 namespace runner::train {
 namespace {
 
+using core::counted;
 using core::Node;
 using sections::faults::OnNan;
 using sections::faults::OnSpike;
@@ -36,10 +37,6 @@ std::string short_number(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.4g", value);
   return text;
-}
-
-std::string counted(std::int64_t count, const char* one, const char* many) {
-  return std::to_string(count) + " " + (count == 1 ? one : many);
 }
 
 Node position_node(const Loader::Position& position) {
@@ -221,7 +218,7 @@ std::optional<Faults::Trouble> Faults::judge(const StepResult& result) const {
   };
   const auto text = [this](const char* name, double value, double z) {
     return std::string(name) + " is " + short_number(value) + ", " + short_number(z) +
-           " deviations above the mean of the last " + std::to_string(config_.spike_window) + " steps";
+           " deviations above the mean of the last " + counted(config_.spike_window, "step", "steps");
   };
   Trouble trouble{"spike", "", Action::kStop};
   if (config_.on_spike == OnSpike::kSkip) trouble.action = Action::kSkip;
@@ -311,7 +308,7 @@ void Faults::check_budget(const Trouble& trouble) {
   if (used < config_.budget) return;
   Trouble last = trouble;
   last.what += ", and faults.budget, " + counted(config_.budget, "skip or rollback", "skips and rollbacks") +
-               (config_.budget_steps ? " in " + std::to_string(*config_.budget_steps) + " steps" : "") + ", is spent";
+               (config_.budget_steps ? " in " + counted(*config_.budget_steps, "step", "steps") : "") + ", is spent";
   stop(last,
        "something is wrong that does not pass by itself: look at the learning rate and at the samples that the "
        "run's events name");

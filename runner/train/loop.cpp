@@ -81,7 +81,6 @@ class Loop final : public Context, public core::Stateful {
     seconds_before_ = stepper_.progress().seconds;
     first_step_ = stepper_.progress().step;
     metrics_.start_at(seconds_before_);
-    for (auto& callback : experiment_.callbacks) callback->on_train_start(*this);
     if (cut_short_) {
       finish_cut_short();
     } else if (eval_.eval_on_start && first_step_ == 0 && evaluated_step_ != 0) {

@@ -369,7 +369,13 @@ void Stepper::run_passes(StepResult& result) {
     backward(sum, weight * shared);
     if (rank_gradients_ != nullptr) rank_gradients_->end_pass(pass, own);
     note_loss(micro, sum.item<double>(), weight, result);
-    if (pass < own) micro.tensors.clear();
+  }
+}
+
+// All but the last one, whose memory the next window takes again: no room is needed for them beside the optimizer.
+void Stepper::release_window() {
+  for (MicroBatch& micro : window_) {
+    if (&micro != &window_.back()) micro.tensors.clear();
   }
 }
 
@@ -434,6 +440,7 @@ StepResult Stepper::step(bool want_grad_norm, const Judge& may_move) {
     result.moved = false;
     return result;
   }
+  release_window();
   {
     RECORD_USER_SCOPE("optimizer");
     if (experiment_.rounded_weights) experiment_.rounded_weights->widen();
@@ -548,23 +555,30 @@ void Stepper::count_epochs() {
                     static_cast<double>(position.sample) / static_cast<double>(loader_.samples_per_epoch());
 }
 
-std::string Stepper::first_bad_tensor() {
-  if (window_.empty()) return first_bad_gradient(parameters_);  // another process had all of its samples
+std::string Stepper::first_bad_output(const MicroBatch& micro) const {
   const components::Autocast autocast(options_.autocast);
-  components::TensorMap activations;
-  MicroBatch& micro = window_.back();
-  for (const char* name : {components::kInput, components::kTarget}) {
-    if (!all_finite(micro.tensors.at(name))) return std::string("the batch's ") + name;
-    activations.set(name, micro.tensors.at(name));
-  }
-  // A step judged bad has moved no weight, so this is the order in which one tensor spoils the next.
-  if (auto bad = first_bad_parameter(parameters_); !bad.empty()) return bad;
   const at::NoGradGuard no_grad;
+  components::TensorMap activations = micro.tensors;
   for (const auto& block : experiment_.model->blocks()) {
     experiment_.model->forward_block(*block, activations);
     for (const auto& output : block->outputs()) {
       if (!all_finite(activations.at(output.name))) return "output \"" + output.name + "\" of block " + block->name();
     }
+  }
+  return "";
+}
+
+std::string Stepper::first_bad_tensor() {
+  if (window_.empty()) return first_bad_gradient(parameters_);  // another process had all of its samples
+  // A step judged bad has moved no weight, so this is the order in which one tensor spoils the next.
+  for (const MicroBatch& micro : window_) {
+    for (const char* name : {components::kInput, components::kTarget}) {
+      if (!all_finite(micro.tensors.at(name))) return std::string("the batch's ") + name;
+    }
+  }
+  if (auto bad = first_bad_parameter(parameters_); !bad.empty()) return bad;
+  for (const MicroBatch& micro : window_) {
+    if (auto bad = first_bad_output(micro); !bad.empty()) return bad;
   }
   if (auto bad = first_bad_gradient(parameters_); !bad.empty()) return bad;
   return "the loss";

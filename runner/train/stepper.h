@@ -129,7 +129,7 @@ class Stepper {
   void set_jumps(std::vector<DataJump> jumps) { jumps_ = std::move(jumps); }
 
   /// What is not finite after a step whose loss or norm was not, the cause before its consequences: the batch, a
-  /// weight, a block's output (the window's last batch is run forward once more), a gradient. "the batch's input",
+  /// weight, a block's output (the window's batches are run forward once more), a gradient. "the batch's input",
   /// "parameter h.0.attn_qkv.weight", "output "x" of block h.3", "gradient of wte.weight", or "the loss" alone.
   std::string first_bad_tensor();
 
@@ -173,6 +173,9 @@ class Stepper {
   void backward(const at::Tensor& sum, double weight);
   /// Forward and backward over the whole window into `result`; the gradients are left in the parameters.
   void accumulate(StepResult& result);
+  void release_window();
+  /// Of the blocks' outputs for this batch; "" when all are finite.
+  std::string first_bad_output(const MicroBatch& micro) const;
   void note_loss(const MicroBatch& micro, double sum, double weight, StepResult& result) const;
   void note_window(StepResult& result) const;
   /// A step of which each gradient is used and freed as it arrives.

@@ -21,6 +21,7 @@ namespace {
 namespace store = runner::store;
 
 using Place = tests::RanksPlace;
+using tests::is_gone;
 using tests::Process;
 using tests::processes;
 using tests::RunPlace;

@@ -44,6 +44,16 @@ BuiltCallback build_callback(const std::string& text, const components::DataSign
   return {callback, runner::core::render(diagnostics, {.color = false, .excerpts = false})};
 }
 
+std::string misfits(const std::string& text, const components::model::Model& model,
+                    const components::data::Dataset& data) {
+  const Node node = block("callback", text);
+  runner::core::Diagnostics diagnostics;
+  const auto callback = components::callback::build(node, {node, diagnostics, data.signature(), {}});
+  REQUIRE(callback != nullptr);
+  callback->refuse_misfits(model, data, node, diagnostics);
+  return runner::core::render(diagnostics, {.color = false, .excerpts = false});
+}
+
 void hand_over_state(const runner::core::Stateful& from, runner::core::Stateful& to) {
   Written written;
   from.save_state(written);

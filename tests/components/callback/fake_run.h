@@ -52,6 +52,10 @@ struct BuiltCallback {
 BuiltCallback build_callback(const std::string& text, const components::DataSignature& data = {},
                              const std::vector<std::string>& metrics = {"loss", "val/loss", "val/accuracy"});
 
+/// What a callback that is built without a problem refuses of a model and its data.
+std::string misfits(const std::string& text, const components::model::Model& model,
+                    const components::data::Dataset& data);
+
 /// The state of one, given to the other by way of JSON, as a checkpoint does.
 void hand_over_state(const runner::core::Stateful& from, runner::core::Stateful& to);
 

@@ -111,6 +111,13 @@ TEST_CASE("a loss that does not fit model and data says what is there", "[loss]"
        "loss.yaml:1:1: error: cross_entropy needs logits float32 [batch, classes] for a target of int64 [batch], but "
        "the "
        "model gives float32 [batch, time, 13]\n  hint: reduce the positions first, for example with mean_pool\n"},
+      {"channels of an image left over",
+       "cross_entropy",
+       {"output", Dtype::kFloat32, {kBatch, 13, 4, 4}},
+       tests::class_data(4, 3),
+       "loss.yaml:1:1: error: cross_entropy needs logits float32 [batch, classes] for a target of int64 [batch], but "
+       "the "
+       "model gives float32 [batch, 13, 4, 4]\n  hint: end the model with a pool, flatten and a linear layer\n"},
       {"positions missing", "cross_entropy", kClasses3, tests::text_data(3, 8),
        "loss.yaml:1:1: error: cross_entropy needs logits float32 [batch, time, classes] for a target of int64 [batch, "
        "time], "

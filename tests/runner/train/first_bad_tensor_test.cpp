@@ -24,6 +24,16 @@ optimizer: {type: sgd, lr: 0.1}
 training: {max_steps: 4, micro_batch_size: 4}
 )";
 
+constexpr const char* kTableRecipe = R"(
+recipe_version: 1
+model: {type: sequential, layers: [{type: linear, out_features: 1}]}
+data: {train: {type: csv_table, path: table.csv, target: y}}
+loader: {shuffle: false}
+loss: mse
+optimizer: {type: sgd, lr: 0.1}
+training: {max_steps: 1, micro_batch_size: 2, gradient_accumulation_steps: 3}
+)";
+
 void fill(const Experiment& experiment, const std::string& name, double value) {
   const at::NoGradGuard no_grad;
   for (const auto& parameter : experiment.model->parameters()) {
@@ -57,6 +67,23 @@ TEST_CASE("a bad step is blamed on the first tensor that is not finite", "[train
       fill(*experiment, c.parameter, c.value);
       stepper.step(false, [](const StepResult&) { return false; });
       CHECK(stepper.first_bad_tensor() == c.blamed);
+    }
+  }
+}
+
+TEST_CASE("a bad step is blamed on what is not finite in any of its batches", "[train][faults]") {
+  const tests::Folder folder;
+  folder.write("recipe.yaml", kTableRecipe);
+  for (const int bad : {0, 2, 5}) {
+    DYNAMIC_SECTION("row " << bad) {
+      std::string table = "x,y\n";
+      for (int row = 0; row < 6; ++row) table += (row == bad ? "1e38" : "1") + std::string(",0\n");
+      folder.write("table.csv", table);
+      const auto experiment = tests::experiment_of_recipe();
+      Stepper stepper(*experiment, stepper_options(experiment->recipe));
+      fill(*experiment, "layers.0.weight", 10.0);  // 1e39 is beyond float32
+      stepper.step(false, [](const StepResult&) { return false; });
+      CHECK(stepper.first_bad_tensor() == "output \"output\" of block layers.0");
     }
   }
 }
