@@ -194,9 +194,9 @@ TEST_CASE("each rule between sections speaks of what it found", "[recipe][consis
        "  hint: start the same command again, it goes on; or train with several processes\n"},
       {"several_processes", "nothing to look after",
        kParts + kData + kBatch + "launch: {num_processes: 1, tee: 3, log_dir: logs}\n",
-       "r.yaml:6:32: warning: launch.tee does nothing: one process has no supervisor\n"
+       "r.yaml:6:33: warning: launch.tee does nothing: one process has no supervisor\n"
        "  hint: leave it out, or train with several processes\n"
-       "r.yaml:6:44: warning: launch.log_dir does nothing: one process has no supervisor\n"
+       "r.yaml:6:45: warning: launch.log_dir does nothing: one process has no supervisor\n"
        "  hint: leave it out, or train with several processes\n"},
       {"machines", "a number of their own",
        kParts + kData + kBatch + "launch: {num_processes: 4, hosts: [a, b], num_machines: 3}\n",
