@@ -16,6 +16,7 @@ void add_merge_weights(CLI::App& app, Session& session);
 void add_completion(CLI::App& app, Session& session);
 void add_host_store(CLI::App& app, Session& session);
 void add_run(CLI::App& app, Session& session);
+void add_launch(CLI::App& app, Session& session);
 void add_resume(CLI::App& app, Session& session);
 void add_plan(CLI::App& app, Session& session);
 void add_lr_find(CLI::App& app, Session& session);

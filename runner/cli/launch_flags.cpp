@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "runner/core/error.h"
+#include "runner/launch/rank_environment.h"
 
 namespace runner::cli {
 namespace {
@@ -74,6 +75,11 @@ std::vector<recipe::Override> launch_variables() {
     const char* value = std::getenv(name.c_str());
     if (value == nullptr || *value == '\0') continue;
     changes.push_back(change_of(property, value, name + "=" + value));
+  }
+  // Who starts processes knows how many there are.
+  if (const auto size = launch::size_in_environment()) {
+    changes.push_back(
+        {recipe::Override::Kind::kDefault, "launch.num_processes=" + size->second, size->first + "=" + size->second});
   }
   return changes;
 }

@@ -1,5 +1,7 @@
 #include "runner/cli/launching.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -10,7 +12,9 @@
 #include "runner/core/error.h"
 #include "runner/core/log.h"
 #include "runner/core/process.h"
+#include "runner/launch/core_shares.h"
 #include "runner/launch/rank_environment.h"
+#include "runner/launch/slurm_script.h"
 #include "runner/launch/supervisor.h"
 
 namespace runner::cli {
@@ -40,24 +44,25 @@ std::map<std::string, std::string> environment_of(const sections::launch::Config
   return variables;
 }
 
+launch::MeetingWish meeting_wish(const sections::launch::Config& launch) {
+  launch::MeetingWish wish;
+  wish.address = launch.main_process_ip;
+  if (launch.main_process_port) wish.port = static_cast<std::uint16_t>(*launch.main_process_port);
+  return wish;
+}
+
+/// Of a process that somebody else has started: cores that it alone may run on are its own, others are shared out.
+void share_out_cores(int local_size) {
+  const auto own = static_cast<int>(launch::own_cores_by_node().size());
+  const int threads = sysconf(_SC_NPROCESSORS_ONLN) == own ? std::max(1, own / local_size) : own;
+  setenv(kThreads, std::to_string(threads).c_str(), /*overwrite=*/0);
+}
+
 std::vector<std::string> global_flags(const Session& session) {
   std::vector<std::string> flags = {core::own_program(), "--log-format", session.log_format};
   if (session.quiet) flags.emplace_back("--quiet");
   if (session.verbose) flags.emplace_back("--verbose");
   return flags;
-}
-
-std::string quoted(const std::string& word) {
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + "'";
-}
-
-/// The words of one command of a POSIX shell.
-std::string shell_line(const std::vector<std::string>& words) {
-  std::string line;
-  for (const std::string& word : words) line += (line.empty() ? "" : " ") + quoted(word);
-  return line;
 }
 
 /// What `ssh` runs on another machine: this command, in this folder, as that machine.
@@ -71,7 +76,8 @@ std::vector<std::string> remote_command(const Session& session, const launch::Ma
     words.insert(words.end(), {flag, value});
   }
   const std::string folder = std::filesystem::current_path().string();
-  return {"ssh", "-o", "BatchMode=yes", host, "cd " + quoted(folder) + " && exec " + shell_line(words)};
+  return {"ssh", "-o", "BatchMode=yes", host,
+          "cd " + launch::shell_word(folder) + " && exec " + launch::shell_line(words)};
 }
 
 /// Where the machines are and which one this is. Fails the session when the recipe does not say.
@@ -123,30 +129,59 @@ std::vector<std::string> rank_command(const Session& session, const engine::Trai
   const std::string size = std::to_string(share.world_size);
   command.insert(command.end(), {"--num-processes", size, "--num-machines", std::to_string(share.machines)});
   if (share.run_dir.empty()) return command;
-  command.insert(command.end(), {"--allow-change", "launch.num_processes", "--set",
-                                 "~training.gradient_accumulation_steps"});
+  command.insert(command.end(),
+                 {"--allow-change", "launch.num_processes", "--set", "~training.gradient_accumulation_steps"});
   return command;
 }
 
 }  // namespace
 
 std::optional<core::RankPlace> rank_here(Session& session, const registry::Recipe& recipe) {
-  const auto place = launch::rank_of_environment();
-  if (!place) {
-    session.fail(place.failure().message, place.failure().hint);
+  const auto launch = sections::launch::parse_config(recipe.at("launch"));
+  const auto started = launch::rank_of_environment(meeting_wish(launch));
+  if (!started) {
+    session.fail(started.failure().message, started.failure().hint);
     return std::nullopt;
   }
-  const std::int64_t asked = sections::launch::parse_config(recipe.at("launch")).num_processes;
-  if (!place.value() || place.value()->size == asked) return place.value();
-  const std::string size = std::to_string(place.value()->size);
-  session.fail("WORLD_SIZE is " + size + " in the environment, but launch.num_processes is " + std::to_string(asked),
-               "--set launch.num_processes=" + size + ", or unset RANK and WORLD_SIZE");
+  if (!started.value()) return std::nullopt;
+  const launch::StartedRank& rank = *started.value();
+  if (rank.place.size == launch.num_processes) {
+    if (!rank.starter.empty() && !launch.num_cpu_threads_per_process) share_out_cores(rank.place.local_size);
+    return rank.place;
+  }
+  const std::string size = std::to_string(rank.place.size);
+  session.fail(rank.size_variable + " is " + size + " in the environment, but launch.num_processes is " +
+                   std::to_string(launch.num_processes),
+               "--num-processes " + size +
+                   (rank.starter.empty() ? ", or unset RANK and WORLD_SIZE" : ", or as many with " + rank.starter));
   return std::nullopt;
 }
 
 bool starts_ranks(const registry::Recipe& recipe) {
-  const auto place = launch::rank_of_environment();
-  return place && !place.value() && sections::launch::parse_config(recipe.at("launch")).num_processes > 1;
+  const auto launch = sections::launch::parse_config(recipe.at("launch"));
+  const auto started = launch::rank_of_environment(meeting_wish(launch));
+  return started && !started.value() && launch.num_processes > 1;
+}
+
+std::string slurm_batch(const Session& session, const registry::Recipe& recipe) {
+  constexpr double kMarginS = 120;
+  const auto launch = sections::launch::parse_config(recipe.at("launch"));
+  launch::SlurmJob job;
+  job.name = recipe.at("run_name").as_string();
+  job.folder = std::filesystem::current_path().string();
+  job.num_machines = static_cast<int>(*launch.num_machines);
+  job.num_processes = static_cast<int>(launch.num_processes);
+  job.threads = launch.num_cpu_threads_per_process;
+  job.time_limit_s = launch.time_limit;
+  job.margin_s = launch.save_margin.value_or(kMarginS);
+  job.command = {core::own_program()};
+  for (std::size_t i = 1; i < session.command_line.size(); ++i) {
+    const std::string& word = session.command_line[i];
+    if (word == "--emit") ++i;
+    if (word.starts_with("--emit")) continue;
+    job.command.push_back(word);
+  }
+  return launch::slurm_script(job);
 }
 
 void launch_ranks(Session& session, const registry::Recipe& recipe, const engine::TrainRequest& request) {

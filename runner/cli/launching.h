@@ -16,6 +16,9 @@ std::optional<core::RankPlace> rank_here(Session& session, const registry::Recip
 /// Whether training this recipe takes processes that have yet to be started.
 bool starts_ranks(const registry::Recipe& recipe);
 
+/// A batch script that has Slurm run this very command, without `--emit`.
+std::string slurm_batch(const Session& session, const registry::Recipe& recipe);
+
 /// Starts the ranks of a recipe, as this very command once more, and waits for their end. A group that is started again
 /// goes on with the run of the one before by `roux resume RUN`.
 void launch_ranks(Session& session, const registry::Recipe& recipe, const engine::TrainRequest& request);

@@ -141,6 +141,7 @@ void take_global_flags_everywhere(CLI::App& app) {
 
 void add_commands(CLI::App& app, Session& session) {
   add_run(app, session);
+  add_launch(app, session);
   add_resume(app, session);
   add_host_store(app, session);
   add_eval(app, session);

@@ -3,6 +3,7 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <cstdio>
 #include <filesystem>
 #include <memory>
 
@@ -105,24 +106,57 @@ void resume(Session& session, RunFlags& flags) {
 
 }  // namespace
 
+namespace {
+
+void add_run_flags(CLI::App& command, RunFlags& flags) {
+  add_recipe_flags(command, flags.recipe);
+  add_launch_flags(command, flags.recipe);
+  command.add_flag("--new", flags.start_anew, "start a new run, whatever became of the last one");
+  command.add_flag("--smoke", flags.smoke, "two steps, one evaluation, one save");
+  command.add_option("--summary-json", flags.summary_json, "write the figures of the end as one JSON line")
+      ->type_name("FILE");
+  add_going_on_flags(command, flags);
+}
+
+}  // namespace
+
 void add_run(CLI::App& app, Session& session) {
   auto flags = std::make_shared<RunFlags>();
   CLI::App* command = app.add_subcommand("run", "check, plan and train a recipe; goes on with a run that was stopped");
-  add_recipe_flags(*command, flags->recipe);
-  add_launch_flags(*command, flags->recipe);
-  command->add_flag("--new", flags->start_anew, "start a new run, whatever became of the last one");
-  command->add_flag("--smoke", flags->smoke, "two steps, one evaluation, one save");
-  command->add_option("--summary-json", flags->summary_json, "write the figures of the end as one JSON line")
-      ->type_name("FILE");
-  add_going_on_flags(*command, *flags);
+  add_run_flags(*command, *flags);
   command->footer(
       "\nExamples:\n"
       "  roux run recipes/quickstart.yaml\n"
       "  roux run recipe.yaml --set optimizer.lr=1e-4 --set run_name=low-lr\n"
       "  roux run recipe.yaml --smoke        does everything once, in seconds\n"
-      "  roux run recipe.yaml --checkpoint step-000500\n\n"
+      "  roux run recipe.yaml --checkpoint step-000500\n"
+      "  roux run recipe.yaml --num-processes 4 --hosts 10.0.0.1,10.0.0.2\n\n"
       "exit status: 0 done, 1 failed, 2 wrong recipe or flag, 75 stopped and resumable");
   command->callback([&session, flags] { session.command = [&session, flags] { run(session, *flags); }; });
+}
+
+void add_launch(CLI::App& app, Session& session) {
+  auto flags = std::make_shared<RunFlags>();
+  auto emit = std::make_shared<std::string>();
+  CLI::App* command = app.add_subcommand("launch", "the same as run, or a batch script that does it");
+  add_run_flags(*command, *flags);
+  command->add_option("--emit", *emit, "print a script for a scheduler instead of training: slurm")
+      ->type_name("SCHEDULER")
+      ->check([](const std::string& value) {
+        return value == "slurm" ? std::string() : "must be slurm, got \"" + value + "\"";
+      });
+  command->footer(
+      "\nExamples:\n"
+      "  roux launch --emit slurm recipe.yaml --num-machines 2 --num-processes 8 --time-limit 23h > job.sh\n"
+      "  sbatch job.sh\n"
+      "  roux launch --num_processes 2 recipe.yaml");
+  command->callback([&session, flags, emit] {
+    session.command = [&session, flags, emit] {
+      if (emit->empty()) return run(session, *flags);
+      const auto recipe = session.load(flags->recipe);
+      if (recipe) std::fputs(slurm_batch(session, *recipe).c_str(), stdout);
+    };
+  });
 }
 
 void add_resume(CLI::App& app, Session& session) {

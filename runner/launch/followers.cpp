@@ -110,8 +110,7 @@ std::optional<LaunchEnd> Followers::look_at_remote_starts() {
     if (machines_.contains(rank) || !process->has_ended()) continue;
     const std::string words = process->last_words();
     return LaunchEnd{core::kExitFailed,
-                     "machine " + std::to_string(rank) + " (" +
-                         plan_.machines.hosts[static_cast<std::size_t>(rank)] +
+                     "machine " + std::to_string(rank) + " (" + plan_.machines.hosts[static_cast<std::size_t>(rank)] +
                          ") could not be started: ssh ended with exit status " + std::to_string(process->status()) +
                          (words.empty() ? "" : ": " + words),
                      "`ssh HOST true` has to work without a question, and roux lie at the same path there"};
@@ -217,9 +216,8 @@ std::vector<RankEnd> Followers::look() {
 }
 
 bool Followers::over() const {
-  return std::all_of(machines_.begin(), machines_.end(), [](const auto& entry) {
-    return entry.second.ended >= entry.second.share.local_size;
-  });
+  return std::all_of(machines_.begin(), machines_.end(),
+                     [](const auto& entry) { return entry.second.ended >= entry.second.share.local_size; });
 }
 
 void Followers::stop() {

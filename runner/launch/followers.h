@@ -58,8 +58,8 @@ class Followers {
 
   const LaunchPlan& plan_;
   std::unique_ptr<core::ListeningSocket> socket_;
-  std::vector<Link> newcomers_;      ///< that have said nothing yet
-  std::map<int, Machine> machines_;  ///< by their rank
+  std::vector<Link> newcomers_;                         ///< that have said nothing yet
+  std::map<int, Machine> machines_;                     ///< by their rank
   std::map<int, std::unique_ptr<RankProcess>> remote_;  ///< ssh to them, by their rank
 };
 

@@ -14,7 +14,7 @@ namespace runner::launch {
 
 /// The first word of a machine to the one that leads.
 struct Hello {
-  std::string program;      ///< version and source
+  std::string program;  ///< version and source
   std::string host;
   std::optional<int> rank;  ///< of the machine; nothing: whichever is free
   int num_processes = 1, num_machines = 1;

@@ -4,38 +4,30 @@
 
 #include <cstdlib>
 
+#include "runner/launch/starters.h"
+#include "runner/launch/variables.h"
+
 namespace runner::launch {
 namespace {
 
 constexpr const char* kHint =
     "RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT belong together; unset RANK and WORLD_SIZE to train in one process";
 
-const char* variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value != nullptr && *value != '\0' ? value : nullptr;
-}
+const char* variable(const char* name) { return set_variable(name); }
 
 /// A whole number from `least` to `most`; `otherwise` where the variable is not set.
 int number(const char* name, std::int64_t least, std::int64_t most, std::optional<int> otherwise) {
-  const char* text = variable(name);
-  if (text == nullptr && otherwise) return *otherwise;
-  if (text == nullptr)
+  if (variable(name) == nullptr && otherwise) return *otherwise;
+  if (variable(name) == nullptr)
     throw core::RunError(std::string(name) + " is not set, but RANK and WORLD_SIZE are", kHint, core::kExitUsage);
-  char* end = nullptr;
-  const long long value = std::strtoll(text, &end, 10);
-  if (*end == '\0' && value >= least && value <= most) return static_cast<int>(value);
-  throw core::RunError(std::string(name) + " is \"" + text + "\" in the environment, and must be a whole number from " +
-                           std::to_string(least) + " to " + std::to_string(most),
-                       kHint, core::kExitUsage);
+  return number_in(name, least, most, kHint);
 }
 
 }  // namespace
 
-core::Result<std::optional<core::RankPlace>> rank_of_environment() {
-  if (variable("RANK") == nullptr || variable("WORLD_SIZE") == nullptr) return std::optional<core::RankPlace>();
+core::Result<std::optional<StartedRank>> rank_of_environment(const MeetingWish& wish) {
+  if (variable("RANK") == nullptr || variable("WORLD_SIZE") == nullptr) return rank_of_starter(wish);
   return core::attempt([] {
-    constexpr int kRanksMax = 1 << 20;
-    constexpr int kPortMax = 65535;
     core::RankPlace place;
     place.size = number("WORLD_SIZE", 1, kRanksMax, std::nullopt);
     place.rank = number("RANK", 0, place.size - 1, std::nullopt);
@@ -50,8 +42,15 @@ core::Result<std::optional<core::RankPlace>> rank_of_environment() {
         number("MASTER_PORT", 1, kPortMax, place.size > 1 ? std::nullopt : std::optional(0)));
     const char* agent = variable("TORCHELASTIC_USE_AGENT_STORE");
     place.hosts_store = place.rank == 0 && !(agent != nullptr && std::string(agent) == "True");
-    return std::optional<core::RankPlace>(place);
+    return std::optional<StartedRank>({place, "", "WORLD_SIZE"});
   });
+}
+
+std::optional<std::pair<std::string, std::string>> size_in_environment() {
+  if (const char* size = variable("WORLD_SIZE"); size != nullptr && variable("RANK") != nullptr) {
+    return std::pair<std::string, std::string>("WORLD_SIZE", size);
+  }
+  return size_of_starter();
 }
 
 std::map<std::string, std::string> environment_of(const core::RankPlace& place) {

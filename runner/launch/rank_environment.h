@@ -9,10 +9,26 @@
 
 namespace runner::launch {
 
-/// What this process was told by who started it, in the variables of torchrun: RANK and WORLD_SIZE, LOCAL_RANK and
-/// LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT, TORCHELASTIC_USE_AGENT_STORE. Nothing without the first two. Failure
-/// (exit status 2) names the variable that is missing or wrong.
-core::Result<std::optional<core::RankPlace>> rank_of_environment();
+/// What this process was told by who started it.
+struct StartedRank {
+  core::RankPlace place;
+  std::string starter;        ///< `mpirun`, for messages; "" for torchrun's variables, which have many authors
+  std::string size_variable;  ///< that says how many there are: `OMPI_COMM_WORLD_SIZE`
+};
+
+/// Where such processes are to meet if the starter does not say: `launch.main_process_ip` and `main_process_port`.
+struct MeetingWish {
+  std::optional<std::string> address;
+  std::optional<std::uint16_t> port;
+};
+
+/// In the variables of torchrun: RANK and WORLD_SIZE, LOCAL_RANK and LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT,
+/// TORCHELASTIC_USE_AGENT_STORE; else in those of mpirun or srun (starters.h). Nothing where nobody said anything.
+/// Failure (exit status 2) names the variable that is missing or wrong.
+core::Result<std::optional<StartedRank>> rank_of_environment(const MeetingWish& wish = {});
+
+/// How many processes the starter says there are, and in which variable; nothing where nobody said anything.
+std::optional<std::pair<std::string, std::string>> size_in_environment();
 
 /// The same variables, for a process that is to be started.
 std::map<std::string, std::string> environment_of(const core::RankPlace& place);

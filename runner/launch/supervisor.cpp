@@ -159,8 +159,7 @@ LaunchEnd lead(const LaunchPlan& plan, const Signals& signals, Followers& follow
 /// A connection with the machine that leads; the end of the launch where there is none to be had.
 std::optional<LaunchEnd> join(const LaunchPlan& plan, const Signals& signals, std::optional<Link>& link) {
   const core::Clock& clock = core::system_clock();
-  const std::int64_t deadline_ns =
-      clock.monotonic_ns() + static_cast<std::int64_t>(plan.machines.timeout_s * 1e9);
+  const std::int64_t deadline_ns = clock.monotonic_ns() + static_cast<std::int64_t>(plan.machines.timeout_s * 1e9);
   plan.say("looking for machine 0 at " + at(plan.machines));
   for (;;) {
     const std::int64_t left_ms = std::max<std::int64_t>(0, (deadline_ns - clock.monotonic_ns()) / 1'000'000);

@@ -44,8 +44,8 @@ struct LaunchPlan {
   std::function<void(const std::string& line)> say;  ///< what a person should know
   std::int64_t grace_ms = 4'000;                     ///< for the others, after one has failed
   MachinesPlan machines;
-  std::string log_dir;          ///< folder of rank-K.log with all that a rank prints; "" for none
-  int tee = 0;                  ///< of the other ranks: 1 standard output, 2 standard error, 3 both are shown
+  std::string log_dir;           ///< folder of rank-K.log with all that a rank prints; "" for none
+  int tee = 0;                   ///< of the other ranks: 1 standard output, 2 standard error, 3 both are shown
   std::string role = "default";  ///< in front of what is shown
   bool pin_cores = false;
 };

@@ -11,16 +11,14 @@ namespace {
 
 using core::Node;
 
-constexpr const char *kRank = "rank", *kWho = "who", *kStatus = "status", *kSignal = "signal",
-                     *kHandedOn = "handed_on", *kGivenUp = "given_up", *kWords = "words", *kText = "text";
+constexpr const char *kRank = "rank", *kWho = "who", *kStatus = "status", *kSignal = "signal", *kHandedOn = "handed_on",
+                     *kGivenUp = "given_up", *kWords = "words", *kText = "text";
 
 int integer(const Node& node, const char* key) { return static_cast<int>(node.find(key)->as_integer()); }
 
 }  // namespace
 
-bool RankEnd::failed() const {
-  return !given_up && status != core::kExitDone && status != core::kExitResumable;
-}
+bool RankEnd::failed() const { return !given_up && status != core::kExitDone && status != core::kExitResumable; }
 
 std::string RankEnd::message() const {
   if (!text.empty()) return text;

@@ -13,10 +13,10 @@ struct RankEnd {
   static constexpr int kNoRank = -1;  ///< the store, or a machine
 
   int rank = kNoRank;
-  std::string who;    ///< `rank 1 (process 4711)`
-  int status = 0;     ///< exit status, or 128 + the signal that ended it
-  int signal = 0;     ///< that ended it
-  int handed_on = 0;  ///< signal that its supervisor had got and handed on to it
+  std::string who;        ///< `rank 1 (process 4711)`
+  int status = 0;         ///< exit status, or 128 + the signal that ended it
+  int signal = 0;         ///< that ended it
+  int handed_on = 0;      ///< signal that its supervisor had got and handed on to it
   bool given_up = false;  ///< its supervisor killed it, after others had failed
   std::string words;      ///< what it said last: RankProcess::last_words()
   std::string text = {};  ///< the whole message, where status and words do not make it

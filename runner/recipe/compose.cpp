@@ -51,13 +51,7 @@ class Composer {
     auto root = with_bases(source, {});
     if (!root) return std::nullopt;
     if (!options_.below.empty()) lay_below(*root, options_.below);
-    for (const Override& change : options_.overrides) {
-      if (change.kind == Override::Kind::kSet) {
-        apply_set(*root, change.text, change.shown_as.empty() ? "--set " + change.text : change.shown_as, options_.limits, diagnostics_);
-      } else {
-        lay_file(*root, change.text);
-      }
-    }
+    for (const Override& change : options_.overrides) apply(*root, change);
     // Without a file that it extends, a recipe would be blamed for keys that stand there.
     if (broken_base_) return std::nullopt;
     const std::string folder = folder_of(source->name);
@@ -182,6 +176,14 @@ class Composer {
     if (!node) return false;
     merge(base, std::move(*node));
     return true;
+  }
+
+  void apply(Node& root, const Override& change) {
+    if (change.kind == Override::Kind::kSetFile) return lay_file(root, change.text);
+    const bool is_default = change.kind == Override::Kind::kDefault;
+    if (is_default && root.at_path(change.text.substr(0, change.text.find('='))) != nullptr) return;
+    const std::string shown_as = change.shown_as.empty() ? "--set " + change.text : change.shown_as;
+    apply_set(root, change.text, shown_as, options_.limits, diagnostics_);
   }
 
   void lay_below(Node& root, const std::string& path) {

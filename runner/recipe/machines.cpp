@@ -16,8 +16,7 @@ std::optional<std::int64_t> settled_number(SettledTree& tree) {
   const auto written = tree.integer(kMachines);
   const auto listed = static_cast<std::int64_t>(hosts != nullptr ? hosts->items().size() : 1);
   if (hosts != nullptr && written && *written != listed) {
-    tree.error(kMachines,
-               "num_machines is " + std::to_string(*written) + ", but hosts lists " + std::to_string(listed),
+    tree.error(kMachines, "num_machines is " + std::to_string(*written) + ", but hosts lists " + std::to_string(listed),
                "leave num_machines out");
     return std::nullopt;
   }

@@ -4,8 +4,8 @@
 
 namespace runner::recipe {
 
-/// The rule about several machines: what `launch` says about them has to fit together, and `launch.num_machines` follows
-/// from `launch.hosts`.
+/// The rule about several machines: what `launch` says about them has to fit together, and `launch.num_machines`
+/// follows from `launch.hosts`.
 void machines(SettledTree& tree);
 
 /// `launch.gpu_ids` is for CUDA.

@@ -10,8 +10,8 @@
 namespace runner::recipe {
 
 /// Applies one `--set` to the tree: `a.b[2].c=value`, `+a.list=value`, `~a.key`. A key that is not there yet is made
-/// (the schema judges it later), a list item is not. What cannot be done is told at `shown_as`, the flag or the variable
-/// that asked for it.
+/// (the schema judges it later), a list item is not. What cannot be done is told at `shown_as`, the flag or the
+/// variable that asked for it.
 void apply_set(core::Node& root, const std::string& text, const std::string& shown_as, const Limits& limits,
                core::Diagnostics& diagnostics);
 

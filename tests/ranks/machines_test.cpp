@@ -41,8 +41,8 @@ struct Place : RunPlace {
 
   std::unique_ptr<Process> machine(const std::vector<std::string>& flags,
                                    std::map<std::string, std::string> environment = RunPlace::environment()) const {
-    std::vector<std::string> command = {tests::roux_program(), "run",       "recipe.yaml",
-                                        "--main-process-port", port, "--verbose"};
+    std::vector<std::string> command = {tests::roux_program(), "run", "recipe.yaml",
+                                        "--main-process-port", port,  "--verbose"};
     command.insert(command.end(), flags.begin(), flags.end());
     return std::make_unique<Process>(command, environment, path().string());
   }
@@ -259,8 +259,8 @@ TEST_CASE("who has the port of the meeting is named", "[ranks][machines]") {
 
 TEST_CASE("what ranks print is kept and shown as asked for", "[ranks][machines]") {
   const Place place;
-  const auto group = place.machine({"--num-machines", "1", "--log-dir", "console", "--tee", "2", "--role", "trainer",
-                                    "--enable-cpu-affinity"});
+  const auto group = place.machine(
+      {"--num-machines", "1", "--log-dir", "console", "--tee", "2", "--role", "trainer", "--enable-cpu-affinity"});
   CHECK(group->wait() == 0);
   const std::string& shown = group->output();
   INFO(shown);

@@ -41,8 +41,8 @@ class Network {
  public:
   Network() {
     const std::string a = name(0), b = name(1), cable = "rx" + std::to_string(getpid());
-    made_ = succeeds("ip netns add " + a + " && ip netns add " + b + " && ip link add " + cable +
-                     "a netns " + a + " type veth peer name " + cable + "b netns " + b);
+    made_ = succeeds("ip netns add " + a + " && ip netns add " + b + " && ip link add " + cable + "a netns " + a +
+                     " type veth peer name " + cable + "b netns " + b);
     for (int machine = 0; made_ && machine < 2; ++machine) {
       const std::string in = "ip -n " + name(machine) + " ";
       cable_[machine] = cable + (machine == 0 ? "a" : "b");

@@ -44,13 +44,13 @@ TEST_CASE("what a starter says about a rank is read back", "[launch]") {
   const auto read = rank_of_environment();
   REQUIRE(read.ok());
   REQUIRE(read.value().has_value());
-  CHECK(read.value()->rank == 3);
-  CHECK(read.value()->size == 4);
-  CHECK(read.value()->local_rank == 1);
-  CHECK(read.value()->local_size == 2);
-  CHECK(read.value()->master_addr == "10.0.0.7");
-  CHECK(read.value()->master_port == 29'500);
-  CHECK_FALSE(read.value()->hosts_store);
+  CHECK(read.value()->place.rank == 3);
+  CHECK(read.value()->place.size == 4);
+  CHECK(read.value()->place.local_rank == 1);
+  CHECK(read.value()->place.local_size == 2);
+  CHECK(read.value()->place.master_addr == "10.0.0.7");
+  CHECK(read.value()->place.master_port == 29'500);
+  CHECK_FALSE(read.value()->place.hosts_store);
 }
 
 TEST_CASE("rank 0 hosts the store unless somebody else does", "[launch]") {
@@ -58,12 +58,12 @@ TEST_CASE("rank 0 hosts the store unless somebody else does", "[launch]") {
       {"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "here"}, {"MASTER_PORT", "1234"}};
   {
     const Variables variables(first);
-    CHECK(rank_of_environment().value()->hosts_store);
+    CHECK(rank_of_environment().value()->place.hosts_store);
   }
   auto agent = first;
   agent["TORCHELASTIC_USE_AGENT_STORE"] = "True";
   const Variables variables(agent);
-  CHECK_FALSE(rank_of_environment().value()->hosts_store);
+  CHECK_FALSE(rank_of_environment().value()->place.hosts_store);
 }
 
 TEST_CASE("a process that was started alone is no rank", "[launch]") {

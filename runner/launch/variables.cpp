@@ -1,0 +1,25 @@
+#include "runner/launch/variables.h"
+
+#include <cstdlib>
+
+#include "runner/core/error.h"
+
+namespace runner::launch {
+
+const char* set_variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr && *value != '\0' ? value : nullptr;
+}
+
+int number_in(const char* name, std::int64_t least, std::int64_t most, const std::string& hint) {
+  const char* text = set_variable(name);
+  RUNNER_ASSERT(text != nullptr, "who asks has seen that it is set");
+  char* end = nullptr;
+  const long long value = std::strtoll(text, &end, 10);
+  if (*end == '\0' && value >= least && value <= most) return static_cast<int>(value);
+  throw core::RunError(std::string(name) + " is \"" + text + "\" in the environment, and must be a whole number from " +
+                           std::to_string(least) + " to " + std::to_string(most),
+                       hint, core::kExitUsage);
+}
+
+}  // namespace runner::launch
