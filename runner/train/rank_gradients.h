@@ -53,9 +53,9 @@ class RankGradients {
   const DdpOptions options_;
   std::unique_ptr<distributed::GradientExchange> exchange_;
   std::unique_ptr<distributed::GradientBuckets> buckets_;
-  bool begun_ = false;       // an exchange that has not ended yet
-  std::int64_t ended_ = 0;   // exchanges of this step
-  std::vector<bool> used_;   // by parameter, in the first step
+  bool begun_ = false;      // an exchange that has not ended yet
+  std::int64_t ended_ = 0;  // exchanges of this step
+  std::vector<bool> used_;  // by parameter, in the first step
 };
 
 }  // namespace runner::train
