@@ -20,7 +20,7 @@ namespace runner::cli {
 struct RecipeFlags {
   std::string path;
   std::vector<std::string> sets, set_files, ext;
-  std::vector<std::string> sets_before;  ///< of the program's own; those of the command line win
+  std::vector<std::string> sets_before;       ///< of the program's own; those of the command line win
   std::map<std::string, std::string> launch;  ///< targets of launch_flags.h, by key
   CLI::App* command = nullptr;
 };

@@ -25,9 +25,9 @@ using tests::is_gone;
 using tests::Process;
 using tests::processes;
 using tests::RunPlace;
+using tests::wait_for_ranks;
 using tests::ranks_recipes::kGpt;
 using tests::ranks_recipes::kTable;
-using tests::wait_for_ranks;
 
 // With dropout, which each process draws for itself.
 constexpr const char* kKilled = R"(
