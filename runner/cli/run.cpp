@@ -94,7 +94,7 @@ void resume(Session& session, RunFlags& flags) {
                         "run its recipe again");
   }
   // The third of three batch sizes follows from the others, for another number of processes too.
-  flags.recipe.sets_before = {"~training.gradient_accumulation_steps"};
+  flags.recipe.sets_before = {"training.gradient_accumulation_steps=null"};
   const std::string output_dir = std::filesystem::path(summary.run_dir).parent_path().string();
   session.output_dir = output_dir.empty() ? "." : output_dir;
   const auto recipe = session.load(flags.recipe);
