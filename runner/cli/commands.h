@@ -14,6 +14,7 @@ void add_schema(CLI::App& app, Session& session);
 void add_checkpoints(CLI::App& app, Session& session);
 void add_merge_weights(CLI::App& app, Session& session);
 void add_completion(CLI::App& app, Session& session);
+void add_config(CLI::App& app, Session& session);
 void add_host_store(CLI::App& app, Session& session);
 void add_run(CLI::App& app, Session& session);
 void add_launch(CLI::App& app, Session& session);

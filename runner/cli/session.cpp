@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "runner/cli/launch_config.h"
 #include "runner/cli/launch_flags.h"
 #include "runner/core/error.h"
 #include "runner/launch/rank_environment.h"
@@ -66,6 +67,7 @@ std::optional<registry::Recipe> Session::load(const std::string& path, const rec
 std::optional<registry::Recipe> Session::load(const RecipeFlags& flags) {
   core::Diagnostics diagnostics;
   recipe::ComposeOptions options = compose_options(flags, diagnostics);
+  options.below = config_in_use(diagnostics);
   if (diagnostics.has_errors()) {
     show(diagnostics);
     exit_code = core::kExitUsage;
