@@ -1,5 +1,7 @@
 #include "runner/train/rank_gradients.h"
 
+#include <ATen/ops/zeros.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -27,34 +29,56 @@ RankGradients::RankGradients(distributed::ProcessGroup& ranks, const std::vector
       parameters_(parameters),
       options_(options),
       exchange_(distributed::make_exchange(ranks, options.exchange)),
-      buckets_(std::make_unique<distributed::GradientBuckets>(
-          ranks, *exchange_, tensors_of(parameters),
-          distributed::GradientBuckets::Options{options.bucket_bytes, notes})) {}
+      buckets_(options.local_steps > 0 ? nullptr
+                                       : std::make_unique<distributed::GradientBuckets>(
+                                             ranks, *exchange_, tensors_of(parameters),
+                                             distributed::GradientBuckets::Options{options.bucket_bytes, notes})) {}
 
 RankGradients::~RankGradients() = default;
 
-double RankGradients::weight() const { return exchange_->takes_mean() ? ranks_.size() : 1.0; }
-
-void RankGradients::begin_pass(std::int64_t pass, std::int64_t own) {
-  if (is_exchanged(pass, own)) buckets_->begin();
+double RankGradients::weight() const {
+  return buckets_ == nullptr || exchange_->takes_mean() ? static_cast<double>(ranks_.size()) : 1.0;
 }
 
-void RankGradients::end_pass(std::int64_t pass, std::int64_t own) {
-  if (is_exchanged(pass, own) && pass < own) buckets_->end_pass();
+void RankGradients::begin_exchange() {
+  buckets_->begin();
+  ++exchanges_;
 }
 
-std::vector<std::vector<double>> RankGradients::finish(std::int64_t own, std::int64_t most,
-                                                       std::span<const double> notes) {
-  if (own == 0) buckets_->begin();
+void RankGradients::begin_pass(bool last) {
+  if (buckets_ != nullptr && (last || options_.sync_each_batch)) begin_exchange();
+}
+
+void RankGradients::end_pass(bool last) {
+  if (buckets_ != nullptr && options_.sync_each_batch && !last) buckets_->end_pass();
+}
+
+std::vector<std::vector<double>> RankGradients::finish(std::int64_t most, std::span<const double> notes) {
+  if (buckets_ == nullptr) return exchange_notes(notes);
+  if (exchanges_ == 0) begin_exchange();
   // The busiest rank's exchanges are everybody's.
-  for (std::int64_t pass = std::max<std::int64_t>(own, 1); options_.sync_each_batch && pass < most; ++pass) {
+  while (options_.sync_each_batch && exchanges_ < most) {
     buckets_->end_pass();
-    buckets_->begin();
+    begin_exchange();
   }
+  exchanges_ = 0;
   auto all = buckets_->finish(notes);
   check_used();
   if (options_.check_reduction) check_reduction();
   return all;
+}
+
+std::vector<std::vector<double>> RankGradients::exchange_notes(std::span<const double> notes) const {
+  const auto size = static_cast<std::int64_t>(notes.size());
+  const at::Tensor all = at::zeros({ranks_.size(), size}, at::kDouble);  // zeros from all ranks but one add up to it
+  std::copy(notes.begin(), notes.end(), all.mutable_data_ptr<double>() + ranks_.rank() * size);
+  ranks_.begin_all_reduce(all, "notes")->wait();
+  std::vector<std::vector<double>> by_rank;
+  for (int rank = 0; rank < ranks_.size(); ++rank) {
+    const double* row = all.const_data_ptr<double>() + rank * size;
+    by_rank.emplace_back(row, row + size);
+  }
+  return by_rank;
 }
 
 void RankGradients::check_used() {
