@@ -54,11 +54,9 @@ double BackwardSteps::norm() const { return components::norm_of_parts(norms_, cl
 void BackwardSteps::arrived(const at::Tensor& parameter, std::size_t position) {
   const at::NoGradGuard no_grad;
   at::Tensor& gradient = parameter.mutable_grad();
-  const auto measure_it = [&] { norms_[position] = components::vector_norm(gradient, clip_.norm_type); };
   if (scale_ != 1.0) gradient.mul_(scale_);
-  if (measures_ && !clip_.norm) measure_it();
+  if (measures_) norms_[position] = components::vector_norm(gradient, clip_.norm_type);
   if (clip_.value) gradient.clamp_(-*clip_.value, *clip_.value);
-  if (measures_ && clip_.norm) measure_it();  // as clip_gradients() does: of what is clipped by value already
   if (moves_) {
     if (coefficient_ != 1.0) gradient.mul_(coefficient_);
     optimizer_.step();

@@ -16,7 +16,8 @@ struct Experiment;
 /// Uses each gradient in the backward pass as soon as it is complete, and frees it: for an optimizer that
 /// steps_in_backward(). There are never more gradients than the pass itself needs at one time.
 ///
-/// Source  Lv et al., arXiv:2306.09782, algorithm 1; two passes where the norm has to be known before: its section 3.3
+/// Source  Lv et al., arXiv:2306.09782, algorithm 1; two passes where the norm has to be known before: its section 3.3;
+///         lomo-optim 0.1.1, Lomo.grad_norm() and fused_backward()
 class BackwardSteps {
  public:
   /// Looks at the parameters for as long as it lives. `clip.norm` is the caller's: see `move`.
@@ -30,8 +31,8 @@ class BackwardSteps {
   void measure(double scale);
   /// The next backward pass moves the parameters: by the same gradients, clipped by value, times `coefficient`.
   void move(double scale, double coefficient, bool with_norm);
-  /// Total norm of the gradients of the last pass that was measured: as they came or, where a norm clips them, as
-  /// clipping by value left them.
+  /// Total norm of the gradients of the last pass that was measured, as they came. Unlike clip_gradients(), clipping by
+  /// value follows only then: the published optimizer does it in this order.
   double norm() const;
 
  private:

@@ -5,6 +5,10 @@ namespace {
 
 using golden::Json;
 
+Json held(double factor) {
+  return {{"type", "ramp"}, {"total_steps", 1}, {"start_factor", factor}, {"end_factor", factor}};
+}
+
 Json chain(const Json& schedulers, const Json& milestone) {
   return {{"type", "chained"}, {"schedulers", schedulers}, {"milestones", Json::array({milestone})}};
 }
@@ -24,6 +28,7 @@ std::optional<Json> torch_schedule(const std::string& name, const Json& args, do
     return Json{{"type", "step"}, {"step_size", args.at("step_size")}, {"gamma", args.value("gamma", 0.1)}};
   }
   if (name == "MultiStepLR") {
+    if (args.at("milestones").empty()) return Json{{"type", "constant"}};
     return Json{{"type", "multi_step"}, {"milestones", args.at("milestones")}, {"gamma", args.value("gamma", 0.1)}};
   }
   if (name == "ExponentialLR") return Json{{"type", "exponential"}, {"gamma", args.at("gamma")}};
@@ -33,6 +38,9 @@ std::optional<Json> torch_schedule(const std::string& name, const Json& args, do
                 {"cycle_mult", args.value("T_mult", 1)},
                 {"min_lr_ratio", args.value("eta_min", 0.0) / optimizer_lr}};
   }
+  // torch leaves the first factor only at step total_iters, which 0 never is again.
+  if (name == "LinearLR" && args.value("total_iters", 5) == 0) return held(args.value("start_factor", 1.0 / 3.0));
+  if (name == "ConstantLR" && args.value("total_iters", 5) == 0) return held(args.value("factor", 1.0 / 3.0));
   if (name == "LinearLR") {
     return Json{{"type", "ramp"},
                 {"total_steps", args.value("total_iters", 5)},
@@ -40,10 +48,7 @@ std::optional<Json> torch_schedule(const std::string& name, const Json& args, do
                 {"end_factor", args.value("end_factor", 1.0)}};
   }
   if (name == "ConstantLR") {
-    const double factor = args.value("factor", 1.0 / 3.0);
-    return chain({{{"type", "ramp"}, {"total_steps", 1}, {"start_factor", factor}, {"end_factor", factor}},
-                  {{"type", "constant"}}},
-                 args.value("total_iters", 5));
+    return chain({held(args.value("factor", 1.0 / 3.0)), {{"type", "constant"}}}, args.value("total_iters", 5));
   }
   if (name == "SequentialLR") {  // torch's LinearLR up to the milestone, then ExponentialLR
     return chain({{{"type", "ramp"}, {"total_steps", args.at("milestone")}, {"start_factor", args.at("start_factor")}},

@@ -238,8 +238,6 @@ void check_lomo(const Case& golden, Json block) {
                                    golden.expected.at("final"), kLongTolerance) == "");
 }
 
-bool clips_twice(const Json& block) { return block.contains("clip_grad_norm") && block.contains("clip_grad_value"); }
-
 /// A key that a group of a recipe cannot set with this optimizer; "" when there is none.
 std::string foreign_group_key(const Json& groups, const std::string& type) {
   static const std::map<std::string, std::set<std::string>> takers{
@@ -282,8 +280,6 @@ TEST_CASE("optimizers agree with torch.optim", "[golden][optimizer]") {
       check_param_groups(golden, block);
     else if (golden.kind == "mlp")
       check_mlp(golden, block);
-    else if (golden.kind == "lomo" && clips_twice(block))
-      coverage.not_covered(golden.kind, "clipping by value before norm");  // a training clips by norm first
     else if (golden.kind == "lomo")
       check_lomo(golden, block);
     else {

@@ -3,6 +3,8 @@
 #include "runner/train/backward_steps.h"
 
 #include <ATen/core/Tensor.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/allclose.h>
 
 #include <catch2/catch.hpp>
 #include <string>
@@ -75,7 +77,7 @@ TEST_CASE("a step in the backward pass is that of held gradients", "[train][back
       {},
       {"training.clip_grad_norm=0.5"},
       {"training.clip_grad_value=0.01"},
-      {"training.clip_grad_norm=0.2", "training.clip_grad_value=0.01", "training.norm_type=.inf"},
+      {"training.clip_grad_norm=0.2", "training.norm_type=.inf"},
       {"faults.on_nan=skip"},
       {"precision.mode=bf16-mixed"},
       {"precision.mode=16-mixed", "precision.scaler.init_scale=1.0e+8"},
@@ -98,6 +100,30 @@ TEST_CASE("a step in the backward pass is that of held gradients", "[train][back
         for (std::size_t i = 0; i < one.size(); ++i) CHECK(one[i].value == Approx(other[i].value).epsilon(1e-6));
       }
     }
+  }
+}
+
+// lomo-optim 0.1.1: grad_norm() measures the gradients, fused_backward() then limits their entries and multiplies them.
+TEST_CASE("where norm and entries are limited, the norm is that of the gradients as they came",
+          "[train][backward_steps]") {
+  const tests::Folder folder;
+  folder.write("recipe.yaml", kRecipe);
+  folder.write("corpus.txt", corpus());
+  const auto held = experiment_of_recipe({"model.dropout=0"});
+  Stepper(*held, stepper_options(held->recipe)).step(false, [](const StepResult&) { return false; });
+  const components::NamedTensors parameters = held->model->parameters();
+  const double coefficient = clip_coefficient(total_gradient_norm(parameters, 2.0), 0.5);
+  REQUIRE(coefficient < 0.9);
+
+  const auto streamed = experiment_of_recipe({"model.dropout=0", "optimizer={type: lomo, lr: 0.1}",
+                                              "training.clip_grad_norm=0.5", "training.clip_grad_value=0.01"});
+  Stepper(*streamed, stepper_options(streamed->recipe)).step(false);
+  const components::NamedTensors moved = streamed->model->parameters();
+  const at::NoGradGuard no_grad;
+  for (std::size_t i = 0; i < moved.size(); ++i) {
+    CAPTURE(moved[i].name);
+    const at::Tensor step = parameters[i].tensor.grad().clamp(-0.01, 0.01) * coefficient * 0.1;
+    CHECK(at::allclose(moved[i].tensor, parameters[i].tensor - step, 1e-6, 1e-7));
   }
 }
 

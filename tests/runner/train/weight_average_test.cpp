@@ -54,7 +54,8 @@ std::shared_ptr<components::weight_averaging::Averaging> averaging(const std::st
   return components::weight_averaging::build(tests::block("weight_averaging", recipe), {});
 }
 
-/// Takes down the weights after each step, in the place of the recipe's callback.
+/// Takes down the weights after each step, and the statistics that the latest evaluation was made with.
+/// In the place of the recipe's callback.
 class Watcher final : public components::callback::Callback {
  public:
   void on_step_end(components::callback::Context& context) override {
@@ -62,7 +63,12 @@ class Watcher final : public components::callback::Callback {
     for (auto& weight : weights) weight.tensor = weight.tensor.detach().clone();
     seen.push_back(std::move(weights));
   }
+  void on_eval_end(components::callback::Context& context) override {
+    judged = context.model().buffers();
+    for (auto& buffer : judged) buffer.tensor = buffer.tensor.clone();
+  }
   std::vector<components::NamedTensors> seen;
+  components::NamedTensors judged;
 };
 
 }  // namespace
@@ -146,6 +152,8 @@ TEST_CASE("swa ends with running statistics of the averaged weights", "[train][w
       "{type: dropout, p: 0.5}, {type: linear, out_features: 2}]}",
       "weight_averaging={type: swa, start_step: 4}", "data.train.num_samples=42"};
   const auto trained = experiment_of_recipe(sets);
+  const auto watcher = std::make_shared<Watcher>();
+  trained->callbacks = {watcher};
   const auto run = new_run("measured");
   train_quietly(*trained, *run);
 
@@ -167,6 +175,9 @@ TEST_CASE("swa ends with running statistics of the averaged weights", "[train][w
   REQUIRE(found.size() == 2);
   CHECK(at::allclose(found[0].tensor, mean, 1e-5, 1e-6));
   CHECK(at::allclose(found[1].tensor, variance, 1e-5, 1e-6));
+  // What the callbacks judge at the end is what is saved.
+  REQUIRE(watcher->judged.size() == 2);
+  for (std::size_t i = 0; i < 2; ++i) CHECK(watcher->judged[i].tensor.equal(found[i].tensor));
 
   // Neither the training nor what follows it knows of the walk.
   const auto averaged = experiment_of_recipe([&] {
