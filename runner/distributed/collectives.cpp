@@ -5,6 +5,7 @@
 #include <ATen/ops/tensor.h>
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -90,6 +91,19 @@ Nested reduce(ProcessGroup& group, const Nested& value, Reduction reduction, con
     group.begin_all_reduce(result, site, op)->wait();
     return reduction == Reduction::kMean ? result / group.size() : result;
   });
+}
+
+void take_mean(ProcessGroup& group, const std::vector<at::Tensor>& tensors, const char* site) {
+  std::vector<at::Tensor> sums;
+  std::vector<std::unique_ptr<Pending>> under_way;
+  for (const at::Tensor& tensor : tensors) {
+    sums.push_back(own(tensor));
+    under_way.push_back(group.begin_all_reduce(sums.back(), site));
+  }
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    under_way[i]->wait();
+    tensors[i].copy_(sums[i].div_(group.size()));
+  }
 }
 
 Nested broadcast(ProcessGroup& group, const Nested& value, int from, const char* site) {

@@ -23,6 +23,9 @@ enum class Reduction { kSum, kMean, kMax, kNone };  ///< kNone: the sum, as in A
 /// The same entry of all ranks made one. Accelerate's `scale` does nothing outside XLA, so there is none here.
 Nested reduce(ProcessGroup& group, const Nested& value, Reduction reduction, const char* site);
 
+/// Makes each tensor (of a floating type) the mean of all ranks', in place; all of them travel at once.
+void take_mean(ProcessGroup& group, const std::vector<at::Tensor>& tensors, const char* site);
+
 /// What rank `from` has; the others' tensors say the shapes.
 Nested broadcast(ProcessGroup& group, const Nested& value, int from, const char* site);
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <future>
@@ -211,6 +212,10 @@ class Registry {
 };
 
 std::shared_ptr<gloo::transport::Device> device_for(const core::RankPlace& place) {
+  // As PyTorch: whoever knows better names the interface.
+  if (const char* interface = std::getenv("GLOO_SOCKET_IFNAME"); interface != nullptr && *interface != '\0') {
+    return c10d::ProcessGroupGloo::createDeviceForInterface(interface, false);
+  }
   const bool loopback = place.master_addr == "127.0.0.1" || place.master_addr == "localhost";
   return loopback ? c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1", false)
                   : c10d::ProcessGroupGloo::createDefaultDevice(false);

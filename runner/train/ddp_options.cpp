@@ -2,6 +2,7 @@
 
 #include "generated/section/accumulation.h"
 #include "generated/section/ddp.h"
+#include "generated/section/local_sgd.h"
 
 namespace runner::train {
 namespace {
@@ -49,6 +50,7 @@ DdpOptions ddp_options(const core::Node& recipe) {
                                 .warm_start = state.warm_start,
                                 .epsilon = state.orthogonalization_epsilon,
                                 .seed = static_cast<std::uint32_t>(state.random_seed)};
+  options.local_steps = sections::local_sgd::parse_config(*recipe.find("local_sgd")).local_sgd_steps.value_or(0);
   options.sync_each_batch = sections::accumulation::parse_config(*recipe.find("accumulation")).sync_each_batch;
   options.find_unused_parameters = ddp.find_unused_parameters;
   options.static_graph = ddp.static_graph;

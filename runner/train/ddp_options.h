@@ -11,6 +11,7 @@ namespace runner::train {
 struct DdpOptions {
   std::int64_t bucket_bytes = 25 << 20;
   distributed::ExchangeOptions exchange;
+  std::int64_t local_steps = 0;        ///< LocalSgd: no gradients are exchanged; 0: they are, in each step
   bool sync_each_batch = false;        ///< after each micro-batch instead of once a step
   bool find_unused_parameters = true;  ///< false: one without a gradient is an error
   bool static_graph = false;           ///< the parameters with a gradient are the same in each step, or it is an error

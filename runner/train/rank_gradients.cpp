@@ -1,5 +1,7 @@
 #include "runner/train/rank_gradients.h"
 
+#include <ATen/ops/zeros.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -27,46 +29,63 @@ RankGradients::RankGradients(distributed::ProcessGroup& ranks, const std::vector
       parameters_(parameters),
       options_(options),
       exchange_(distributed::make_exchange(ranks, options.exchange)),
-      buckets_(std::make_unique<distributed::GradientBuckets>(
-          ranks, *exchange_, tensors_of(parameters),
-          distributed::GradientBuckets::Options{options.bucket_bytes, notes})) {}
+      buckets_(options.local_steps > 0 ? nullptr
+                                       : std::make_unique<distributed::GradientBuckets>(
+                                             ranks, *exchange_, tensors_of(parameters),
+                                             distributed::GradientBuckets::Options{options.bucket_bytes, notes})) {}
 
 RankGradients::~RankGradients() = default;
 
-double RankGradients::weight() const { return exchange_->takes_mean() ? ranks_.size() : 1.0; }
-
-void RankGradients::begin_pass(std::int64_t pass, std::int64_t own) {
-  if (is_exchanged(pass, own)) begin_exchange();
-}
-
-void RankGradients::end_pass(std::int64_t pass, std::int64_t own) {
-  if (is_exchanged(pass, own) && pass < own) end_exchange();
+double RankGradients::weight() const {
+  return buckets_ == nullptr || exchange_->takes_mean() ? static_cast<double>(ranks_.size()) : 1.0;
 }
 
 void RankGradients::begin_exchange() {
   buckets_->begin();
   begun_ = true;
+  ++exchanges_;
 }
 
 void RankGradients::end_exchange() {
   buckets_->end_pass();
   begun_ = false;
-  ++ended_;
+}
+
+void RankGradients::begin_pass(bool last) {
+  if (buckets_ != nullptr && (last || options_.sync_each_batch)) begin_exchange();
+}
+
+void RankGradients::end_pass(bool last) {
+  if (buckets_ != nullptr && options_.sync_each_batch && !last) end_exchange();
 }
 
 std::vector<std::vector<double>> RankGradients::finish(std::int64_t most, std::span<const double> notes) {
+  if (buckets_ == nullptr) return exchange_notes(notes);
   if (!begun_) begin_exchange();
   // The busiest rank's exchanges are everybody's.
-  while (options_.sync_each_batch && ended_ + 1 < most) {
+  while (options_.sync_each_batch && exchanges_ < most) {
     end_exchange();
     begin_exchange();
   }
-  auto all = buckets_->finish(notes);
+  exchanges_ = 0;
   begun_ = false;
-  ended_ = 0;
+  auto all = buckets_->finish(notes);
   check_used();
   if (options_.check_reduction) check_reduction();
   return all;
+}
+
+std::vector<std::vector<double>> RankGradients::exchange_notes(std::span<const double> notes) const {
+  const auto size = static_cast<std::int64_t>(notes.size());
+  const at::Tensor all = at::zeros({ranks_.size(), size}, at::kDouble);  // zeros from all ranks but one add up to it
+  std::copy(notes.begin(), notes.end(), all.mutable_data_ptr<double>() + ranks_.rank() * size);
+  ranks_.begin_all_reduce(all, "notes")->wait();
+  std::vector<std::vector<double>> by_rank;
+  for (int rank = 0; rank < ranks_.size(); ++rank) {
+    const double* row = all.const_data_ptr<double>() + rank * size;
+    by_rank.emplace_back(row, row + size);
+  }
+  return by_rank;
 }
 
 void RankGradients::check_used() {

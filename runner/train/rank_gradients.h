@@ -19,7 +19,7 @@ class ProcessGroup;
 
 namespace runner::train {
 
-/// The gradients of one step, put together over the ranks. Every rank goes through the same exchanges, however many
+/// The gradients of each step, put together over the ranks. Every rank goes through the same exchanges, however many
 /// passes of its own it makes.
 class RankGradients {
  public:
@@ -28,23 +28,24 @@ class RankGradients {
                 const DdpOptions& options, std::size_t notes);
   ~RankGradients();
 
-  /// By how much more a rank's gradients count before they are exchanged: an exchange that takes a mean divides.
+  /// By how much more a rank's gradients count before they are exchanged: an exchange that takes a mean divides, and
+  /// where nothing is exchanged the mean of the ranks' steps of plain SGD is the step of all of them together.
   double weight() const;
-  /// Before the rank's backward pass number `pass` of `own` in this step (from 1).
-  void begin_pass(std::int64_t pass, std::int64_t own);
+  /// Before each backward pass of the rank; `last`: it makes no other one in this step.
+  void begin_pass(bool last);
   /// After it.
-  void end_pass(std::int64_t pass, std::int64_t own);
-  /// After all of them, or after one that failed; `most`: passes of the busiest rank. Blocks until the gradients are
-  /// those of the whole step. Returns the notes by rank. RunError where a check of the options fails.
+  void end_pass(bool last);
+  /// After all of them, wherever they ended; `most`: passes of the busiest rank. Blocks until the gradients are those
+  /// of the whole step. Returns the notes by rank. RunError where a check of the options fails.
   std::vector<std::vector<double>> finish(std::int64_t most, std::span<const double> notes);
 
   /// What the exchange has to remember, of each rank its own; null where that is nothing.
   core::Stateful* state() { return options_.exchange.has_state() ? exchange_.get() : nullptr; }
 
  private:
-  bool is_exchanged(std::int64_t pass, std::int64_t own) const { return options_.sync_each_batch || pass == own; }
   void begin_exchange();
   void end_exchange();
+  std::vector<std::vector<double>> exchange_notes(std::span<const double> notes) const;
   void check_used();
   void check_reduction() const;
 
@@ -52,10 +53,10 @@ class RankGradients {
   const std::vector<components::NamedTensor>& parameters_;
   const DdpOptions options_;
   std::unique_ptr<distributed::GradientExchange> exchange_;
-  std::unique_ptr<distributed::GradientBuckets> buckets_;
-  bool begun_ = false;      // an exchange that has not ended yet
-  std::int64_t ended_ = 0;  // exchanges of this step
-  std::vector<bool> used_;  // by parameter, in the first step
+  std::unique_ptr<distributed::GradientBuckets> buckets_;  // null where no gradients are exchanged
+  std::int64_t exchanges_ = 0;                             // of this step that began
+  bool begun_ = false;                                     // the last of them, and not ended
+  std::vector<bool> used_;                                 // by parameter, in the first step
 };
 
 }  // namespace runner::train

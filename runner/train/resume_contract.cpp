@@ -61,6 +61,9 @@ constexpr auto kHarmless = std::to_array<std::string_view>({"run_name",
                                                             "training.max_memory",
                                                             "training.global_batch_size"});
 
+// How processes exchange gradients, which one process does not.
+constexpr auto kExchange = std::to_array<std::string_view>({"ddp", "local_sgd", "accumulation.sync_each_batch"});
+
 // The first of these that changes moves every schedule that takes its length from the training.
 constexpr auto kLengths =
     std::to_array<std::string_view>({"training.max_steps", "training.max_epochs", "training.max_tokens"});
@@ -212,6 +215,8 @@ class Judge {
                            ? "what is evaluated and saved is an average from its first update on"
                            : "the average is given up: what is evaluated and saved are the trained weights again";
     } else if (is_under_any(path, kHarmless) || is_under(path, "data")) {
+      difference.effect = Effect::kHarmless;
+    } else if (is_under_any(path, kExchange) && processes(recorded_.recipe) == 1 && processes(present_.recipe) == 1) {
       difference.effect = Effect::kHarmless;
     } else {
       difference.effect = Effect::kChangesTheMaths;

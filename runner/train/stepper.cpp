@@ -23,6 +23,7 @@
 #include "runner/distributed/process_group.h"
 #include "runner/train/backward_steps.h"
 #include "runner/train/batch_dispatch.h"
+#include "runner/train/local_sgd.h"
 #include "runner/train/precision.h"
 #include "runner/train/rank_gradients.h"
 #include "runner/train/rounded_weights.h"
@@ -148,6 +149,9 @@ Stepper::Stepper(Experiment& experiment, const StepperOptions& options)
     if (!experiment.model->buffers().empty()) {
       statistics_ = std::make_unique<SharedStatistics>(*experiment.model, *experiment.ranks, of);
     }
+    if (options.ddp.local_steps > 0) {
+      local_sgd_ = std::make_unique<LocalSgd>(*experiment.ranks, parameters_, options.ddp.local_steps);
+    }
   }
   apply_schedule();
 }
@@ -159,6 +163,12 @@ void Stepper::set_notes(std::size_t count, std::function<std::vector<double>()> 
   if (experiment_.ranks == nullptr) return;
   rank_gradients_.reset();  // two must not look at one parameter
   rank_gradients_ = std::make_unique<RankGradients>(*experiment_.ranks, parameters_, options_.ddp, kOwnNotes + count);
+}
+
+bool Stepper::ranks_are_one() const { return local_sgd_ == nullptr || local_sgd_->are_one(); }
+
+void Stepper::meet() {
+  if (local_sgd_ != nullptr) local_sgd_->meet();
 }
 
 core::Stateful* Stepper::exchange_state() const {
@@ -357,21 +367,19 @@ void Stepper::accumulate(StepResult& result) {
 
 void Stepper::run_passes(StepResult& result) {
   if (statistics_ != nullptr) statistics_->begin();
-  const auto own = static_cast<std::int64_t>(window_.size());
   const double shared = rank_gradients_ != nullptr ? rank_gradients_->weight() : 1.0;
-  std::int64_t pass = 0;
   for (MicroBatch& micro : window_) {
-    ++pass;
+    const bool last = &micro == &window_.back();
     const double weight = weight_of(micro);
     if (statistics_ != nullptr) statistics_->pass_by(micro.others_before);
     trace("forward");
     const at::Tensor sum = forward(micro, weight * shared);
     trace("backward");
-    if (rank_gradients_ != nullptr) rank_gradients_->begin_pass(pass, own);
+    if (rank_gradients_ != nullptr) rank_gradients_->begin_pass(last);
     backward(sum, weight * shared);
-    if (rank_gradients_ != nullptr) rank_gradients_->end_pass(pass, own);
+    if (rank_gradients_ != nullptr) rank_gradients_->end_pass(last);
     note_loss(micro, sum.item<double>(), weight, result);
-    if (pass < own) micro.tensors.clear();
+    if (!last) micro.tensors.clear();
   }
 }
 
@@ -495,6 +503,7 @@ void Stepper::end_step(const StepResult& result) {
   if (experiment_.weight_average) experiment_.weight_average->after_step(progress_.step + 1);
   if (scaler_.enabled()) scaler_.update(false);
   count_progress(result);
+  if (local_sgd_ != nullptr) local_sgd_->after_step(progress_.step);
   close_window(true);
 }
 

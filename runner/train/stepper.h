@@ -24,6 +24,7 @@
 namespace runner::train {
 
 class BackwardSteps;
+class LocalSgd;
 class RankGradients;
 class SharedStatistics;
 
@@ -99,6 +100,11 @@ class Stepper {
   /// left behind, and neither the optimizer nor (unless it moves with each micro-batch) the schedule moved. The judge
   /// is asked about it only when the loss itself is not finite, which no scale can help.
   StepResult step(bool want_grad_norm, const Judge& may_move = {});
+
+  /// Where ranks step by themselves (`local_sgd`): whether their weights are the same now, and makes them so. In
+  /// between nothing may look at them that all ranks have to see alike.
+  bool ranks_are_one() const;
+  void meet();
 
   /// Tells the schedule what an evaluation found; `metric` as in Scheduler::on_evaluation.
   void note_evaluation(const std::function<const double*(const std::string&)>& metric);
@@ -195,6 +201,7 @@ class Stepper {
   std::vector<components::NamedTensor> parameters_;
   std::unique_ptr<BackwardSteps> backward_steps_;  // where the optimizer steps in the backward pass
   std::unique_ptr<RankGradients> rank_gradients_;  // where there are several processes
+  std::unique_ptr<LocalSgd> local_sgd_;            // where these step by themselves
   std::unique_ptr<SharedStatistics> statistics_;   // where these have running statistics
   std::int64_t others_after_ = 0;                  // micro-batches of other ranks since this one's last
   std::function<std::vector<double>()> notes_;

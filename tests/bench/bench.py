@@ -17,6 +17,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 PEERS = HERE / "peers"
 RECIPES = HERE / "recipes"
+SLOW_LINK = "1gbit:1ms"
 missed = []
 
 
@@ -286,17 +287,44 @@ def ddp(a):
     show("ddp: small GPT, fp32, 2 processes, tokens/s", table["tokens_per_s"], {"accelerate": 1.3}, at_most=False)
 
 
+def link(a):
+    """Two processes of one thread each and a slow link between them, four micro-batches of one sample a step."""
+    python, own = sys.executable, HERE / "roux_link.py"
+    sets = ["launch.num_cpu_threads_per_process=1", "training.gradient_accumulation_steps=4", "training.micro_batch_size=1",
+            "training.clip_grad_norm=null", "training.max_steps=8", "ddp.bucket_cap_mb=4"]
+    each = [*sets, "accumulation.sync_each_batch=true"]
+    roux = [python, own, a.roux, RECIPES / "gpt_small.yaml", SLOW_LINK]
+    peer = [python, PEERS / "ddp.py", "--peer", "accelerate", "--config", "small", "--batch", "1", "--world", "2",
+            "--threads", "1", "--accumulate", "4", "--windows", "6", "--warmup", "2", "--link", SLOW_LINK]
+    power_sgd = ["ddp.comm_hook=power_sgd", "ddp.comm_state_option.matrix_approximation_rank=2",
+                 "ddp.comm_state_option.start_power_sgd_iter=2"]
+    title = f"link: small GPT, fp32, batch 1, 2 processes, {SLOW_LINK}, tokens/s, "
+    table = interleave(a.rounds, ["tokens_per_s"], {
+        "roux": [*roux, *sets],
+        "roux-each": [*roux, *each],
+        "accelerate": [*peer, "--sync", "last"]})
+    show(title + "exchanged once a step (2.0: twice as fast as after each micro-batch)", table["tokens_per_s"],
+         {"roux-each": 2.0, "accelerate": 1 / 0.95}, at_most=False)
+    table = interleave(a.rounds, ["tokens_per_s"], {
+        "roux": [*roux, *each],
+        "accelerate": [*peer, "--sync", "each"]})
+    show(title + "exchanged after each micro-batch", table["tokens_per_s"], {"accelerate": 1 / 0.8}, at_most=False)
+    for name, hook, limit in (("bf16", ["ddp.comm_hook=bf16"], 1.4), ("power_sgd", power_sgd, 1.7)):
+        table = interleave(a.rounds, ["tokens_per_s"], {"roux": [*roux, *each, *hook], "whole": [*roux, *each]})
+        show(title + f"{name}, exchanged after each micro-batch", table["tokens_per_s"], {"whole": limit}, at_most=False)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--roux", required=True)
     parser.add_argument("--bare", required=True)
     parser.add_argument("--dataload", required=True)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("what", nargs="*", metavar="startup|steps|answers|checkpoint|profiler|dataload|resnet|gpt|ddp")
+    parser.add_argument("what", nargs="*", metavar="startup|steps|answers|checkpoint|profiler|dataload|resnet|gpt|ddp|link")
     a = parser.parse_args()
     topics = {"startup": startup, "steps": steps, "answers": answers, "checkpoint": checkpoint,
               "profiler": profiler,
-              "dataload": dataload, "resnet": resnet, "gpt": gpt, "ddp": ddp}
+              "dataload": dataload, "resnet": resnet, "gpt": gpt, "ddp": ddp, "link": link}
     unknown = [w for w in a.what if w not in topics]
     if unknown:
         parser.error(f"no benchmark is called \"{unknown[0]}\"; there are {', '.join(topics)}")

@@ -78,21 +78,40 @@ TEST_CASE("a compressed exchange trains nearly as a whole one does", "[ranks][ex
   CHECK(losses.back() < losses.front());
 }
 
-TEST_CASE("what a compression left out is part of a checkpoint", "[ranks][exchange]") {
-  const std::string hook = GENERATE("power_sgd", "batched_power_sgd");
-  CAPTURE(hook);
-  const auto settings = power_sgd(hook);
+TEST_CASE("one step by itself and then the mean is the step of all together", "[ranks][exchange]") {
+  const RunPlace exchanged(kRecipe), local(kRecipe);
+  const std::vector<std::string> plain = {"launch.num_processes=2", "optimizer.type=sgd", "optimizer.lr=0.01",
+                                          "training.clip_grad_norm=null"};
+  auto settings = plain;
+  settings.emplace_back("local_sgd.local_sgd_steps=1");
+  const std::vector<double> expected = trained(exchanged, plain), losses = trained(local, settings);
+  for (std::size_t i = 0; i < losses.size(); ++i) {
+    CAPTURE(i);
+    CHECK(std::abs(losses[i] - expected[i]) <= 1e-5 * std::abs(expected[i]));
+  }
+}
+
+TEST_CASE("what each process remembers for itself is part of a checkpoint", "[ranks][exchange]") {
+  const std::string which = GENERATE("power_sgd", "batched_power_sgd", "local_sgd");
+  CAPTURE(which);
+  const bool steps_alone = which == "local_sgd";
+  // A save at step 6 waits for the mean after step 10; the training ends between two of them.
+  const auto settings = steps_alone ? std::vector<std::string>{"launch.num_processes=3", "local_sgd.local_sgd_steps=5"}
+                                    : power_sgd(which);
+  const std::string middle = steps_alone ? "step-000010" : "step-000006";
   const RunPlace straight(kRecipe), resumed(kRecipe);
   trained(straight, settings);
   trained(resumed, settings);
   std::filesystem::remove_all(resumed.run_dir() / "checkpoints" / "step-000012");
   const std::string run = resumed.run_dir().string();
-  const std::vector<std::string> words = {tests::roux_program(), "resume", run, "--checkpoint", "step-000006"};
+  const std::vector<std::string> words = {tests::roux_program(), "resume", run, "--checkpoint", middle};
   tests::Process process(words, RunPlace::environment(), resumed.path());
   const int status = process.wait();
   INFO(process.output());
   REQUIRE(status == 0);
-  for (const char* file : {"model.safetensors", "optimizer.safetensors", "ddp.safetensors"}) {
+  for (const std::string& part :
+       {std::string("model"), std::string("optimizer"), std::string(steps_alone ? "local_sgd" : "ddp")}) {
+    const std::string file = part + ".safetensors";
     INFO(file);
     CHECK((straight.saved("step-000012", file).size() > 100));
     CHECK((straight.saved("step-000012", file) == resumed.saved("step-000012", file)));  // not printed: bytes

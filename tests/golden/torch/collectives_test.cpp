@@ -2,6 +2,9 @@
 
 #include "runner/distributed/collectives.h"
 
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/full.h>
+
 #include <algorithm>
 #include <atomic>
 #include <catch2/catch.hpp>
@@ -12,6 +15,7 @@
 #include "runner/core/json.h"
 #include "runner/distributed/nested.h"
 #include "runner/train/batch_shards.h"
+#include "runner/train/local_sgd.h"
 #include "tests/support/golden.h"
 #include "tests/support/ranks_torch.h"
 #include "tests/support/tensors_torch.h"
@@ -124,6 +128,24 @@ Json walk(const Json& input, ProcessGroup& group) {
   return steps;
 }
 
+/// A weight that moves by its own step on each rank; after each step, and in the end.
+Json local_sgd(const Json& input, ProcessGroup& group) {
+  const auto rank = static_cast<std::size_t>(group.rank());
+  const std::vector<components::NamedTensor> parameters = {
+      {"w", at::full({1}, input.at("w0").get<double>()).set_requires_grad(true)}};
+  runner::train::LocalSgd together(group, parameters, input.at("local_sgd_steps"));
+  const at::NoGradGuard no_grad;
+  const at::Tensor w = parameters.front().tensor;
+  Json weights = Json::array();
+  for (const Json& delta : input.at("deltas").at(rank)) {
+    w.add_(delta.get<double>());
+    together.after_step(static_cast<std::int64_t>(weights.size()) + 1);
+    weights.push_back(w.item<double>());
+  }
+  together.meet();
+  return {{"weights", weights}, {"final", w.item<double>()}};
+}
+
 /// What one rank gets; null for a kind that is not known.
 Json outcome(const std::string& kind, const Json& input, ProcessGroup& group) {
   const auto mine = [&] { return nested_of(input.at("inputs").at(static_cast<std::size_t>(group.rank()))); };
@@ -135,6 +157,7 @@ Json outcome(const std::string& kind, const Json& input, ProcessGroup& group) {
   if (kind == "broadcast_object_list") {
     return json_of(broadcast_object_list(group, data(), input.at("from_process"), kSite));
   }
+  if (kind == "local_sgd") return local_sgd(input, group);
   if (kind == "split") return split(input, group);
   if (kind == "gather_for_metrics") return walk(input, group);
   if (kind == "pad_across_processes") {
@@ -150,6 +173,12 @@ void check_outcome(const tests::GoldenCase& c, const Json& got, std::size_t rank
   if (c.kind == "pad_across_processes") {
     CHECK(agree(got.at("padded"), c.expected.at("per_rank").at(rank)));
     CHECK(agree(got.at("gathered"), c.expected.at("gathered")));
+  } else if (c.kind == "local_sgd") {
+    for (std::size_t step = 0; step < got.at("weights").size(); ++step) {
+      tests::check_near(got.at("weights").at(step).get<double>(), c.expected.at("weights").at(step).at(rank), 1e-6,
+                        1e-7);
+    }
+    tests::check_near(got.at("final").get<double>(), c.expected.at("final").at(rank), 1e-6, 1e-7);
   } else if (c.kind == "gather_for_metrics") {
     CHECK(agree(got, c.expected.at("steps")));
   } else if (!c.expected.contains("per_rank")) {

@@ -147,9 +147,9 @@ Report gradients(const json& input, const json& expected, Experiment& experiment
     const auto own = static_cast<std::int64_t>(i - window + 1);
     for (const auto& parameter : parameters) parameter.tensor.mutable_grad().reset();
     for (std::int64_t made = 1; made <= own; ++made) {
-      if (exchanged) shared.begin_pass(made, own);
+      if (exchanged) shared.begin_pass(made == own);
       pass(window + static_cast<std::size_t>(made) - 1);
-      if (exchanged) shared.end_pass(made, own);
+      if (exchanged) shared.end_pass(made == own);
     }
     if (exchanged) shared.finish(own, {});
     note(report, "micro-step " + std::to_string(i), flat_gradients(parameters, exchanged ? 1.0 : group.size()),
@@ -173,9 +173,9 @@ Report join(const json& input, const json& expected, ProcessGroup& group) {
     const auto active = std::count_if(batches.begin(), batches.end(), [b](std::int64_t count) { return b < count; });
     const double divisor = input.at("divisor") == "initial" ? group.size() : static_cast<double>(active);
     if (own > 0) {
-      shared.begin_pass(1, own);
+      shared.begin_pass(true);
       torch::autograd::backward({((w * static_cast<double>(group.rank() + 1 + b) - 2).square() / divisor).sum()}, {});
-      shared.end_pass(1, own);
+      shared.end_pass(true);
     }
     shared.finish(1, {});
     const at::NoGradGuard no_grad;

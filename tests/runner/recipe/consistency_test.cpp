@@ -182,6 +182,13 @@ TEST_CASE("each rule between sections speaks of what it found", "[recipe][consis
        "r.yaml:6:33: warning: accumulation.sync_each_batch does nothing: there is one process, which exchanges no "
        "gradients\n"
        "  hint: leave it out\n"},
+      {"local_sgd", "what needs gradients of all",
+       kParts + kData + kBatch + "ddp: {comm_hook: bf16}\n" +
+           "precision: 16-mixed\nlaunch: {num_processes: 2}\nlocal_sgd: {local_sgd_steps: 4}\n",
+       "r.yaml:6:18: error: ddp.comm_hook cannot go with local_sgd: no gradients are exchanged\n"
+       "  hint: leave one of the two out\n"
+       "r.yaml:7:12: error: precision.mode cannot go with local_sgd: processes would overflow at different steps\n"
+       "  hint: leave one of the two out\n"},
       {"exchanges", "a hook with one process", kParts + kData + kBatch + "ddp: {comm_hook: bf16}\n",
        "r.yaml:6:18: warning: ddp.comm_hook does nothing: there is one process, which exchanges no gradients\n"
        "  hint: leave it out\n"},

@@ -91,6 +91,8 @@ TEST_CASE("each difference is classed by what it does to the next step", "[train
       {{"precision.scaler.init_scale=8"}, "precision.scaler.init_scale", Effect::kHarmless},
       {{"precision.scaler.growth_interval=8"}, "precision.scaler.growth_interval", Effect::kChangesTheMaths},
       {{"precision.mode=bf16-true"}, "precision.mode", Effect::kImpossible},
+      {{"ddp.comm_hook=bf16"}, "ddp.comm_hook", Effect::kHarmless},  // of one process
+      {{"ddp.comm_hook=bf16", "launch.num_processes=2"}, "ddp.comm_hook", Effect::kChangesTheMaths},
       {{"deterministic=true"}, "deterministic", Effect::kChangesTheMaths},
       {{"training.clip_grad_norm=1"}, "training.clip_grad_norm", Effect::kChangesTheMaths},
       {{"training.micro_batch_size=4"}, "training.micro_batch_size", Effect::kChangesTheMaths},
