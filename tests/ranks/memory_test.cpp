@@ -240,7 +240,7 @@ TEST_CASE("a step that does not fit into one of the processes is made again by a
                                              "training.fused_kernels=false",
                                              "training.micro_batch_size=2",
                                              "training.gradient_accumulation_steps=null",
-                                             "training.global_batch_size=4"};
+                                             "training.global_batch_size=8"};
   const Place alone, together;
   alone.write("lines.txt", lines);
   together.write("lines.txt", lines);
@@ -248,6 +248,7 @@ TEST_CASE("a step that does not fit into one of the processes is made again by a
   INFO(one.output);
   REQUIRE(one.status == 0);
   auto limited = settings;
+  limited.push_back(GENERATE("accumulation.sync_each_batch=false", "accumulation.sync_each_batch=true"));
   limited.insert(limited.end(),
                  {"launch.num_processes=2", "training.max_memory=3MB", "training.auto_micro_batch=halve"});
   const auto ended = together.run(limited);
