@@ -2,7 +2,9 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/Generator.h>
+#include <ATen/ops/empty.h>
 
+#include <cstring>
 #include <mutex>
 
 namespace components {
@@ -16,6 +18,14 @@ RandomState RandomState::now() {
   const std::lock_guard<std::mutex> lock(generator.mutex());
   RandomState state;
   state.state_ = std::make_shared<const State>(State{generator.get_state()});
+  return state;
+}
+
+RandomState RandomState::of(const std::string& bytes) {
+  const at::Tensor copy = at::empty({static_cast<std::int64_t>(bytes.size())}, at::kByte);
+  std::memcpy(copy.mutable_data_ptr(), bytes.data(), bytes.size());
+  RandomState state;
+  state.state_ = std::make_shared<const State>(State{copy});
   return state;
 }
 

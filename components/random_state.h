@@ -9,6 +9,7 @@ namespace components {
 class RandomState {
  public:
   static RandomState now();
+  static RandomState of(const std::string& bytes);  ///< that bytes() gave
   void restore() const;
   std::string bytes() const;  ///< as LibTorch hands it out
 

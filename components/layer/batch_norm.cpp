@@ -4,6 +4,7 @@
 #include <ATen/ops/batch_norm.h>
 #include <ATen/ops/relu.h>
 
+#include <cmath>
 #include <memory>
 #include <optional>
 #include <string>
@@ -82,6 +83,11 @@ class BatchNorm final : public model::BasicBlock, public TakesTail {
   }
 
   void set_statistics_share(std::optional<double> share) override { share_ = share; }
+
+  void fade_statistics(std::int64_t batches) override {
+    const double left = std::pow(1.0 - momentum(), static_cast<double>(batches));
+    for (std::size_t i = 0; i < buffer_count(); ++i) at::Tensor(buffer(i)).mul_(left);
+  }
 
  private:
   double momentum() const { return share_.value_or(momentum_); }

@@ -123,6 +123,10 @@ void Chain::set_statistics_share(std::optional<double> share) const {
   for (const auto& layer : layers_) layer->set_statistics_share(share);
 }
 
+void Chain::fade_statistics(std::int64_t batches) const {
+  for (const auto& layer : layers_) layer->fade_statistics(batches);
+}
+
 double Chain::forward_flops(std::int64_t positions) const {
   double flops = 0;
   for (const auto& layer : layers_) flops += layer->forward_flops(positions);

@@ -47,6 +47,7 @@ class Chain {
   std::vector<model::Tie> ties() const;
   void set_training(bool training) const;
   void set_statistics_share(std::optional<double> share) const;
+  void fade_statistics(std::int64_t batches) const;
   double forward_flops(std::int64_t positions) const;
 
  private:

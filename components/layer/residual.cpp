@@ -61,6 +61,9 @@ class Residual final : public model::BasicBlock {
   void set_statistics_share(std::optional<double> share) override {
     for (const Chain* chain : chains_.all()) chain->set_statistics_share(share);
   }
+  void fade_statistics(std::int64_t batches) override {
+    for (const Chain* chain : chains_.all()) chain->fade_statistics(batches);
+  }
   model::BlockMemory memory(const model::BlockPass& pass) const override;
   double forward_flops(std::int64_t positions) const override {
     double flops = 0;

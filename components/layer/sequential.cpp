@@ -29,6 +29,7 @@ class Sequential final : public model::BasicBlock {
   std::vector<model::Tie> ties() const override { return chain_->ties(); }
   void set_training(bool training) override { chain_->set_training(training); }
   void set_statistics_share(std::optional<double> share) override { chain_->set_statistics_share(share); }
+  void fade_statistics(std::int64_t batches) override { chain_->fade_statistics(batches); }
   model::BlockMemory memory(const model::BlockPass& pass) const override {
     return chain_->memory(input(), pass, Chain::Tail());
   }

@@ -149,6 +149,10 @@ void Model::set_statistics_share(std::optional<double> share) {
   for (const auto& block : blocks_) block->set_statistics_share(share);
 }
 
+void Model::fade_statistics(std::int64_t batches) {
+  for (const auto& block : blocks_) block->fade_statistics(batches);
+}
+
 double Model::forward_flops(std::int64_t positions) const {
   double flops = 0.0;
   for (const auto& block : blocks_) flops += block->forward_flops(positions);

@@ -49,6 +49,9 @@ class Block : public runner::core::Stateful {
   virtual void set_training(bool training) = 0;
   /// The share that a batch has in running statistics from now on, in place of the recipe's; nothing: the recipe's.
   virtual void set_statistics_share(std::optional<double> /*share*/) {}
+  /// Running statistics weigh what they hold as if so many batches had come since, of zeros: what others saw of a step
+  /// is added to that.
+  virtual void fade_statistics(std::int64_t /*batches*/) {}
   /// Multiply-adds x 2 of one forward pass over one sample of `positions` positions (matrix products only).
   virtual double forward_flops(std::int64_t positions) const = 0;
   /// What a pass takes in memory. Unless a block says more, it keeps what it was given and gives numbers of the same
@@ -94,6 +97,7 @@ class Model {
   std::vector<Tie> ties() const;
   void set_training(bool training);
   void set_statistics_share(std::optional<double> share);
+  void fade_statistics(std::int64_t batches);
   double forward_flops(std::int64_t positions) const;
   std::int64_t parameter_count() const;  ///< tied ones once
 

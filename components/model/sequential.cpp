@@ -30,6 +30,7 @@ class Owned final : public Block {
   std::vector<Tie> ties() const override { return layer_->ties(); }
   void set_training(bool training) override { layer_->set_training(training); }
   void set_statistics_share(std::optional<double> share) override { layer_->set_statistics_share(share); }
+  void fade_statistics(std::int64_t batches) override { layer_->fade_statistics(batches); }
   double forward_flops(std::int64_t positions) const override { return layer_->forward_flops(positions); }
   void save_state(runner::core::StateWriter& writer) const override { layer_->save_state(writer); }
   void load_state(const runner::core::StateReader& reader) override { layer_->load_state(reader); }

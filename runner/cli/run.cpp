@@ -85,6 +85,8 @@ void resume(Session& session, RunFlags& flags) {
     return session.fail("run " + summary.run_dir + " has no resolved.json: it died while it started",
                         "run its recipe again");
   }
+  // The third of three batch sizes follows from the others, for another number of processes too.
+  flags.recipe.sets_before = {"training.gradient_accumulation_steps=null"};
   const std::string output_dir = std::filesystem::path(summary.run_dir).parent_path().string();
   session.output_dir = output_dir.empty() ? "." : output_dir;
   const auto recipe = session.load(flags.recipe);

@@ -99,6 +99,7 @@ void add_recipe_flags(CLI::App& command, RecipeFlags& flags) {
 
 recipe::ComposeOptions compose_options(const RecipeFlags& flags, core::Diagnostics& diagnostics) {
   recipe::ComposeOptions options;
+  for (const std::string& text : flags.sets_before) options.overrides.push_back({recipe::Override::Kind::kSet, text});
   std::size_t next_set = 0;
   std::size_t next_file = 0;
   // Later flags win, whichever they are: the command line knows the order.

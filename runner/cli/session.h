@@ -19,6 +19,7 @@ namespace runner::cli {
 struct RecipeFlags {
   std::string path;
   std::vector<std::string> sets, set_files, ext;
+  std::vector<std::string> sets_before;  ///< of the program's own; those of the command line win
   CLI::App* command = nullptr;
 };
 

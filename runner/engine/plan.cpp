@@ -157,7 +157,7 @@ std::optional<Plan> make_plan(const registry::Recipe& recipe, core::Diagnostics&
   if (diagnostics.has_errors()) return std::nullopt;
   Plan plan;
   if (init) plan.init_from = init->text();
-  plan.micro_batch_size = training.micro_batch_size.value_or(1);
+  plan.micro_batch_size = train::rank_micro_batch(experiment->recipe);
   plan.gradient_accumulation_steps = training.gradient_accumulation_steps.value_or(1);
   plan.num_processes = sections::launch::parse_config(*experiment->recipe.find("launch")).num_processes;
   plan.global_batch_size = plan.micro_batch_size * train::window_batches(experiment->recipe);

@@ -13,6 +13,7 @@ constexpr const char* kMicro = "training.micro_batch_size";
 constexpr const char* kAccumulation = "training.gradient_accumulation_steps";
 constexpr const char* kGlobal = "training.global_batch_size";
 constexpr const char* kProcesses = "launch.num_processes";
+constexpr const char* kSplit = "loader.split_batches";
 constexpr const char* kWhy = "settled by the batch algebra";
 
 std::optional<std::int64_t> product(std::int64_t a, std::int64_t b) {
@@ -55,16 +56,26 @@ void deal(SettledTree& tree, std::int64_t processes) {
   tree.fill(kAccumulation, Node::integer(largest_share(global / micro, processes)), kWhy);
 }
 
-}  // namespace
+/// A micro-batch of all processes is cut into as many parts.
+void check_split(SettledTree& tree) {
+  const std::optional<std::int64_t> micro = tree.integer(kMicro);
+  const std::int64_t processes = tree.integer(kProcesses).value_or(1);
+  if (!micro || !tree.is_true(kSplit) || *micro % processes == 0) return;
+  tree.error(kSplit,
+             "split_batches cuts each micro-batch into num_processes " + std::to_string(processes) + " parts, but " +
+                 tree.with_line(kMicro) + " is no multiple of that",
+             "take a micro_batch_size that the number of processes divides, or leave split_batches out");
+}
 
-void batch_algebra(SettledTree& tree) {
+void settle(SettledTree& tree) {
   for (const char* path : {"training", "launch", kMicro, kAccumulation, kGlobal, kProcesses}) {
     if (tree.was_refused(path)) return;
   }
   const std::optional<std::int64_t> micro = tree.integer(kMicro);
   const std::optional<std::int64_t> accumulation = tree.integer(kAccumulation);
   const std::optional<std::int64_t> global = tree.integer(kGlobal);
-  const std::int64_t processes = tree.integer(kProcesses).value_or(1);
+  // Of all processes together where a micro-batch is split.
+  const std::int64_t processes = tree.is_true(kSplit) ? 1 : tree.integer(kProcesses).value_or(1);
 
   if (!micro && !global)
     return tree.error(
@@ -91,6 +102,13 @@ void batch_algebra(SettledTree& tree) {
              "global_batch_size is " + std::to_string(*global) + ", but " + tree.with_line(kMicro) + " x " +
                  tree.with_line(kAccumulation) + processes_text(processes) + " is " + std::to_string(*total),
              "give two of the three; the third follows");
+}
+
+}  // namespace
+
+void batch_algebra(SettledTree& tree) {
+  settle(tree);
+  check_split(tree);
 }
 
 }  // namespace runner::recipe

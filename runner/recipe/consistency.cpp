@@ -112,6 +112,7 @@ void compat(SettledTree& tree) {
   tree.fill("lr_scheduler.step_per_process", Node::boolean(true), "compat accelerate");
   tree.fill("accumulation.mean", Node::string("micro_batches"), "compat accelerate");
   tree.fill("loader.pad_in_loss", Node::boolean(true), "compat accelerate");
+  tree.fill("ddp.broadcast_buffers", Node::boolean(true), "compat accelerate");
 }
 
 /// Epochs and tokens become steps only when the data is known: `plan` settles those.
@@ -315,35 +316,17 @@ void precision_keys(SettledTree& tree) {
   }
 }
 
-/// What several processes cannot do yet.
+/// What one process has no use for.
 void several_processes(SettledTree& tree) {
-  const std::int64_t processes = tree.integer("launch.num_processes").value_or(1);
-  if (processes == 1) {
-    const std::optional<std::int64_t> restarts = tree.integer("launch.max_restarts");
-    if (restarts.value_or(0) == 0) return;
-    return tree.warning("launch.max_restarts", "launch.max_restarts does nothing: one process has no supervisor",
-                        "start the same command again, it goes on; or train with several processes");
+  if (tree.integer("launch.num_processes").value_or(1) > 1) return;
+  for (const char* path : {"loader.split_batches", "loader.dispatch_batches", "loader.pad_in_loss",
+                           "ddp.broadcast_buffers", "checkpoint.save_on_each_node"}) {
+    if (!tree.is_true(path) || !tree.written(path)) continue;
+    tree.warning(path, std::string(path) + " does nothing: there is one process", "leave it out");
   }
-  const std::string with = "with launch.num_processes " + std::to_string(processes) + ", ";
-  const auto refuse = [&](const char* path, const std::string& what, const std::string& hint) {
-    tree.error(path, with + what, hint);
-  };
-  if (tree.text("training.auto_micro_batch")) {
-    refuse("training.auto_micro_batch", "auto_micro_batch would shrink the micro-batches of one process alone",
-           "give a micro_batch_size that fits, or train with one process");
-  }
-  for (const char* path : {"faults.on_nan", "faults.on_spike"}) {
-    if (tree.text(path) != "rollback") continue;
-    refuse(path, std::string(path) + " cannot be rollback yet", "skip leaves such steps out");
-  }
-  if (tree.given("profiler.activities")) {
-    refuse("profiler.activities", "the profiler cannot be used yet", "profile with one process");
-  }
-  if (tree.is_true("loader.pad_in_loss")) {
-    refuse("loader.pad_in_loss",
-           "no sample is repeated: processes take whole micro-batches, and the last ones may be fewer",
-           "leave it out, or compat: accelerate, which sets it");
-  }
+  if (tree.integer("launch.max_restarts").value_or(0) == 0) return;
+  tree.warning("launch.max_restarts", "launch.max_restarts does nothing: one process has no supervisor",
+               "start the same command again, it goes on; or train with several processes");
 }
 
 /// How gradients are exchanged, where nobody is there to exchange them with.

@@ -54,6 +54,7 @@ DdpOptions ddp_options(const core::Node& recipe) {
   options.sync_each_batch = sections::accumulation::parse_config(*recipe.find("accumulation")).sync_each_batch;
   options.find_unused_parameters = ddp.find_unused_parameters;
   options.static_graph = ddp.static_graph;
+  options.broadcast_buffers = ddp.broadcast_buffers;
   options.check_reduction = ddp.check_reduction;
   return options;
 }

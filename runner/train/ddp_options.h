@@ -15,6 +15,7 @@ struct DdpOptions {
   bool sync_each_batch = false;        ///< after each micro-batch instead of once a step
   bool find_unused_parameters = true;  ///< false: one without a gradient is an error
   bool static_graph = false;           ///< the parameters with a gradient are the same in each step, or it is an error
+  bool broadcast_buffers = false;      ///< running statistics are those of the first process
   bool check_reduction = false;        ///< compare a checksum over the ranks after each exchange
 };
 

@@ -6,7 +6,6 @@
 #include <ATen/ops/randperm.h>
 
 #include <algorithm>
-#include <numeric>
 
 #include "runner/core/error.h"
 
@@ -44,6 +43,7 @@ std::uint64_t EpochOrder::seed_of(std::int64_t epoch) const {
   // Each epoch the loader draws a seed for its workers, then the sampler one for the order.
   const at::Generator generator = at::detail::createCPUGenerator(options_.seed);
   at::Tensor seed = at::empty({}, at::kLong);
+  if (options_.one_generator) return static_cast<std::uint64_t>(seed.random_(generator).item<std::int64_t>());
   for (std::int64_t i = 0; i <= epoch; ++i) {
     seed.random_(generator);
     seed.random_(generator);
@@ -54,6 +54,15 @@ std::uint64_t EpochOrder::seed_of(std::int64_t epoch) const {
 void EpochOrder::start(std::int64_t epoch) {
   epoch_ = epoch;
   draw_ = std::make_unique<Draw>(Draw{at::detail::createCPUGenerator(seed_of(epoch))});
+  begin();
+  if (options_.seedable || !options_.one_generator) return;
+  // torch's RandomSampler ends an epoch with a permutation of which it takes what is left: none, as a rule.
+  for (std::int64_t before = 0; before < epoch; ++before, begin()) {
+    while (held_begin_ + static_cast<std::int64_t>(held_.size()) <= length(options_)) draw_next_block();
+  }
+}
+
+void EpochOrder::begin() {
   blocks_.clear();
   blocks_drawn_ = 0;
   held_.clear();
@@ -99,17 +108,17 @@ void EpochOrder::group_by_length() {
   }
 }
 
+std::int64_t EpochOrder::sample_at(std::int64_t epoch, std::int64_t place) {
+  if (!options_.shuffle) return place;
+  if (epoch != epoch_ || place < held_begin_) start(epoch);
+  while (place >= held_begin_ + static_cast<std::int64_t>(held_.size())) draw_next_block();
+  return held_[static_cast<std::size_t>(place - held_begin_)];
+}
+
 std::span<const std::int64_t> EpochOrder::read(std::int64_t epoch, std::int64_t begin, std::int64_t count) {
   found_.resize(static_cast<std::size_t>(count));
-  if (!options_.shuffle) {
-    std::iota(found_.begin(), found_.end(), begin);
-    return found_;
-  }
-  if (epoch != epoch_ || begin < held_begin_) start(epoch);
-  for (std::int64_t& sample : found_) {
-    while (begin >= held_begin_ + static_cast<std::int64_t>(held_.size())) draw_next_block();
-    sample = held_[static_cast<std::size_t>(begin++ - held_begin_)];
-  }
+  const std::int64_t samples = length(options_);
+  for (std::int64_t& found : found_) found = sample_at(epoch, begin++ % samples);
   return found_;
 }
 

@@ -25,6 +25,9 @@ class EpochOrder {
     /// False: the seeds of the epochs are drawn from a generator with `seed`, as torch's DataLoader and RandomSampler
     /// draw them from the default generator where nothing else does.
     bool seedable = true;
+    /// With `seedable` false: every epoch goes on drawing from one generator whose seed is the first one drawn, as the
+    /// generator that Accelerate gives a sampler to keep several processes alike.
+    bool one_generator = false;
     std::int64_t group = 0;  ///< > 0: batches of so many samples are of about the same length
     std::function<std::int64_t(std::int64_t)> length_of = {};  ///< of a sample, where `group` asks for it
   };
@@ -43,14 +46,16 @@ class EpochOrder {
   EpochOrder(const EpochOrder&) = delete;
   EpochOrder& operator=(const EpochOrder&) = delete;
 
-  /// Samples [begin, begin + count) of the epoch's order, valid until the next call. Made for reading on: a step back
-  /// draws the epoch's blocks again from its beginning.
+  /// Samples [begin, begin + count) of the epoch's order, valid until the next call; behind the last one comes the
+  /// first one again. Made for reading on: a step back draws the epoch's blocks again from its beginning.
   std::span<const std::int64_t> read(std::int64_t epoch, std::int64_t begin, std::int64_t count);
 
  private:
   struct Draw;  ///< an epoch's generator
 
+  std::int64_t sample_at(std::int64_t epoch, std::int64_t place);
   void start(std::int64_t epoch);
+  void begin();  ///< of an epoch: nothing of it is drawn yet
   std::uint64_t seed_of(std::int64_t epoch) const;
   void draw_blocks();
   void draw_next_block();

@@ -7,6 +7,7 @@
 #include "components/tensors.h"
 #include "generated/section/accumulation.h"
 #include "generated/section/eval.h"
+#include "generated/section/launch.h"
 #include "generated/section/loader.h"
 #include "generated/section/precision.h"
 #include "generated/section/training.h"
@@ -147,7 +148,7 @@ void settle_lengths(Experiment& experiment, Diagnostics& diagnostics) {
   const auto training = sections::training::parse_config(training_node);
   const auto loader = sections::loader::parse_config(section(experiment.recipe, "loader"));
   const auto accumulation = sections::accumulation::parse_config(section(experiment.recipe, "accumulation"));
-  const std::int64_t micro = training.micro_batch_size.value_or(1);
+  const std::int64_t micro = rank_micro_batch(experiment.recipe);
   const std::int64_t window = window_batches(experiment.recipe);
   const std::int64_t size = loader.num_samples.value_or(experiment.train_data->size());
   if (loader.group_by_length && !experiment.train_data->signature().padded) {
@@ -155,18 +156,27 @@ void settle_lengths(Experiment& experiment, Diagnostics& diagnostics) {
     diagnostics.error(place->place(), "group_by_length is true, but the samples of data.train are all of one length",
                       "leave it out");
   }
-  const std::int64_t batches = loader.drop_last ? size / micro : (size + micro - 1) / micro;
-  if (batches == 0) {
+  const Loader::Options dealt = stepper_options(experiment.recipe).loader;
+  const auto processes = sections::launch::parse_config(section(experiment.recipe, "launch")).num_processes;
+  const std::int64_t samples = BatchWalk::of({.samples = size,
+                                              .micro_batch_size = micro,
+                                              .ranks = static_cast<int>(processes),
+                                              .drop_last = dealt.drop_last,
+                                              .even = dealt.even,
+                                              .cuts_last_round = dealt.cuts_last_round})
+                                   .samples_per_epoch;
+  if (samples == 0) {
     const Node* place = training_node.find("micro_batch_size");
-    diagnostics.error(place != nullptr && place->place().known() ? place->place() : training_node.place(),
-                      std::string(loader.num_samples ? "loader.num_samples is " : "data.train has ") +
-                          std::to_string(size) + (loader.num_samples ? "" : " samples") +
-                          ", fewer than one micro-batch of " + std::to_string(micro) +
-                          ", and loader.drop_last drops it",
-                      "use a smaller micro_batch_size, or `loader: {drop_last: false}`");
+    diagnostics.error(
+        place != nullptr && place->place().known() ? place->place() : training_node.place(),
+        std::string(loader.num_samples ? "loader.num_samples is " : "data.train has ") + std::to_string(size) +
+            (loader.num_samples ? "" : " samples") + ", fewer than one micro-batch of " + std::to_string(micro) +
+            (dealt.even && processes > 1 ? " for each of " + std::to_string(processes) + " processes" : "") +
+            ", and loader.drop_last drops it",
+        "use a smaller micro_batch_size, or `loader: {drop_last: false}`");
     return;
   }
-  experiment.shape = {loader.drop_last ? batches * micro : size, micro, window, accumulation.sync_with_dataloader,
+  experiment.shape = {samples, micro, window, accumulation.sync_with_dataloader,
                       experiment.train_data->tokens_per_sample()};
   if (training.max_tokens && experiment.shape.tokens_per_sample == 0) {
     const Node* place = training_node.find("max_tokens");

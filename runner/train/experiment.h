@@ -57,6 +57,7 @@ struct Experiment {
   EpochShape shape;
   std::int64_t total_steps = 0;                      ///< 0 when only the time limits the training
   std::shared_ptr<distributed::ProcessGroup> ranks;  ///< that train it together; null: this process alone
+  int local_rank = 0;                                ///< among those of this host
 
   int rank() const;
   bool is_first() const { return rank() == 0; }  ///< the one process that writes, prints and decides

@@ -13,6 +13,7 @@
 #include "runner/core/error.h"
 #include "runner/core/log.h"
 #include "runner/core/units.h"
+#include "runner/distributed/process_group.h"
 #include "runner/train/lineage_checkpoints.h"
 #include "runner/train/saver.h"
 
@@ -100,6 +101,7 @@ Faults::Outcome Faults::step(bool want_grad_norm, Saver& saver, StepResult& resu
 StepResult Faults::step_that_fits(bool want_grad_norm, Saver& saver) {
   const Judge judge_it = [this](const StepResult& result) {
     trouble_ = judge(result);
+    find_rank_to_blame(result);
     return !trouble_ || trouble_->action == Action::kIgnore;
   };
   while (true) {
@@ -118,11 +120,19 @@ StepResult Faults::step_that_fits(bool want_grad_norm, Saver& saver) {
                              "smaller micro-batches do not change that: use a smaller model, an optimizer that keeps "
                              "less (sgd), or more memory");
       }
-      if (!stepper_.can_rewind() || !saver.give_up_copies()) shrink_or_refuse(error, size, what);
+      if (experiment_.ranks != nullptr && !is_shared(error)) throw;  // the others are elsewhere in the step
+      if (!stepper_.can_rewind() || !give_up_copies(saver)) shrink_or_refuse(error, size, what);
       stepper_.rewind();
       stepper_.set_micro_batch_size(size);
     }
   }
+}
+
+// Only rank 0 saves. What it gives back may not help the others, who then come here again.
+bool Faults::give_up_copies(Saver& saver) const {
+  const bool given = saver.give_up_copies();
+  if (experiment_.ranks == nullptr) return given;
+  return !experiment_.ranks->from_rank_0(given ? "given" : "", "copies of the state").empty();
 }
 
 void Faults::shrink_or_refuse(const std::exception& error, std::int64_t& size, const std::string& what) {
@@ -163,7 +173,8 @@ std::optional<EvalResult> Faults::evaluate(const NamedDataset& set, EvalOptions 
       return train::evaluate(experiment_, set.name, *set.data, options);
     } catch (const std::exception& error) {
       if (!is_out_of_memory(error)) throw;
-      if (saver.give_up_copies()) continue;
+      if (experiment_.ranks != nullptr && !is_shared(error)) throw;
+      if (give_up_copies(saver)) continue;
       std::int64_t size = options.micro_batch_size;
       shrink_or_refuse(
           error, size,
@@ -234,22 +245,43 @@ void Faults::remember(const StepResult& result) {
   if (config_.spike_grad_z_score && std::isfinite(result.grad_norm.value_or(NAN))) norms_.add(*result.grad_norm);
 }
 
+void Faults::find_rank_to_blame(const StepResult& result) {
+  const auto bad = std::find_if(result.rank_losses.begin(), result.rank_losses.end(),
+                                [](double loss) { return !std::isfinite(loss); });
+  to_blame_.reset();
+  if (bad != result.rank_losses.end()) to_blame_ = static_cast<int>(bad - result.rank_losses.begin());
+}
+
+std::vector<std::int64_t> Faults::bad_samples() const {
+  return to_blame_ ? stepper_.window_samples_of(*to_blame_) : stepper_.window_samples();
+}
+
+// Each of several ranks looks at its own last batch; all of them were told the same about the step.
+std::string Faults::first_bad_tensor() {
+  const std::string own = stepper_.first_bad_tensor();
+  if (experiment_.ranks == nullptr) return own;
+  const auto rank = static_cast<std::size_t>(to_blame_.value_or(0));
+  return experiment_.ranks->all_gather(own, "the first bad tensor").at(rank);
+}
+
 std::string Faults::samples_text() const {
-  const std::vector<std::int64_t> samples = stepper_.window_samples();
+  const std::vector<std::int64_t> samples = bad_samples();
   std::string text = samples.size() == 1 ? "sample " : "samples ";
   for (std::size_t i = 0; i < std::min(samples.size(), kSamplesShown); ++i) {
     text += (i == 0 ? "" : ", ") + std::to_string(samples[i]);
   }
   if (samples.size() > kSamplesShown) text += " and " + std::to_string(samples.size() - kSamplesShown) + " more";
-  return text + " of data.train";
+  text += " of data.train";
+  return to_blame_ ? text + " on rank " + std::to_string(*to_blame_) : text;
 }
 
 Node Faults::report(const Trouble& trouble) {
   Node data = Node::mapping();
   data.set("cause", Node::string(trouble.kind));
   data.set("what", Node::string(trouble.what));
-  if (trouble.kind == "nan") data.set("tensor", Node::string(stepper_.first_bad_tensor()));
-  const std::vector<std::int64_t> samples = stepper_.window_samples();
+  if (trouble.kind == "nan") data.set("tensor", Node::string(first_bad_tensor()));
+  if (to_blame_) data.set("rank", Node::integer(*to_blame_));
+  const std::vector<std::int64_t> samples = bad_samples();
   Node list = Node::sequence();
   for (std::size_t i = 0; i < std::min(samples.size(), kSamplesKept); ++i) {
     list.items().push_back(Node::integer(samples[i]));
@@ -320,11 +352,12 @@ void Faults::roll_back(const Trouble& trouble, Saver& saver) {
   saver.finish();  // a save that is still being written is one to go back to
   // They verified when they were saved; the disk may have lost them since.
   std::vector<std::string> skipped;
-  const std::string checkpoint = checkpoint_to_go_back_to(saver, skipped);
+  std::string checkpoint = experiment_.is_first() ? checkpoint_to_go_back_to(saver, skipped) : "";
+  if (experiment_.ranks != nullptr) checkpoint = experiment_.ranks->from_rank_0(checkpoint, "where to go back to");
   for (const std::string& what : skipped) core::log_warning("skipped " + what);
   if (checkpoint.empty()) {
     Trouble last = trouble;
-    last.what += ", and there is nothing to roll back to: " + skipped.front();
+    last.what += ", and there is nothing to roll back to" + (skipped.empty() ? "" : ": " + skipped.front());
     stop(last, "start anew with --new, or name a checkpoint of another run with --checkpoint");
   }
   Node data = report(trouble);

@@ -60,8 +60,10 @@ class Faults final : public core::Stateful {
   };
 
   StepResult step_that_fits(bool want_grad_norm, Saver& saver);
+  bool give_up_copies(Saver& saver) const;
   void shrink_or_refuse(const std::exception& error, std::int64_t& size, const std::string& what);
   std::optional<Trouble> judge(const StepResult& result) const;
+  void find_rank_to_blame(const StepResult& result);
   void remember(const StepResult& result);
   [[noreturn]] void stop(const Trouble& trouble, const std::string& hint);
   void check_budget(const Trouble& trouble);
@@ -74,7 +76,10 @@ class Faults final : public core::Stateful {
   /// that was looked at before.
   std::string checkpoint_to_go_back_to(const Saver& saver, std::vector<std::string>& skipped) const;
   core::Node report(const Trouble& trouble);
+  /// Of the rank that is to blame, where one of several is.
+  std::vector<std::int64_t> bad_samples() const;
   std::string samples_text() const;
+  std::string first_bad_tensor();
   std::int64_t failed_step() const { return stepper_.progress().step + 1; }
 
   const Experiment& experiment_;
@@ -85,6 +90,7 @@ class Faults final : public core::Stateful {
   const MicroBatchPolicy micro_batches_;
   SpikeDetector losses_, norms_;
   std::optional<Trouble> trouble_;       // of the step being made
+  std::optional<int> to_blame_;          // the one of several ranks whose part of the loss is not finite
   std::vector<std::int64_t> bad_steps_;  // every skip and rollback, in order
   std::int64_t skips_ = 0, rollbacks_ = 0, shrinks_ = 0, overflows_ = 0;
   std::int64_t eval_batch_ = 0;  // 0: as asked for

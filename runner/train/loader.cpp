@@ -6,22 +6,27 @@
 #include "runner/core/error.h"
 
 namespace runner::train {
+
 Loader::Loader(const components::data::Dataset& data, Options options)
-    : data_(data), options_(options), order_(order_options()), expected_(options.micro_batch_size) {
+    : data_(data),
+      options_(options),
+      micro_batches_(BatchWalk::of({.samples = EpochOrder::length(order_options()),
+                                    .micro_batch_size = options.micro_batch_size,
+                                    .ranks = options.ranks,
+                                    .drop_last = options.drop_last,
+                                    .even = options.even,
+                                    .cuts_last_round = options.cuts_last_round})),
+      order_(order_options()),
+      expected_(options.micro_batch_size) {
+  micro_batches_.rank = options.rank;
+  micro_batches_.rank_0_reads = options.rank_0_reads;
   RUNNER_ASSERT(options_.micro_batch_size > 0, "the batch algebra settles a positive micro-batch size");
 }
 
-std::int64_t Loader::samples_per_epoch() const {
-  const std::int64_t size = EpochOrder::length(order_options());
-  return options_.drop_last ? size - size % options_.micro_batch_size : size;
-}
-
-std::int64_t Loader::batches_per_epoch() const {
-  return (samples_per_epoch() + options_.micro_batch_size - 1) / options_.micro_batch_size;
-}
-
-std::int64_t Loader::batch_at(std::int64_t sample) const {
-  return walk(options_.micro_batch_size).batch_at({0, sample});
+BatchWalk Loader::walk(std::int64_t batch_size) const {
+  BatchWalk walk = micro_batches_;
+  walk.batch_size = walk.share_size = batch_size;
+  return walk;
 }
 
 void Loader::seek(Position position) { position_ = position; }
@@ -33,7 +38,8 @@ EpochOrder::Options Loader::order_options() const {
                             .seed = options_.seed,
                             .num_samples = options_.num_samples,
                             .replacement = options_.replacement,
-                            .seedable = options_.seedable};
+                            .seedable = options_.seedable,
+                            .one_generator = options_.even && options_.ranks > 1};
   if (options_.group_by_length) {
     order.group = options_.micro_batch_size;
     order.length_of = [&data = data_](std::int64_t sample) { return data.length_of(sample); };
@@ -47,7 +53,7 @@ void Loader::next(std::int64_t count, components::TensorMap& batch) {
   RUNNER_ASSERT(count > 0 && position_.sample + count <= samples, "a micro-batch does not cross the end of an epoch");
   batch.clear();
   fetch(count, batch);
-  position_ = walk(count).after(position_, count);
+  skip(count);
 }
 
 // The threads follow the walk that begins where the loader stood when they were started. Who asks for something else

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "components/data/data.h"
+#include "runner/train/batch_walk.h"
 #include "runner/train/epoch_order.h"
 #include "runner/train/prefetcher.h"
 
@@ -31,25 +32,31 @@ class Loader {
     int num_workers = 0;               ///< threads that read ahead; 0: the caller reads
     std::int64_t prefetch_factor = 2;  ///< micro-batches that each of them may be ahead
     int rank = 0, ranks = 1;           ///< that take micro-batches in turn
+    bool rank_0_reads = false;         ///< for all of them
+    bool even = false;                 ///< BatchWalk::Options
+    bool cuts_last_round = false;
   };
   using Position = BatchWalk::Position;
 
   Loader(const components::data::Dataset& data, Options options);
 
-  std::int64_t batches_per_epoch() const;
-  std::int64_t samples_per_epoch() const;  ///< without what drop_last leaves out
+  std::int64_t batches_per_epoch() const { return micro_batches_.shares_per_epoch(); }  ///< of all ranks
+  std::int64_t samples_per_epoch() const { return micro_batches_.samples_per_epoch; }   ///< BatchWalk
   const Position& position() const { return position_; }
   void seek(Position position);
 
-  /// Size of the micro-batch that begins at this sample of an epoch: the last one may be short.
-  std::int64_t batch_at(std::int64_t sample) const;
-  /// Whether the micro-batch that begins here is this rank's: it calls next(), the others skip().
-  bool is_mine() const { return walk(options_.micro_batch_size).is_mine(position_); }
+  /// Size of the micro-batch that begins at this sample of an epoch, and of a smaller forward pass: BatchWalk.
+  std::int64_t batch_at(std::int64_t sample) const { return micro_batches_.batch_at({0, sample}); }
+  std::int64_t batch_at(std::int64_t sample, std::int64_t size) const { return walk(size).batch_at({0, sample}); }
+  /// Whose micro-batch begins here.
+  int owner() const { return walk(expected_).rank_at(position_); }
+  /// Whether this rank reads it: it calls next(), the others skip().
+  bool is_mine() const { return walk(expected_).is_mine(position_); }
   /// Moves on past samples of the epoch without reading them.
-  void skip(std::int64_t count) { position_ = walk(count).after(position_, count); }
+  void skip(std::int64_t count) { position_ = micro_batches_.after(position_, count); }
 
-  /// Counts that next() will be asked for from now on, where they are not micro-batches: what to read ahead. A wrong
-  /// guess costs time and nothing else.
+  /// Counts that next() will be asked for from now on, where they are not micro-batches: what is read ahead, and what
+  /// ranks take in turn. Alone, a wrong guess costs time and nothing else.
   void expect(std::int64_t count) { expected_ = count; }
   /// Fills `batch` with the next samples of the epoch and moves on; `count` does not reach beyond its end. After the
   /// last sample of an epoch the position is the start of the next one. RunError, and whatever else a data set throws,
@@ -60,14 +67,13 @@ class Loader {
 
  private:
   EpochOrder::Options order_options() const;
-  BatchWalk walk(std::int64_t batch_size) const {
-    return {samples_per_epoch(), batch_size, options_.rank, options_.ranks};
-  }
+  BatchWalk walk(std::int64_t batch_size) const;
   void fetch(std::int64_t count, components::TensorMap& batch);
   void read_ahead(Position start);
 
   const components::data::Dataset& data_;
   Options options_;
+  BatchWalk micro_batches_;
   Position position_;
   EpochOrder order_;
   std::int64_t expected_;

@@ -353,7 +353,8 @@ class Loop final : public Context, public core::Stateful {
     options.loader = options_.loader;
     if (request_.smoke) options.max_batches = kSmokeBatches;
     options.autocast = options_.autocast;
-    options.interrupted = [this] { return signals_.received() != nullptr; };
+    // Each of several processes measures all by itself, and none may leave the others behind.
+    if (experiment_.ranks == nullptr) options.interrupted = [this] { return signals_.received() != nullptr; };
     cut_short_ = !train::update_statistics(experiment_, options);
     if (cut_short_) return;
     updated_step_ = step();
@@ -370,6 +371,7 @@ class Loop final : public Context, public core::Stateful {
     options.autocast = options_.autocast;
     options.num_workers = options_.loader.num_workers;
     options.prefetch_factor = options_.loader.prefetch_factor;
+    options.rank_0_reads = options_.loader.rank_0_reads;
     options.interrupted = [this] { return signals_.received() != nullptr; };
     const std::int64_t begin_ns = clock_.monotonic_ns();
     std::vector<EvalResult> results;

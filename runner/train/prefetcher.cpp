@@ -32,25 +32,6 @@ class SignalsStayHere {
 
 }  // namespace
 
-std::int64_t BatchWalk::batch_at(const Position& position) const {
-  return std::min(batch_size, samples_per_epoch - position.sample);
-}
-
-BatchWalk::Position BatchWalk::after(Position position, std::int64_t count) const {
-  position.sample += count;
-  return position.sample < samples_per_epoch ? position : Position{position.epoch + 1, 0};
-}
-
-bool BatchWalk::is_mine(const Position& position) const {
-  const std::int64_t per_epoch = (samples_per_epoch + batch_size - 1) / batch_size;
-  return (position.epoch * per_epoch + position.sample / batch_size) % ranks == rank;
-}
-
-BatchWalk::Position BatchWalk::first_mine(Position position) const {
-  while (!is_mine(position)) position = after(position, batch_at(position));
-  return position;
-}
-
 Prefetcher::Prefetcher(const components::data::Dataset& data, const EpochOrder::Options& order, const BatchWalk& walk,
                        Position start, const Options& options)
     : data_(data),

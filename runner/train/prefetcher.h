@@ -1,6 +1,5 @@
 #pragma once
 
-#include <compare>
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "components/tensors.h"
+#include "runner/train/batch_walk.h"
 #include "runner/train/epoch_order.h"
 
 namespace components::data {
@@ -16,32 +16,6 @@ class Dataset;
 }
 
 namespace runner::train {
-
-/// How the samples of epochs are cut into batches, one after the other, and dealt out to ranks in turn: a pure function
-/// of the position.
-struct BatchWalk {
-  std::int64_t samples_per_epoch = 0;
-  std::int64_t batch_size = 1;
-  int rank = 0, ranks = 1;
-
-  /// Of an epoch; the next one to be read.
-  struct Position {
-    std::int64_t epoch = 0;
-    std::int64_t sample = 0;
-
-    auto operator<=>(const Position&) const = default;
-  };
-
-  /// Size of the batch that begins here: the last one of an epoch may be short.
-  std::int64_t batch_at(const Position& position) const;
-  /// Where the walk stands after `count` samples: behind the last sample of an epoch begins the next one.
-  Position after(Position position, std::int64_t count) const;
-  /// Whether this rank has the batch that begins here; in all epochs together, so that none has the short one each
-  /// time.
-  bool is_mine(const Position& position) const;
-  /// The first batch of this rank from here on.
-  Position first_mine(Position position) const;
-};
 
 /// Reads batches ahead of the loop on threads of its own, at most `batches_max` of them, and hands them out in the
 /// order of the walk: what a batch holds does not depend on how many threads there are or on which one read it. What

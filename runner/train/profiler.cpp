@@ -20,6 +20,7 @@
 #include "generated/section/profiler.h"
 #include "runner/core/files.h"
 #include "runner/core/log.h"
+#include "runner/distributed/process_group.h"
 #include "runner/store/profile.h"
 #include "runner/train/key_averages.h"
 #include "runner/train/profile_schedule.h"
@@ -237,7 +238,8 @@ class Profiler::Recorder {
   void write(kineto::ProfilerResult& result, const Progress& progress) {
     const std::string folder = config_.output_trace_dir.value_or(run_.run_dir() + "/profile");
     core::make_folders(folder).value();
-    const std::string stem = folder + "/rank-0." + std::to_string(clock_.wall_ms() * 1'000'000);
+    const std::string stem =
+        folder + "/rank-" + std::to_string(experiment_.rank()) + "." + std::to_string(clock_.wall_ms() * 1'000'000);
     const std::string trace = stem + ".pt.trace.json";
     result.save(trace);
     std::error_code missing;
@@ -268,7 +270,8 @@ class Profiler::Recorder {
     profile.with_flops = config_.with_flops;
     // As StepMetrics counts: three passes over the matrix products.
     const std::int64_t positions = std::max<std::int64_t>(1, experiment_.train_data->signature().max_seq_len);
-    const std::int64_t samples = std::max<std::int64_t>(0, progress.samples - window_.samples_before);
+    const std::int64_t ranks = experiment_.ranks != nullptr ? experiment_.ranks->size() : 1;
+    const std::int64_t samples = std::max<std::int64_t>(0, progress.samples - window_.samples_before) / ranks;
     profile.model_flops = 3.0 * experiment_.model->forward_flops(positions) * static_cast<double>(samples);
     profile.peak_flops = peak_.flops;
     profile.peak_of = peak_.flops > 0 ? peak_.format : "";

@@ -2,7 +2,6 @@
 
 #include <string>
 
-#include "components/tensors.h"
 #include "generated/section/launch.h"
 #include "runner/train/experiment.h"
 
@@ -18,12 +17,6 @@ void refuse_what_needs_one_process(const Experiment& experiment, core::Diagnosti
                       with + "optimizer " + recipe.at_path("optimizer.type")->as_string() +
                           " would use a gradient before the other processes have added theirs",
                       "take adamw or sgd, or one process");
-  }
-  const auto buffers = experiment.model->buffers();
-  if (!buffers.empty()) {
-    diagnostics.error(recipe.at_path("model")->place(),
-                      with + buffers.front().name + " would follow the samples of one process alone",
-                      "take group_norm or layer_norm instead of batch_norm, or one process");
   }
 }
 

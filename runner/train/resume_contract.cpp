@@ -121,10 +121,15 @@ class Judge {
   void look_around() {
     if (!recorded_.surroundings) return;
     const Surroundings &before = *recorded_.surroundings, &now = present_.surroundings;
-    surroundings(kThreadsKey, std::to_string(before.threads), std::to_string(now.threads),
-                 "sums are cut by the number of threads",
-                 "OMP_NUM_THREADS=" + std::to_string(before.threads) + " or --set " + kThreadsKey + "=" +
-                     std::to_string(before.threads) + " gives the old number back");
+    // Cores that are shared out among another number of processes are what that change, which has to be allowed, means.
+    const bool shared_anew =
+        processes(recorded_.recipe) != processes(present_.recipe) && !is_set(present_.recipe, kThreadsKey);
+    if (!shared_anew) {
+      surroundings(kThreadsKey, std::to_string(before.threads), std::to_string(now.threads),
+                   "sums are cut by the number of threads",
+                   "OMP_NUM_THREADS=" + std::to_string(before.threads) + " or --set " + kThreadsKey + "=" +
+                       std::to_string(before.threads) + " gives the old number back");
+    }
     surroundings(kCapabilityKey, before.cpu_capability, now.cpu_capability, "other instructions sum in another order",
                  instructions_back(before.cpu_capability, now.cpu_capability));
     surroundings(kLibtorchKey, before.libtorch, now.libtorch, "its kernels may round otherwise", "");
@@ -171,7 +176,7 @@ class Judge {
       difference.why = "its saved state is the other one's";
     } else if (path == kProcessesKey) {
       difference.effect = Effect::kChangesTheMaths;
-      difference.why = "sums are cut by the number of processes, and each draws its own dropout";
+      difference.why = "sums are cut by the number of processes and of their threads, and each draws its own dropout";
     } else if (path == kBucketKey) {
       // Two numbers have one order only to be added in, and one alone has none.
       constexpr std::int64_t kFewest = 3;

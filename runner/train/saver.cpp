@@ -6,6 +6,8 @@
 #include <chrono>
 #include <cmath>
 #include <exception>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "components/random_state.h"
@@ -17,6 +19,7 @@
 #include "runner/core/beside.h"
 #include "runner/core/build_info.h"
 #include "runner/core/error.h"
+#include "runner/core/files.h"
 #include "runner/core/log.h"
 #include "runner/core/machine.h"
 #include "runner/core/units.h"
@@ -75,8 +78,17 @@ void Saver::add_rank_state(const std::string& name, core::Stateful& part) {
   add_state(name, *rank_states_.back());
 }
 
+// Where hosts share the folder, the run's files are there already.
+bool Saver::saves_for_its_host() const {
+  std::error_code ignored;
+  return config_.save_on_each_node && experiment_.local_rank == 0 && !experiment_.is_first() &&
+         !std::filesystem::exists(run_.run_dir() + "/run.db", ignored);
+}
+
 void Saver::prepare() {
-  if (!experiment_.is_first()) return;
+  writes_ = experiment_.is_first() || saves_for_its_host();
+  if (!writes_) return;
+  core::make_folders(checkpoints_dir_).value();
   first_step_ = stepper_.progress().step;
   rhythm_.note(first_step_, clock_.monotonic_ns());
   const std::int64_t bytes = checkpoint::estimate_bytes(*experiment_.model, JudgedWeights::saved_tensors(experiment_));
@@ -163,7 +175,7 @@ void Saver::save(const std::map<std::string, double>& eval_metrics, When when) {
     random_states_ = experiment_.ranks->all_gather(components::RandomState::now().bytes(), "random states");
     for (const auto& states : rank_states_) states->gather("states of the ranks");
   }
-  if (!experiment_.is_first()) {
+  if (!writes_) {
     saved_step_ = stepper_.progress().step;
     return;
   }

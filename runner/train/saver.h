@@ -104,6 +104,8 @@ class Saver {
     double seconds = 0, stall_seconds = 0, rest_seconds = 0;  ///< the rests are part of the seconds
   };
 
+  /// Whether this process saves on the disk of its host beside the first one, which saves on its own.
+  bool saves_for_its_host() const;
   checkpoint::TrainState train_state() const;
   core::Node counters() const;
   std::unique_ptr<SaveTask> take_down(const std::map<std::string, double>& eval_metrics, bool copy);
@@ -137,6 +139,7 @@ class Saver {
   SaveRhythm rhythm_;
   std::shared_ptr<artifact::Pace> pace_;  // of the save that is under way; null when it does not rest
   bool async_ = false;
+  bool writes_ = false;  // checkpoints: the first process, or the first of its host
   bool told_to_wait_ = false;
   artifact::AlignedBytes memory_;   // of the copies; the thread reads it while a save is under way
   std::int64_t counted_bytes_ = 0;  // of it, towards training.max_memory

@@ -5,8 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <new>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "runner/core/error.h"
+#include "runner/distributed/process_group.h"
 
 namespace runner::train {
 namespace {
@@ -19,6 +23,16 @@ constexpr std::array<std::string_view, 7> kTexts = {
     "DefaultCPUAllocator: not enough memory",      // the same on other systems
     "MODULE:PT_DEVMEM Allocation failed",          // Gaudi
     "out_of_memory",                               // oneDNN's status
+};
+
+/// What one of the processes said, on all of them.
+class Shortage final : public std::bad_alloc {
+ public:
+  explicit Shortage(std::string what) : what_(std::move(what)) {}
+  const char* what() const noexcept override { return what_.c_str(); }
+
+ private:
+  std::string what_;
 };
 
 }  // namespace
@@ -44,9 +58,25 @@ std::string plain_text(const std::exception& error) {
   if (const auto* torch = dynamic_cast<const c10::Error*>(&error); torch != nullptr) {
     return torch->what_without_backtrace();
   }
-  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return "the system has no more memory for this program";
+  if (!is_shared(error) && dynamic_cast<const std::bad_alloc*>(&error) != nullptr)
+    return "the system has no more memory for this program";
   return error.what();
 }
+
+void share_shortage(distributed::ProcessGroup& ranks, const std::exception_ptr& mine) {
+  std::string text;
+  try {
+    if (mine) std::rethrow_exception(mine);
+  } catch (const std::exception& error) {
+    text = plain_text(error);
+  }
+  const std::vector<std::string> all = ranks.all_gather(text, "memory that ran out");
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (!all[rank].empty()) throw Shortage("rank " + std::to_string(rank) + ": " + all[rank]);
+  }
+}
+
+bool is_shared(const std::exception& error) { return dynamic_cast<const Shortage*>(&error) != nullptr; }
 
 MicroBatchPolicy::MicroBatchPolicy(std::string_view text) {
   constexpr std::string_view kMinus = "minus:";

@@ -5,6 +5,10 @@
 #include <string>
 #include <string_view>
 
+namespace runner::distributed {
+class ProcessGroup;
+}
+
 namespace runner::train {
 
 /// Whether an error's text is that of an allocation that failed, on whatever device.
@@ -16,6 +20,12 @@ bool is_out_of_memory(const std::exception& error);
 
 /// What the exception says in one line, without a stack.
 std::string plain_text(const std::exception& error);
+
+/// Where several processes train and the memory of one of them ran out: throws on each of them the shortage of the
+/// first one that met it, which is_out_of_memory() knows. `mine`: what this rank met, or nothing. A collective.
+void share_shortage(distributed::ProcessGroup& ranks, const std::exception_ptr& mine);
+/// Whether all ranks met this one together.
+bool is_shared(const std::exception& error);
 
 /// How the micro-batch shrinks after an allocation that failed: `training.auto_micro_batch`.
 ///

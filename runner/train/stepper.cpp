@@ -10,6 +10,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "generated/section/accumulation.h"
 #include "generated/section/faults.h"
@@ -21,17 +22,20 @@
 #include "runner/core/error.h"
 #include "runner/distributed/process_group.h"
 #include "runner/train/backward_steps.h"
+#include "runner/train/batch_dispatch.h"
 #include "runner/train/local_sgd.h"
 #include "runner/train/precision.h"
 #include "runner/train/rank_gradients.h"
 #include "runner/train/rounded_weights.h"
+#include "runner/train/shared_statistics.h"
+#include "runner/train/shortage.h"
 #include "runner/train/weight_average.h"
 
 namespace runner::train {
 namespace {
 
 constexpr std::int64_t kPrefetchFactor = 2;  // as PyTorch's
-constexpr std::size_t kOwnNotes = 1;         // of the stepper: the rank's part of the loss
+constexpr std::size_t kOwnNotes = 2;  // of the stepper: the rank's part of the loss, and whether its memory ran out
 
 bool all_finite(const at::Tensor& tensor) {
   return !at::isFloatingType(tensor.scalar_type()) || at::isfinite(tensor).all().item<bool>();
@@ -67,9 +71,16 @@ WindowMean window_mean(const sections::accumulation::Config& config) {
 
 }  // namespace
 
+std::int64_t rank_micro_batch(const core::Node& recipe) {
+  const auto training = sections::training::parse_config(*recipe.find("training"));
+  const auto launch = sections::launch::parse_config(*recipe.find("launch"));
+  const bool split = sections::loader::parse_config(*recipe.find("loader")).split_batches;
+  return training.micro_batch_size.value_or(1) / (split ? launch.num_processes : 1);
+}
+
 std::int64_t window_batches(const core::Node& recipe) {
   const auto training = sections::training::parse_config(*recipe.find("training"));
-  const std::int64_t micro = training.micro_batch_size.value_or(1);
+  const std::int64_t micro = rank_micro_batch(recipe);
   const std::int64_t share = training.gradient_accumulation_steps.value_or(1);
   const auto launch = sections::launch::parse_config(*recipe.find("launch"));
   return training.global_batch_size ? *training.global_batch_size / micro : share * launch.num_processes;
@@ -88,8 +99,10 @@ StepperOptions stepper_options(const core::Node& recipe) {
   options.window_batches = window_batches(recipe);
   options.sync_with_dataloader = accumulation.sync_with_dataloader;
   options.mean = window_mean(accumulation);
-  options.schedule = {schedule.step_with_optimizer, schedule.step_per_process, static_cast<int>(launch.num_processes)};
-  options.loader = {.micro_batch_size = training.micro_batch_size.value_or(1),
+  // Where a batch is split, Accelerate's schedule was made for the batches of one process.
+  options.schedule = {schedule.step_with_optimizer, schedule.step_per_process && !loader.split_batches,
+                      static_cast<int>(launch.num_processes)};
+  options.loader = {.micro_batch_size = rank_micro_batch(recipe),
                     .shuffle = loader.shuffle,
                     .drop_last = loader.drop_last,
                     .seed = static_cast<std::uint64_t>(loader.data_seed.value_or(recipe.find("seed")->as_integer())),
@@ -98,7 +111,12 @@ StepperOptions stepper_options(const core::Node& recipe) {
                     .seedable = loader.use_seedable_sampler,
                     .group_by_length = loader.group_by_length,
                     .num_workers = static_cast<int>(loader.num_workers),
-                    .prefetch_factor = loader.prefetch_factor.value_or(kPrefetchFactor)};
+                    .prefetch_factor = loader.prefetch_factor.value_or(kPrefetchFactor),
+                    .rank_0_reads = loader.dispatch_batches,
+                    .even = loader.pad_in_loss && (loader.even_batches || loader.drop_last),
+                    .cuts_last_round = loader.dispatch_batches};
+  options.same_generators =
+      std::count(loader.rng_types.begin(), loader.rng_types.end(), sections::loader::RngTypes::kTorch) > 0;
   options.ddp = ddp_options(recipe);
   options.clip = {training.clip_grad_norm, training.clip_grad_value, training.norm_type};
   // With max_memory: copies of the state that a save took may have left too little for this step.
@@ -125,9 +143,15 @@ Stepper::Stepper(Experiment& experiment, const StepperOptions& options)
   if (experiment.optimizer->steps_in_backward()) {
     backward_steps_ = std::make_unique<BackwardSteps>(*experiment.optimizer, parameters_, options.clip);
   }
-  if (experiment.ranks != nullptr) set_notes(0, [] { return std::vector<double>(); });
-  if (experiment.ranks != nullptr && options.ddp.local_steps > 0) {
-    local_sgd_ = std::make_unique<LocalSgd>(*experiment.ranks, parameters_, options.ddp.local_steps);
+  if (experiment.ranks != nullptr) {
+    set_notes(0, [] { return std::vector<double>(); });
+    const auto of = options.ddp.broadcast_buffers ? SharedStatistics::Of::kFirst : SharedStatistics::Of::kAll;
+    if (!experiment.model->buffers().empty()) {
+      statistics_ = std::make_unique<SharedStatistics>(*experiment.model, *experiment.ranks, of);
+    }
+    if (options.ddp.local_steps > 0) {
+      local_sgd_ = std::make_unique<LocalSgd>(*experiment.ranks, parameters_, options.ddp.local_steps);
+    }
   }
   apply_schedule();
 }
@@ -162,6 +186,7 @@ void Stepper::begin_window() {
   }
   optimizer_began_ = false;
   window_start_ = loader_.position();
+  synchronise_generators();
   if (!options_.rewinds) return;
   window_random_ = components::RandomState::now();
   window_buffers_.emplace(experiment_.model->buffers());
@@ -182,7 +207,9 @@ void Stepper::plan_window() {
     const bool epoch_ended = sample >= loader_.samples_per_epoch();
     complete = accumulation.advance(epoch_ended);
     if (!epoch_ended && !complete) continue;
-    for (; stretch > 0; stretch -= pieces_.back()) pieces_.push_back(std::min(micro_batch_size_, stretch));
+    for (std::int64_t from = sample - stretch; stretch > 0; from += pieces_.back(), stretch -= pieces_.back()) {
+      pieces_.push_back(std::min(loader_.batch_at(from, micro_batch_size_), stretch));
+    }
     sample = 0;
   }
 }
@@ -193,21 +220,46 @@ void Stepper::fetch_window() {
   RECORD_USER_SCOPE("data");
   plan_window();
   window_.resize(pieces_.size());  // memory of the window before is taken again
-  std::size_t mine = 0;
+  owners_.clear();
+  std::size_t read = 0;
   window_samples_ = 0;
   for (const std::int64_t samples : pieces_) {
     window_samples_ += samples;
-    if (!loader_.is_mine()) {
+    owners_.push_back(loader_.owner());
+    if (loader_.is_mine()) {
+      loader_.next(samples, window_[read++].tensors);
+    } else {
       loader_.skip(samples);
-      continue;
     }
+  }
+  if (experiment_.ranks != nullptr && options_.loader.rank_0_reads) dispatch_window();
+  std::size_t mine = 0;
+  others_after_ = 0;
+  for (std::size_t i = 0; i < owners_.size(); ++i) {
+    ++others_after_;
+    if (owners_[i] != experiment_.rank()) continue;
     MicroBatch& micro = window_[mine++];
-    micro.samples = samples;
-    loader_.next(samples, micro.tensors);
+    micro.others_before = std::exchange(others_after_, 0) - 1;
+    micro.samples = pieces_[i];
     micro.count = experiment_.loss->count(micro.tensors.at(components::kTarget));
   }
   window_.resize(mine);
   count_window();
+}
+
+void Stepper::dispatch_window() {
+  std::vector<components::TensorMap> batches;
+  for (MicroBatch& micro : window_) batches.push_back(std::move(micro.tensors));
+  dispatch_batches(*experiment_.ranks, owners_, batches);
+  for (std::size_t i = 0; i < batches.size(); ++i) window_[i].tensors = std::move(batches[i]);
+}
+
+// Where the ranks' generators stand is what the first one's does; which one draws the order of samples never differs.
+void Stepper::synchronise_generators() {
+  if (experiment_.ranks == nullptr || !options_.same_generators || loader_.position().sample > 0) return;
+  const std::string first =
+      experiment_.ranks->from_rank_0(components::RandomState::now().bytes(), "random numbers of an epoch");
+  components::RandomState::of(first).restore();
 }
 
 // What the mean is over is known without the others' batches, unless targets may be ignored.
@@ -231,6 +283,18 @@ std::int64_t Stepper::passes() const {
 
 std::vector<std::int64_t> Stepper::window_samples() const {
   return loader_.samples_between(window_start_, loader_.position());
+}
+
+std::vector<std::int64_t> Stepper::window_samples_of(int rank) const {
+  const std::vector<std::int64_t> all = window_samples();
+  std::vector<std::int64_t> theirs;
+  auto begin = all.begin();
+  for (std::size_t i = 0; i < owners_.size(); ++i) {
+    const auto end = begin + pieces_[i];
+    if (owners_[i] == rank) theirs.insert(theirs.end(), begin, end);
+    begin = end;
+  }
+  return theirs;
 }
 
 double Stepper::weight_of(const MicroBatch& micro) const {
@@ -289,10 +353,25 @@ void Stepper::note_window(StepResult& result) const {
 }
 
 void Stepper::accumulate(StepResult& result) {
+  std::exception_ptr shortage;
+  try {
+    run_passes(result);
+  } catch (const std::exception& error) {
+    // The others wait for the sums, and have to make the step again as well.
+    if (rank_gradients_ == nullptr || !is_out_of_memory(error)) throw;
+    shortage = std::current_exception();
+  }
+  if (rank_gradients_ != nullptr) exchange_gradients(result, shortage);
+  note_window(result);
+}
+
+void Stepper::run_passes(StepResult& result) {
+  if (statistics_ != nullptr) statistics_->begin();
   const double shared = rank_gradients_ != nullptr ? rank_gradients_->weight() : 1.0;
   for (MicroBatch& micro : window_) {
     const bool last = &micro == &window_.back();
     const double weight = weight_of(micro);
+    if (statistics_ != nullptr) statistics_->pass_by(micro.others_before);
     trace("forward");
     const at::Tensor sum = forward(micro, weight * shared);
     trace("backward");
@@ -302,8 +381,6 @@ void Stepper::accumulate(StepResult& result) {
     note_loss(micro, sum.item<double>(), weight, result);
     if (!last) micro.tensors.clear();
   }
-  if (rank_gradients_ != nullptr) exchange_gradients(result);
-  note_window(result);
 }
 
 /// Where a process that others wait for is.
@@ -312,20 +389,30 @@ void Stepper::trace(const char* what) const {
   core::log_debug("step " + std::to_string(progress_.step + 1) + ": " + what);
 }
 
-// The weights are those of the whole window, so sums over the ranks are its gradient and its loss.
-void Stepper::exchange_gradients(StepResult& result) {
+// The weights are those of the whole window, so sums over the ranks are its gradient and its loss. After a pass that
+// failed, too: what is added up then is of no use, but nobody is left waiting.
+void Stepper::exchange_gradients(StepResult& result, const std::exception_ptr& shortage) {
   RECORD_USER_SCOPE("exchange");
   trace("exchange");
-  std::vector<double> mine = {result.loss};
+  std::vector<double> mine = {result.loss, shortage ? 1.0 : 0.0};
   const std::vector<double> more = notes_();
   mine.insert(mine.end(), more.begin(), more.end());
   const auto pieces = static_cast<std::int64_t>(pieces_.size()), ranks = std::int64_t{experiment_.ranks->size()};
   result.notes = rank_gradients_->finish((pieces + ranks - 1) / ranks, mine);
-  result.loss = 0;
-  for (std::vector<double>& notes : result.notes) {
-    result.loss += notes.front();
-    notes.erase(notes.begin());
+  if (statistics_ != nullptr) {
+    statistics_->pass_by(others_after_);
+    statistics_->finish();  // after the gradients: some of them set out while other ranks still compute
   }
+  result.loss = 0;
+  result.rank_losses.clear();
+  bool fits = true;
+  for (std::vector<double>& notes : result.notes) {
+    result.loss += notes[0];
+    result.rank_losses.push_back(notes[0]);
+    fits = fits && notes[1] == 0.0;
+    notes.erase(notes.begin(), notes.begin() + kOwnNotes);
+  }
+  if (!fits) share_shortage(*experiment_.ranks, shortage);
 }
 
 StepResult Stepper::step(bool want_grad_norm, const Judge& may_move) {

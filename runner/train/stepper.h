@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -25,6 +26,7 @@ namespace runner::train {
 class BackwardSteps;
 class LocalSgd;
 class RankGradients;
+class SharedStatistics;
 
 /// Over what the loss of a window is averaged; DESIGN.md section 4.
 enum class WindowMean {
@@ -44,9 +46,13 @@ struct StepperOptions {
   components::AutocastOptions autocast;
   GradScaler::Options scaler;
   DdpOptions ddp;
-  bool judges_norm = false;  ///< the judge has to know the gradient norm
-  bool rewinds = false;      ///< a step may be taken back: what its forward pass moves is kept
+  bool judges_norm = false;      ///< the judge has to know the gradient norm
+  bool same_generators = false;  ///< every process goes through an epoch with the random numbers of the first one
+  bool rewinds = false;          ///< a step may be taken back: what its forward pass moves is kept
 };
+
+/// Samples of one forward pass of one process, as a settled recipe has it.
+std::int64_t rank_micro_batch(const core::Node& recipe);
 
 /// Micro-batches of a window over all processes, as a settled recipe has it.
 std::int64_t window_batches(const core::Node& recipe);
@@ -64,6 +70,8 @@ struct StepResult {
   bool moved = true;        ///< false: the judge said no, or `overflowed`; the parameters are those of the step before
   bool overflowed = false;  ///< gradients of float16 were not finite: the loss scale is smaller now
   std::optional<double> loss_scale;  ///< that this step used; nothing where the loss is not scaled
+  /// Each rank's part of the loss; empty where there is one process.
+  std::vector<double> rank_losses;
   /// What each rank had to say (Stepper::set_notes), by rank; empty where there is one process.
   std::vector<std::vector<double>> notes;
 };
@@ -101,8 +109,8 @@ class Stepper {
   /// Tells the schedule what an evaluation found; `metric` as in Scheduler::on_evaluation.
   void note_evaluation(const std::function<const double*(const std::string&)>& metric);
 
-  /// True where a step that failed half-way may be taken back and made again: not while other ranks wait for its sums.
-  bool can_rewind() const { return options_.rewinds && experiment_.ranks == nullptr; }
+  /// True where a step that failed half-way may be taken back and made again, by all ranks.
+  bool can_rewind() const { return options_.rewinds; }
   /// Back to before the step that failed: data, random numbers; gradients are dropped.
   void rewind();
   /// Drops the step that the judge refused, as if its samples did not exist: the position stays behind them.
@@ -122,6 +130,7 @@ class Stepper {
 
   Loader::Position window_start() const { return window_start_; }  ///< of the step made last
   std::vector<std::int64_t> window_samples() const;                ///< the same, as the data set numbers them
+  std::vector<std::int64_t> window_samples_of(int rank) const;     ///< those that one of the ranks had
   const std::vector<DataJump>& jumps() const { return jumps_; }
   void set_jumps(std::vector<DataJump> jumps) { jumps_ = std::move(jumps); }
 
@@ -147,19 +156,23 @@ class Stepper {
   struct MicroBatch {
     components::TensorMap tensors;
     std::int64_t samples = 0;
-    std::int64_t count = 0;  ///< elements of the loss's mean
+    std::int64_t count = 0;          ///< elements of the loss's mean
+    std::int64_t others_before = 0;  ///< micro-batches of other ranks since the one before
   };
 
   void begin_window();
   void plan_window();
   void fetch_window();
+  void dispatch_window();
+  void synchronise_generators();
   void count_window();
   /// Micro-batches of the window that the busiest process makes, as the recipe cuts it.
   std::int64_t rank_batches() const {
     const std::int64_t processes = options_.schedule.num_processes;
     return (recipe_batches_ + processes - 1) / processes;
   }
-  void exchange_gradients(StepResult& result);
+  void run_passes(StepResult& result);
+  void exchange_gradients(StepResult& result, const std::exception_ptr& shortage);
   void trace(const char* what) const;
   double weight_of(const MicroBatch& micro) const;
   at::Tensor forward(const MicroBatch& micro, double weight);
@@ -189,6 +202,8 @@ class Stepper {
   std::unique_ptr<BackwardSteps> backward_steps_;  // where the optimizer steps in the backward pass
   std::unique_ptr<RankGradients> rank_gradients_;  // where there are several processes
   std::unique_ptr<LocalSgd> local_sgd_;            // where these step by themselves
+  std::unique_ptr<SharedStatistics> statistics_;   // where these have running statistics
+  std::int64_t others_after_ = 0;                  // micro-batches of other ranks since this one's last
   std::function<std::vector<double>()> notes_;
   std::int64_t micro_batch_size_;
   std::vector<DataJump> jumps_;
@@ -198,6 +213,7 @@ class Stepper {
   bool optimizer_began_ = false;
   const bool traced_ = core::log_options().level == core::LogLevel::kDebug;
   std::vector<std::int64_t> pieces_;                    // samples of each forward pass of the window
+  std::vector<int> owners_;                             // whose pass it is
   std::int64_t recipe_batches_ = 0;                     // micro-batches of the window as the recipe cuts it
   std::vector<MicroBatch> window_;                      // those of this process; all pieces_ where there is one
   std::int64_t window_count_ = 0, window_samples_ = 0;  // of all processes

@@ -260,6 +260,7 @@ int train(const registry::Recipe& recipe, const TrainRequest& request, double pe
   if (experiment == nullptr) return core::kExitUsage;
   std::optional<checkpoint::InitWeights> init;
   experiment->ranks = ranks;
+  if (request.rank) experiment->local_rank = request.rank->local_rank;
   if (first->checkpoint.empty()) init = init_weights(*experiment, diagnostics);
   if (diagnostics.has_errors()) return core::kExitUsage;
 

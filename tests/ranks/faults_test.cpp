@@ -232,3 +232,37 @@ TEST_CASE("a time limit stops with 75 again and again, and the end is that of on
   }
   CHECK(straight.losses() == pieces.losses());
 }
+
+TEST_CASE("several processes judge a step together, and name the samples of the one that had them",
+          "[ranks][faults][processes]") {
+  const std::vector<std::string> both = {"launch.num_processes=2", "training.gradient_accumulation_steps=1"};
+  const auto with = [&both](const std::string& policy) {
+    std::vector<std::string> settings = both;
+    settings.push_back("faults.on_nan=" + policy);
+    return settings;
+  };
+  // The last four samples of the window are the second process's.
+  const std::string culprit = "samples 180, 181, 182, 183 of data.train on rank 1";
+  SECTION("stop") {
+    const Place place(table(kHuge));
+    const auto ended = place.run(both);
+    INFO(ended.output);
+    CHECK(ended.status == 1);
+    CHECK(ended.output.find("the loss is inf at step 23; the first tensor that is not finite: the loss; it saw " +
+                            culprit) != std::string::npos);
+    CHECK(place.losses().size() == 22);
+  }
+  SECTION("skip and roll back") {
+    const std::string policy = GENERATE("skip", "rollback");
+    CAPTURE(policy);
+    const Place faulty(table(kHuge)), without(table(kHuge, 176));
+    const auto ended = faulty.run(with(policy));
+    INFO(ended.output);
+    REQUIRE(ended.status == 0);
+    CHECK(ended.output.find(culprit) != std::string::npos);
+    REQUIRE(without.run(both).status == 0);
+    check_same_end(faulty, without);
+    CHECK(faulty.losses() == without.losses());
+    CHECK(faulty.events(policy).at(0).data.find("rank")->as_integer() == 1);
+  }
+}

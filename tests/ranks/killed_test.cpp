@@ -46,11 +46,7 @@ launch: {num_cpu_threads_per_process: 1}
 )";
 
 struct Place : RunPlace {
-  Place() : RunPlace(kRecipe) {
-    std::string text;
-    for (int i = 0; text.size() < 3'000; ++i) text += "line " + std::to_string(i * i) + " of a small corpus\n";
-    write("corpus.txt", text);
-  }
+  Place() : RunPlace(kRecipe) { write_corpus(3'000); }
   std::vector<std::string> traced_command() const {
     return {"/usr/bin/env", "--chdir=" + path().string(), tests::roux_program(), "run", "recipe.yaml", "--verbose"};
   }

@@ -28,11 +28,7 @@ logging_steps: 1
 )";
 
 struct Place : RunPlace {
-  Place() : RunPlace(kRecipe) {
-    std::string text;
-    for (int i = 0; text.size() < 40'000; ++i) text += "line " + std::to_string(i * i) + " of a small corpus\n";
-    write("corpus.txt", text);
-  }
+  Place() : RunPlace(kRecipe) { write_corpus(40'000); }
   std::vector<runner::store::EventRow> shortages() const {
     std::vector<runner::store::EventRow> found;
     const auto details = runner::store::read_details(run_dir().string());
@@ -227,4 +223,67 @@ training: {max_steps: 1, micro_batch_size: 20000, auto_micro_batch: halve}
   CHECK(status == 0);
   REQUIRE_FALSE(place.shortages().empty());
   CHECK(place.shortages()[0].data.find("from")->as_integer() == 20000);
+}
+
+TEST_CASE("a step that does not fit into one of the processes is made again by all, with smaller micro-batches",
+          "[ranks][memory][processes]") {
+  // Lines of 8 bytes, and in the second micro-batch, which rank 1 has, two of 200.
+  std::string lines;
+  for (int i = 0; i < 64; ++i) {
+    lines += std::string(i == 2 || i == 3 ? 200 : 8, static_cast<char>('a' + i % 26)) + "\n";
+  }
+  const std::vector<std::string> settings = {"data={train: {type: text_lines, path: lines.txt, max_seq_len: 256}}",
+                                             "loader.shuffle=false",
+                                             "model={type: gpt, n_layer: 2, n_head: 2, n_embd: 32}",
+                                             "optimizer={type: sgd, lr: 0.1}",
+                                             "eval.eval_steps=null",
+                                             "training.fused_kernels=false",
+                                             "training.micro_batch_size=2",
+                                             "training.gradient_accumulation_steps=null",
+                                             "training.global_batch_size=4"};
+  const Place alone, together;
+  alone.write("lines.txt", lines);
+  together.write("lines.txt", lines);
+  const auto one = alone.run(settings);
+  INFO(one.output);
+  REQUIRE(one.status == 0);
+  auto limited = settings;
+  limited.insert(limited.end(),
+                 {"launch.num_processes=2", "training.max_memory=3MB", "training.auto_micro_batch=halve"});
+  const auto ended = together.run(limited);
+  INFO(ended.output);
+  REQUIRE(ended.status == 0);
+  REQUIRE(together.shortages().size() == 1);
+  CHECK(together.shortages()[0].data.find("to")->as_integer() == 1);
+  CHECK(together.shortages()[0].data.find("error")->as_string().starts_with("rank 1: max_memory is 3.0 MB"));
+  const auto losses_of = [](const Place& place) {
+    return runner::store::read_series(place.run_dir().string(), "loss").value();
+  };
+  const auto expected = losses_of(alone), found = losses_of(together);
+  REQUIRE(found.size() == expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i) CHECK(found[i].value == Approx(expected[i].value).epsilon(1e-5));
+}
+
+TEST_CASE("an evaluation that does not fit shrinks on all processes", "[ranks][memory][processes]") {
+  const std::vector<std::string> settings = {"model.dropout=0",
+                                             "training.micro_batch_size=2",
+                                             "training.gradient_accumulation_steps=4",
+                                             "training.global_batch_size=16",
+                                             "eval.micro_batch_size=64",
+                                             "launch.num_processes=2"};
+  const Place free, limited;
+  REQUIRE(free.run(settings).status == 0);
+  auto tight = settings;
+  tight.insert(tight.end(), {"training.max_memory=12MB", "training.auto_micro_batch=halve"});
+  const auto ended = limited.run(tight);
+  INFO(ended.output);
+  REQUIRE(ended.status == 0);
+  CHECK_FALSE(limited.shortages().empty());
+  const auto loss_of = [](const Place& place) {
+    return runner::store::read_series(place.run_dir().string(), "val/loss").value();
+  };
+  REQUIRE(loss_of(limited).size() == 2);
+  for (std::size_t i = 0; i < 2; ++i) {
+    CHECK(loss_of(limited)[i].value == Approx(loss_of(free)[i].value).epsilon(1e-5));
+  }
 }

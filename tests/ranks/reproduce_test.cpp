@@ -7,14 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/process.h"
-#include "tests/support/temp_dir.h"
+#include "tests/support/run_place.h"
 
 namespace {
 
 namespace fs = std::filesystem;
-using tests::Process;
-using tests::TempDir;
+using tests::RunPlace;
 
 constexpr const char* kRecipe = R"(recipe_version: 1
 run_name: again
@@ -30,33 +28,19 @@ eval: {eval_steps: 10}
 logging_steps: 2
 )";
 
-struct Workplace {
-  Workplace() {
-    write("recipe.yaml", kRecipe);
-    std::string text;
-    for (int i = 0; text.size() < 20'000; ++i) text += "line " + std::to_string(i * i) + " of a small corpus\n";
-    write("corpus.txt", text);
-    const Result trained = roux({"run", "recipe.yaml"});
+struct Workplace : RunPlace {
+  Workplace() : RunPlace(kRecipe) {
+    write_corpus(20'000);
+    const auto trained = roux({"run", "recipe.yaml"});
     INFO(trained.output);
     REQUIRE(trained.status == 0);
   }
-  struct Result {
-    int status;
-    std::string output;
-  };
-  void write(const std::string& name, const std::string& content) const {
-    std::ofstream(fs::path(dir.path()) / name, std::ios::binary) << content;
+  Ended roux(const std::vector<std::string>& words, const std::string& threads = "2") const {
+    return RunPlace::roux(words, {{"OMP_NUM_THREADS", threads}});
   }
-  Result roux(std::vector<std::string> words, const std::string& threads = "2") const {
-    words.insert(words.begin(), tests::roux_program());
-    Process process(words, {{"OMP_NUM_THREADS", threads}}, dir.path());
-    const int status = process.wait();
-    return {status, process.output()};
-  }
-  TempDir dir;
 };
 
-bool has(const Workplace::Result& result, const std::string& text) {
+bool has(const RunPlace::Ended& result, const std::string& text) {
   return result.output.find(text) != std::string::npos;
 }
 
@@ -76,7 +60,7 @@ TEST_CASE("an unchanged run is reproduced to the last bit", "[ranks][reproduce]"
 
 TEST_CASE("one changed byte of the data is the cause that is named", "[ranks][reproduce]") {
   const Workplace place;
-  std::fstream file(fs::path(place.dir.path()) / "corpus.txt", std::ios::in | std::ios::out | std::ios::binary);
+  std::fstream file(place.path() / "corpus.txt", std::ios::in | std::ios::out | std::ios::binary);
   file.seekp(100);
   file.put('#');
   file.close();
@@ -126,7 +110,7 @@ TEST_CASE("another thread count is a cause that is named", "[ranks][reproduce]")
 
 TEST_CASE("a recorded recipe that was edited afterwards is the cause that is named", "[ranks][reproduce]") {
   const Workplace place;
-  for (const auto& entry : fs::directory_iterator(fs::path(place.dir.path()) / "runs")) {
+  for (const auto& entry : fs::directory_iterator(place.path() / "runs")) {
     if (!entry.is_directory()) continue;
     std::ostringstream text;
     text << std::ifstream(entry.path() / "resolved.json").rdbuf();
@@ -145,7 +129,7 @@ TEST_CASE("a recorded recipe that was edited afterwards is the cause that is nam
 TEST_CASE("a run that recorded nothing of itself, or is not there, is refused", "[ranks][reproduce]") {
   const Workplace place;
   CHECK(place.roux({"reproduce", "nothing"}).status == 2);
-  for (const auto& entry : fs::directory_iterator(fs::path(place.dir.path()) / "runs")) {
+  for (const auto& entry : fs::directory_iterator(place.path() / "runs")) {
     if (entry.is_directory()) fs::remove(entry.path() / "capsule.json");
   }
   const auto result = place.roux({"reproduce", "again"});

@@ -18,6 +18,12 @@ class RunPlace {
   explicit RunPlace(const std::string& recipe) { write("recipe.yaml", recipe); }
 
   void write(const std::string& name, const std::string& content) const { std::ofstream(path() / name) << content; }
+  /// corpus.txt, of lines that all differ.
+  void write_corpus(std::size_t bytes) const {
+    std::string text;
+    for (int i = 0; text.size() < bytes; ++i) text += "line " + std::to_string(i * i) + " of a small corpus\n";
+    write("corpus.txt", text);
+  }
   std::filesystem::path path() const { return dir_.path(); }
 
   /// `roux run recipe.yaml` with `--set` before each of `settings`.
@@ -33,12 +39,11 @@ class RunPlace {
     int status = 0;
     std::string output;
   };
-  Ended run(const std::vector<std::string>& settings = {}) const {
-    Process process(command(settings), environment(), dir_.path());
-    Ended ended;
-    ended.status = process.wait();
-    ended.output = process.output();
-    return ended;
+  Ended run(const std::vector<std::string>& settings = {}) const { return end_of(command(settings), environment()); }
+  /// `roux WORDS`.
+  Ended roux(std::vector<std::string> words, const std::map<std::string, std::string>& with = environment()) const {
+    words.insert(words.begin(), roux_program());
+    return end_of(words, with);
   }
   static std::map<std::string, std::string> environment() { return {{"OMP_NUM_THREADS", "1"}}; }
 
@@ -58,6 +63,14 @@ class RunPlace {
   }
 
  private:
+  Ended end_of(const std::vector<std::string>& words, const std::map<std::string, std::string>& with) const {
+    Process process(words, with, dir_.path());
+    Ended ended;
+    ended.status = process.wait();
+    ended.output = process.output();
+    return ended;
+  }
+
   TempDir dir_;
 };
 

@@ -1,6 +1,5 @@
-// The order of samples and their batches, case by case: torch.randperm, Accelerate's samplers over epochs, the batches
-// of one process with and without a short last one, where a continued epoch begins, and how batches are dealt out to
-// several processes.
+// The order of samples and their batches, case by case: torch.randperm, Accelerate's samplers over epochs, how batches
+// are dealt out to one process and to several with a last round that is not full, and where a continued epoch begins.
 
 #include <ATen/Context.h>
 #include <ATen/ops/rand.h>
@@ -11,6 +10,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <memory>
 #include <numeric>
 
 #include "components/tensors.h"
@@ -21,6 +21,7 @@
 namespace runner::train {
 namespace {
 
+using tests::golden::Json;
 using Batches = std::vector<std::vector<std::int64_t>>;
 
 /// Samples that are their own index.
@@ -39,19 +40,50 @@ class Numbered final : public components::data::Dataset {
   std::int64_t size_;
 };
 
-/// The batches up to the end of the epoch that `loader` stands in.
-Batches rest_of_epoch(Loader& loader) {
-  Batches batches;
-  if (loader.batches_per_epoch() == 0) return batches;
-  for (const std::int64_t epoch = loader.position().epoch; loader.position().epoch == epoch;) {
-    components::TensorMap batch;
-    const std::int64_t count = loader.batch_at(loader.position().sample);
-    loader.next(count, batch);
-    const at::Tensor ids = batch.at(components::kInput);
-    REQUIRE(ids.numel() == count);
-    batches.emplace_back(ids.const_data_ptr<std::int64_t>(), ids.const_data_ptr<std::int64_t>() + count);
+/// The loaders of all ranks, as training makes them with compat: accelerate.
+struct Ranks {
+  Ranks(const Numbered& data, Loader::Options options, std::int64_t size) {
+    options.ranks = static_cast<int>(size);
+    for (; options.rank < options.ranks; ++options.rank) loaders.push_back(std::make_unique<Loader>(data, options));
   }
-  return batches;
+  void seek(Loader::Position position) const {
+    for (const auto& loader : loaders) loader->seek(position);
+  }
+  const Loader& first() const { return *loaders.front(); }
+
+  std::vector<std::unique_ptr<Loader>> loaders;
+};
+
+/// What each rank reads of an epoch, and all of it in the order that it was dealt out in.
+struct Dealt {
+  std::vector<Batches> per_rank;
+  std::vector<std::int64_t> all;
+};
+
+/// Up to the end of the epoch that the ranks stand in.
+Dealt rest_of_epoch(const Ranks& ranks) {
+  Dealt dealt;
+  dealt.per_rank.resize(ranks.loaders.size());
+  if (ranks.first().batches_per_epoch() == 0) return dealt;
+  for (const std::int64_t epoch = ranks.first().position().epoch; ranks.first().position().epoch == epoch;) {
+    const std::int64_t count = ranks.first().batch_at(ranks.first().position().sample);
+    const auto owner =
+        std::find_if(ranks.loaders.begin(), ranks.loaders.end(), [](const auto& r) { return r->is_mine(); });
+    for (auto loader = ranks.loaders.begin(); loader != ranks.loaders.end(); ++loader) {
+      if (loader != owner) {
+        (*loader)->skip(count);
+        continue;
+      }
+      components::TensorMap batch;
+      (*loader)->next(count, batch);
+      const at::Tensor ids = batch.at(components::kInput);
+      REQUIRE(ids.numel() == count);
+      const auto* begin = ids.const_data_ptr<std::int64_t>();
+      dealt.per_rank[static_cast<std::size_t>(owner - ranks.loaders.begin())].emplace_back(begin, begin + count);
+      dealt.all.insert(dealt.all.end(), begin, begin + count);
+    }
+  }
+  return dealt;
 }
 
 std::vector<std::int64_t> whole_order(const EpochOrder::Options& options, std::int64_t epoch) {
@@ -135,63 +167,126 @@ bool check_set_seed(const tests::GoldenCase& c) {
   return true;
 }
 
-Batches epoch_of(Loader& loader) {
-  Batches batches = rest_of_epoch(loader);
-  if (batches.empty()) return batches;
-  REQUIRE(static_cast<std::int64_t>(batches.size()) == loader.batches_per_epoch());
-  return batches;
+/// The loader's options as a recipe with compat: accelerate settles them.
+Loader::Options loader_options(const Json& input) {
+  Loader::Options options;
+  options.micro_batch_size = input.at("batch_size").get<std::int64_t>();
+  if (input.value("split_batches", false)) options.micro_batch_size /= input.at("num_processes").get<std::int64_t>();
+  options.drop_last = input.value("drop_last", false);
+  // A stream is evened out whatever the key says.
+  options.even = input.value("even_batches", true) || options.drop_last || input.value("iterable", false);
+  options.cuts_last_round = input.value("dispatch_batches", false);
+  return options;
 }
 
-/// One process, with and without threads that read ahead.
-bool check_batches(const tests::GoldenCase& c, int workers) {
-  const auto size = c.input.value("dataset_len", c.input.value("n_samples", std::int64_t{0}));
-  const Numbered data(size);
-  Loader::Options options;
-  options.num_workers = workers;
-  options.micro_batch_size = c.input.at("batch_size").get<std::int64_t>();
-  options.drop_last = c.input.value("drop_last", false);
-  if (c.kind == "shuffled_prepared") {
+void check_epochs(const tests::GoldenCase& c, const Numbered& data, Loader::Options options) {
+  options.shuffle = true;
+  options.seedable = c.input.at("seedable").get<bool>();
+  options.seed = c.input.at("data_seed").is_null() || !options.seedable ? c.input.at("seed").get<std::uint64_t>()
+                                                                        : c.input.at("data_seed").get<std::uint64_t>();
+  const Ranks ranks(data, options, c.input.at("num_processes"));
+  for (const auto& epoch : c.expected.at("epochs")) {
+    CHECK(rest_of_epoch(ranks).per_rank == epoch.get<std::vector<Batches>>());
+  }
+}
+
+void check_skips(const tests::GoldenCase& c, const Numbered& data, Loader::Options options) {
+  if (c.input.at("shuffle_seedable_seed42").get<bool>()) {
     options.shuffle = true;
-    options.seedable = c.input.at("seedable").get<bool>();
-    options.seed = c.input.at("data_seed").is_null() || !options.seedable
-                       ? c.input.at("seed").get<std::uint64_t>()
-                       : c.input.at("data_seed").get<std::uint64_t>();
-    Loader loader(data, options);
-    for (const auto& epoch : c.expected.at("epochs")) CHECK(epoch_of(loader) == epoch[0].get<Batches>());
-    return true;
+    options.seed = 42;
   }
-  if (c.kind == "skip_first_batches") {
-    if (c.input.at("shuffle_seedable_seed42").get<bool>()) {
-      options.shuffle = true;
-      options.seed = 42;
+  const std::int64_t processes = c.input.at("num_processes");
+  const Ranks ranks(data, options, processes);
+  for (const std::int64_t epoch : {0, 1}) {  // each pass over Accelerate's skipping loader skips again
+    const char* pass = epoch == 0 ? "first_pass" : "second_pass";
+    const std::int64_t sample = c.input.at("skip").get<std::int64_t>() * options.micro_batch_size * processes;
+    std::vector<Batches> rest(static_cast<std::size_t>(processes));  // nothing where all of them were skipped
+    if (sample < ranks.first().samples_per_epoch()) {
+      ranks.seek({epoch, sample});
+      rest = rest_of_epoch(ranks).per_rank;
     }
-    Loader loader(data, options);
-    for (const std::int64_t epoch : {0, 1}) {  // each pass over Accelerate's skipping loader skips again
-      const char* pass = epoch == 0 ? "first_pass" : "second_pass";
-      const std::int64_t sample = c.input.at("skip").get<std::int64_t>() * options.micro_batch_size;
-      Batches rest;  // nothing where all of them were skipped
-      if (sample < size) {
-        loader.seek({epoch, sample});
-        rest = rest_of_epoch(loader);
-      }
-      CHECK(rest == c.expected.at(pass)[0].get<Batches>());
-    }
-    return true;
+    CHECK(rest == c.expected.at(pass).get<std::vector<Batches>>());
   }
-  Loader loader(data, options);
-  const Batches batches = epoch_of(loader);
-  CHECK(batches == c.expected.at("per_rank")[0].get<Batches>());
+}
+
+/// The samples of the epoch's last round that are not repeated ones.
+std::int64_t counted_in_last_round(std::int64_t size, std::int64_t round) { return (size - 1) % round + 1; }
+
+void check_epoch(const tests::GoldenCase& c, const Numbered& data, const Loader::Options& options) {
+  const std::int64_t processes = c.input.at("num_processes"), size = data.size();
+  const Ranks ranks(data, options, processes);
+  const Dealt dealt = rest_of_epoch(ranks);
+  auto wanted = c.expected.at("per_rank").get<std::vector<Batches>>();
+  const bool dispatched = c.kind == "dispatcher";
+  if (dispatched && !c.expected.contains("gathered_raw")) {
+    // Accelerate repeats the first round's samples once, be they fewer than the ranks, and leaves some ranks empty.
+    for (std::size_t rank = 0; rank < wanted.size(); ++rank) {
+      if (wanted[rank].back().empty()) wanted[rank].back() = dealt.per_rank[rank].back();
+    }
+  }
+  CHECK(dealt.per_rank == wanted);
+  const std::int64_t round = options.micro_batch_size * processes;
+  if (c.expected.contains("total_batch_size") && !c.input.value("iterable", false)) {
+    CHECK(round == c.expected.at("total_batch_size").get<std::int64_t>());
+  }
   // What a stream does not tell beforehand, a file does.
-  if (const auto& length = c.expected.at("len")[0]; !length.is_null()) {
-    CHECK(loader.batches_per_epoch() == length.get<std::int64_t>());
+  for (std::size_t rank = 0; rank < wanted.size(); ++rank) {
+    const auto& length = c.expected.at("len")[rank];
+    if (!length.is_null()) CHECK(dealt.per_rank[rank].size() == length.get<std::size_t>());
   }
-  // What one process gathers is what it has: every sample once.
-  std::vector<std::int64_t> seen;
-  for (const auto& batch : batches) seen.insert(seen.end(), batch.begin(), batch.end());
-  for (const char* gathered : {"gathered_for_metrics", "gathered_raw"}) {
-    if (c.expected.contains(gathered)) CHECK(seen == c.expected.at(gathered).get<std::vector<std::int64_t>>());
+  if (processes > 1 && c.kind != "iterable_prepared") {
+    const std::int64_t left = options.drop_last ? round : counted_in_last_round(size, round);
+    const std::int64_t remainder = dispatched ? left : options.drop_last ? -1 : left % round;
+    for (std::size_t rank = 0; rank < wanted.size(); ++rank) {  // null: a rank without a batch never asked
+      if (const Json& told = c.expected.at("remainder")[rank]; !told.is_null()) CHECK(told == remainder);
+    }
+  }
+  if (c.expected.contains("gathered_raw")) {
+    CHECK(dealt.all == c.expected.at("gathered_raw").get<std::vector<std::int64_t>>());
+  }
+  if (!c.expected.contains("gathered_for_metrics")) return;
+  // Of a stream that is not dispatched Accelerate does not know where it ended.
+  auto counted = dealt.all;
+  if (c.kind != "iterable_prepared") counted.resize(std::min(counted.size(), static_cast<std::size_t>(size)));
+  CHECK(counted == c.expected.at("gathered_for_metrics").get<std::vector<std::int64_t>>());
+}
+
+/// What the ranks read, with and without threads that read ahead.
+bool check_loaders(const tests::GoldenCase& c) {
+  const Numbered data(c.input.value("dataset_len", c.input.value("n_samples", std::int64_t{0})));
+  for (const int workers : {0, 2}) {
+    Loader::Options options = loader_options(c.input);
+    options.num_workers = workers;
+    if (c.kind == "shuffled_prepared") {
+      check_epochs(c, data, options);
+    } else if (c.kind == "skip_first_batches") {
+      check_skips(c, data, options);
+    } else {
+      check_epoch(c, data, options);
+    }
   }
   return true;
+}
+
+/// The same epochs dealt out by the loaders, where a batch can be split at all.
+void check_shards_by_loader(const tests::GoldenCase& c) {
+  const std::int64_t processes = c.input.at("num_processes");
+  if (c.expected.contains("error") || processes == 1) return;
+  if (c.input.at("split_batches").get<bool>() && c.input.at("batch_size").get<std::int64_t>() % processes != 0) return;
+  const Numbered data(c.input.value("dataset_len", c.input.value("n_samples", std::int64_t{0})));
+  Json input = c.input;
+  input["iterable"] = c.kind == "iterable_shard";
+  const Dealt dealt = rest_of_epoch(Ranks(data, loader_options(input), processes));
+  const Json& wanted = c.expected.at("per_rank");
+  if (c.kind == "batch_sampler_shard") {
+    CHECK(dealt.per_rank == wanted.get<std::vector<Batches>>());
+    return;
+  }
+  for (std::size_t rank = 0; rank < wanted.size(); ++rank) {
+    std::vector<std::int64_t> flat;
+    for (const auto& batch : dealt.per_rank[rank]) flat.insert(flat.end(), batch.begin(), batch.end());
+    CHECK(flat == wanted[rank].get<std::vector<std::int64_t>>());
+  }
 }
 
 }  // namespace
@@ -201,12 +296,12 @@ TEST_CASE("the order and the batches of Accelerate, and what each process reads"
     INFO(c.kind << " " << c.name);
     if (c.kind == "randperm" || c.kind == "seedable_sampler") return check_order(c);
     if (c.kind == "set_seed") return check_set_seed(c);
-    if (c.kind == "batch_sampler_shard" || c.kind == "batch_sampler_shard_custom" || c.kind == "iterable_shard") {
+    if (c.kind == "batch_sampler_shard_custom") return check_shards_of(c);
+    if (c.kind == "batch_sampler_shard" || c.kind == "iterable_shard") {
+      check_shards_by_loader(c);
       return check_shards_of(c);
     }
-    // What several processes gather needs several processes.
-    if (c.input.at("num_processes").get<int>() != 1 || c.expected.contains("error")) return false;
-    return check_batches(c, 0) && check_batches(c, 2);
+    return check_loaders(c);
   });
 }
 

@@ -192,16 +192,17 @@ TEST_CASE("each rule between sections speaks of what it found", "[recipe][consis
       {"exchanges", "a hook with one process", kParts + kData + kBatch + "ddp: {comm_hook: bf16}\n",
        "r.yaml:6:18: warning: ddp.comm_hook does nothing: there is one process, which exchanges no gradients\n"
        "  hint: leave it out\n"},
-      {"several_processes", "what follows one of them alone",
-       kParts + kData + "training: {max_steps: 10, micro_batch_size: 8, auto_micro_batch: halve}\n" +
-           "launch: {num_processes: 2}\n",
-       "r.yaml:5:66: error: with launch.num_processes 2, auto_micro_batch would shrink the micro-batches of one "
-       "process "
-       "alone\n"
-       "  hint: give a micro_batch_size that fits, or train with one process\n"},
       {"several_processes", "nobody who restarts", kParts + kData + kBatch + "launch: {max_restarts: 2}\n",
        "r.yaml:6:24: warning: launch.max_restarts does nothing: one process has no supervisor\n"
        "  hint: start the same command again, it goes on; or train with several processes\n"},
+      {"several_processes", "nobody to send batches to", kParts + kData + kBatch + "loader: {dispatch_batches: true}\n",
+       "r.yaml:6:28: warning: loader.dispatch_batches does nothing: there is one process\n"
+       "  hint: leave it out\n"},
+      {"batch_algebra", "a micro-batch that cannot be split",
+       kParts + kData + kBatch + "loader: {split_batches: true}\nlaunch: {num_processes: 3}\n",
+       "r.yaml:6:25: error: split_batches cuts each micro-batch into num_processes 3 parts, but micro_batch_size 4 "
+       "(line 5) is no multiple of that\n"
+       "  hint: take a micro_batch_size that the number of processes divides, or leave split_batches out\n"},
       {"compat", "settles without a word", kParts + kData + kBatch + "compat: accelerate\n", ""},
   };
   std::vector<std::string> told;
@@ -255,6 +256,14 @@ TEST_CASE("two of the three batch sizes give the third", "[recipe][consistency]"
       CHECK(result.root.at_path("training.global_batch_size")->as_integer() == c.global);
     }
   }
+}
+
+TEST_CASE("a micro-batch that is split is one of all processes", "[recipe][consistency]") {
+  const Settled result =
+      settled(kParts + kData + "training: {max_steps: 10, micro_batch_size: 8, gradient_accumulation_steps: 3}\n" +
+              "loader: {split_batches: true}\nlaunch: {num_processes: 4}\n");
+  CHECK(result.messages == "");
+  CHECK(result.root.at_path("training.global_batch_size")->as_integer() == 24);
 }
 
 TEST_CASE("whole micro-batches are dealt out to processes", "[recipe][consistency]") {

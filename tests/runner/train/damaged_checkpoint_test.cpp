@@ -17,6 +17,7 @@
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/core/error.h"
 #include "runner/store/run_reader.h"
+#include "tests/support/counted_data_torch.h"
 #include "tests/support/folder.h"
 #include "tests/support/recipe_experiment_torch.h"
 
@@ -41,29 +42,19 @@ faults: {on_nan: rollback}
 logging_steps: 1
 )";
 
-/// Hands out infinities in its batches number `bad`; the first is 1. `meanwhile` is called with each of those numbers.
-class BadData final : public components::data::Dataset {
- public:
-  BadData(std::shared_ptr<Dataset> inner, std::vector<int> bad, std::function<void(int)> meanwhile)
-      : inner_(std::move(inner)), bad_(std::move(bad)), meanwhile_(std::move(meanwhile)) {}
-  const components::DataSignature& signature() const override { return inner_->signature(); }
-  std::int64_t size() const override { return inner_->size(); }
-  std::string describe() const override { return inner_->describe(); }
-  void fetch(std::span<const std::int64_t> indices, components::TensorMap& batch) const override {
-    inner_->fetch(indices, batch);
-    if (std::find(bad_.begin(), bad_.end(), ++read_) == bad_.end()) return;
-    meanwhile_(read_);
-    for (const components::NamedTensor& item : batch.items()) {
-      if (item.tensor.is_floating_point()) item.tensor.fill_(std::numeric_limits<double>::infinity());
-    }
-  }
-
- private:
-  std::shared_ptr<Dataset> inner_;
-  std::vector<int> bad_;
-  std::function<void(int)> meanwhile_;
-  mutable int read_ = 0;
-};
+/// Infinities in the batches with these numbers. `meanwhile` is called with each of them.
+std::shared_ptr<tests::CountedData> bad_data(std::shared_ptr<components::data::Dataset> inner, std::vector<int> bad,
+                                             std::function<void(int)> meanwhile) {
+  return std::make_shared<tests::CountedData>(
+      std::move(inner),
+      [bad = std::move(bad), meanwhile = std::move(meanwhile)](int number, components::TensorMap& batch) {
+        if (std::find(bad.begin(), bad.end(), number) == bad.end()) return;
+        meanwhile(number);
+        for (const components::NamedTensor& item : batch.items()) {
+          if (item.tensor.is_floating_point()) item.tensor.fill_(std::numeric_limits<double>::infinity());
+        }
+      });
+}
 
 std::vector<core::Node> rollbacks_of(const std::string& run_dir) {
   std::vector<core::Node> found;
@@ -88,7 +79,7 @@ TEST_CASE("a rollback goes as far back as there is a whole checkpoint, and names
   const auto run = new_run("runs");
   const std::string checkpoints = run->run_dir() + "/checkpoints";
   // Step 8 goes back to step 6, which is committed then. So does step 8 when it comes again, and finds it damaged.
-  experiment->train_data = std::make_shared<BadData>(experiment->train_data, std::vector<int>{8, 10}, [&](int batch) {
+  experiment->train_data = bad_data(experiment->train_data, {8, 10}, [&](int batch) {
     if (batch == 10) fs::resize_file(checkpoints + "/step-000006/trainer.json", 1);
   });
   const LoopResult result = train_quietly(*experiment, *run);
@@ -111,7 +102,7 @@ TEST_CASE("a rollback that finds nothing whole fails the run and says what there
   const auto experiment = experiment_of_recipe({"checkpoint.save_total_limit=1"});
   const auto run = new_run("runs");
   const std::string damaged = run->run_dir() + "/checkpoints/step-000006/trainer.json";
-  experiment->train_data = std::make_shared<BadData>(experiment->train_data, std::vector<int>{8, 10}, [&](int batch) {
+  experiment->train_data = bad_data(experiment->train_data, {8, 10}, [&](int batch) {
     if (batch == 10) fs::remove(damaged);
   });
   CHECK_THROWS_WITH(train_quietly(*experiment, *run),

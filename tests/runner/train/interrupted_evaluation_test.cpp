@@ -15,6 +15,7 @@
 #include "runner/store/run_reader.h"
 #include "runner/train/experiment.h"
 #include "runner/train/loop.h"
+#include "tests/support/counted_data_torch.h"
 #include "tests/support/folder.h"
 #include "tests/support/recipe_experiment_torch.h"
 
@@ -46,24 +47,12 @@ callbacks: [{type: early_stopping, monitor: val/loss, patience: 50}]
 
 constexpr int kBatchesOfOneEvaluation = 3;  // 20 samples in batches of 7
 
-/// Sends this process SIGTERM when its batch number `at` is read; the first is 1.
-class SignallingData final : public components::data::Dataset {
- public:
-  SignallingData(std::shared_ptr<Dataset> inner, int at) : inner_(std::move(inner)), at_(at) {}
-  const components::DataSignature& signature() const override { return inner_->signature(); }
-  std::int64_t size() const override { return inner_->size(); }
-  std::string describe() const override { return inner_->describe(); }
-  void fetch(std::span<const std::int64_t> indices, components::TensorMap& batch) const override {
-    if (++read_ == at_) ::raise(SIGTERM);
-    inner_->fetch(indices, batch);
-  }
-  int read() const { return read_; }
-
- private:
-  std::shared_ptr<Dataset> inner_;
-  int at_;
-  mutable int read_ = 0;
-};
+/// Sends this process SIGTERM with its batch number `at`.
+std::shared_ptr<tests::CountedData> signalling_data(std::shared_ptr<components::data::Dataset> inner, int at) {
+  return std::make_shared<tests::CountedData>(std::move(inner), [at](int number, components::TensorMap&) {
+    if (number == at) ::raise(SIGTERM);
+  });
+}
 
 /// `name step value` of every evaluated metric.
 std::vector<std::string> evaluations(const std::string& run_dir) {
@@ -102,7 +91,7 @@ TEST_CASE("an evaluation that a signal ends is made when the run goes on", "[tra
   for (const Case& c : cases) {
     DYNAMIC_SECTION(c.name) {
       const auto first = experiment_of_recipe();
-      const auto data = std::make_shared<SignallingData>(first->eval_data[c.data_set].data, c.batch);
+      const auto data = signalling_data(first->eval_data[c.data_set].data, c.batch);
       first->eval_data[c.data_set].data = data;
       const auto stopped = new_run("stopped");
       const LoopResult half = train_quietly(*first, *stopped);
@@ -158,7 +147,7 @@ TEST_CASE("statistics whose measuring a signal ends are measured when the run go
       const LoopResult whole = train_quietly(*straight, *undisturbed);
 
       const auto first = experiment_of_recipe(sets);
-      first->train_data = std::make_shared<SignallingData>(first->train_data, c.batch);
+      first->train_data = signalling_data(first->train_data, c.batch);
       const auto stopped = new_run("stopped");
       const LoopResult half = train_quietly(*first, *stopped);
       CHECK(half.ending == Ending::kSignal);

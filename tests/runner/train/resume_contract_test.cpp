@@ -181,6 +181,28 @@ TEST_CASE("other instructions are told with a way back where there is one", "[tr
   }
 }
 
+TEST_CASE("cores that are shared out among another number of processes are part of that one change",
+          "[train][contract]") {
+  const tests::Folder folder;
+  Recorded recorded = recorded_run(folder);
+  const auto keys_of = [&recorded](const std::vector<std::string>& sets) {
+    const Present present{load(sets).resolved(), Surroundings{1, "AVX2", "2.11.0"}, [] { return std::string(); }};
+    std::vector<std::string> keys;
+    for (const Difference& difference : list_differences(recorded, present)) {
+      if (difference.effect == Effect::kChangesTheMaths) keys.push_back(difference.key);
+    }
+    return keys;
+  };
+  using Keys = std::vector<std::string>;
+  const std::vector<std::string> two = {"launch.num_processes=2", "training.global_batch_size=8",
+                                        "training.gradient_accumulation_steps=null"};
+  CHECK(keys_of({}) == Keys{"launch.num_cpu_threads_per_process"});
+  CHECK(keys_of(two) == Keys{"launch.num_processes"});
+  auto written = two;
+  written.emplace_back("launch.num_cpu_threads_per_process=1");
+  CHECK(keys_of(written) == Keys{"launch.num_processes", "launch.num_cpu_threads_per_process"});
+}
+
 TEST_CASE("a length in epochs moves a schedule that follows it, unless what it came to is written",
           "[train][contract]") {
   const tests::Folder folder;

@@ -1,0 +1,93 @@
+// A run goes on with another number of processes: the same samples, each once, and the curve of one process.
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <cstdint>
+
+#include "tests/support/ranks_place.h"
+
+namespace {
+
+using tests::processes;
+using tests::RanksPlace;
+
+// Row i has the target 2^i, and nothing that a weight could be multiplied with: whatever the weights are, its loss is
+// 4^i, and the sum of a step counts in base 4 how often it saw each row. Steps of 4, 4 and 3 samples.
+constexpr const char* kCounted = R"(
+run_name: counted
+model: {type: mlp, hidden: [], bias: false}
+data: {train: {type: csv_table, path: counted.csv, target: y, normalize: false}}
+loss: mse
+optimizer: {type: sgd, lr: 1.0e-2}
+training: {max_steps: 1, micro_batch_size: 1, global_batch_size: 4}
+logging_steps: 1
+)";
+constexpr int kRows = 11;
+
+/// Goes on with what the run has saved last, as so many processes, up to a step.
+void go_on(const RanksPlace& place, int count, int max_steps) {
+  std::vector<std::string> words = {"resume", place.run_dir().string(), "--checkpoint",
+                                    "last",   "--allow-change",         "launch.num_processes"};
+  for (const std::string& setting : {processes(count), "training.max_steps=" + std::to_string(max_steps)}) {
+    words.insert(words.end(), {"--set", setting});
+  }
+  const auto ended = place.roux(words);
+  INFO(ended.output);
+  REQUIRE(ended.status == 0);
+}
+
+}  // namespace
+
+TEST_CASE("each sample is seen once in an epoch that 4, 2 and 3 processes share", "[ranks][elastic]") {
+  const RanksPlace place(kCounted);
+  std::string rows = "x,y\n";
+  for (int i = 0; i < kRows; ++i) rows += "0.0," + std::to_string(1 << i) + ".0\n";
+  place.write("counted.csv", rows);
+  const auto begun = place.run({processes(4)});
+  INFO(begun.output);
+  REQUIRE(begun.status == 0);
+  go_on(place, 2, 2);
+  go_on(place, 3, 3);  // 3 do not divide the 4 samples of a step
+
+  const auto losses = place.series("loss");
+  REQUIRE(losses.size() == 3);
+  constexpr int kSamples[] = {4, 4, 3};
+  std::vector<int> seen(kRows, 0);
+  for (std::size_t step = 0; step < losses.size(); ++step) {
+    auto counts = static_cast<std::int64_t>(std::llround(losses[step].value * kSamples[step]));
+    for (int& times : seen) {
+      times += static_cast<int>(counts % 4);
+      counts /= 4;
+    }
+    CHECK(counts == 0);
+  }
+  CHECK(seen == std::vector<int>(kRows, 1));
+}
+
+TEST_CASE("a run that goes on with other numbers of processes has the curve of one", "[ranks][elastic]") {
+  const char* recipe = GENERATE(tests::ranks_recipes::kGpt, tests::ranks_recipes::kTable);
+  const bool is_text = recipe == tests::ranks_recipes::kGpt, streams = is_text && GENERATE(false, true);
+  std::vector<std::string> whole = {is_text ? "lr_scheduler.total_steps=50" : "logging_steps=1"};
+  if (streams) whole.insert(whole.end(), {"data.train.streaming=true", "data.val.streaming=true"});
+  const RanksPlace alone(recipe), elastic(recipe);
+  REQUIRE(alone.run(whole).status == 0);
+  auto first = whole;
+  first.insert(first.end(), {processes(4), "training.max_steps=17"});
+  const auto begun = elastic.run(first);
+  INFO(begun.output);
+  REQUIRE(begun.status == 0);
+  go_on(elastic, 2, 31);
+  go_on(elastic, 3, 50);
+
+  const auto expected = alone.series("loss"), found = elastic.series("loss");
+  REQUIRE(expected.size() == 50);
+  REQUIRE(found.size() == expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    CAPTURE(i);
+    CHECK(found[i].step == expected[i].step);
+    CHECK(std::abs(found[i].value - expected[i].value) <= 1e-5 * std::abs(expected[i].value));
+  }
+  const auto rates = alone.series("lr"), their_rates = elastic.series("lr");
+  REQUIRE(their_rates.size() == rates.size());
+  for (std::size_t i = 0; i < rates.size(); ++i) CHECK(their_rates[i].value == rates[i].value);
+}
