@@ -109,9 +109,9 @@ void take(const Node::Entry& entry, Node& recipe, core::Diagnostics& diagnostics
   if (option->state == State::kFollows || entry.value.is_null()) return;
   if (option->state != State::kWorks) {
     if (means_no(entry.value)) return;
-    return diagnostics.warning(entry.key_place,
-                               entry.key + (option->state == State::kLater ? " is not there yet: " : " is refused: ") +
-                                   option->note);
+    return diagnostics.warning(
+        entry.key_place,
+        entry.key + (option->state == State::kLater ? " is not there yet: " : " is refused: ") + option->note);
   }
   if (Node value = translated(*option, entry.value, diagnostics); !value.is_null()) {
     put(recipe, option->key, std::move(value));
@@ -138,7 +138,8 @@ const std::vector<AccelerateOption>& accelerate_options() {
       {"multi_gpu", State::kFollows, "", "from `launch.num_processes` and `device`"},
       {"num_cpu_threads_per_process", State::kWorks, "launch.num_cpu_threads_per_process", ""},
       {"enable_cpu_affinity", State::kWorks, "launch.enable_cpu_affinity", "on any processor"},
-      {"mixed_precision", State::kWorks, "precision.mode", "`no`, `fp16`, `bf16` are `32-true`, `16-mixed`, `bf16-mixed`"},
+      {"mixed_precision", State::kWorks, "precision.mode",
+       "`no`, `fp16`, `bf16` are `32-true`, `16-mixed`, `bf16-mixed`"},
       {"downcast_bf16", State::kRefused, "", kTpu},
       {"max_restarts", State::kWorks, "launch.max_restarts", ""},
       {"monitor_interval", State::kWorks, "launch.monitor_interval",

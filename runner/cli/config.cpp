@@ -22,8 +22,8 @@ using core::Node;
 
 bool write(Session& session, const std::string& path, const std::string& text) {
   const std::string folder = std::filesystem::path(path).parent_path().string();
-  for (const auto& result : {folder.empty() ? core::Result<void>() : core::make_folders(folder),
-                             core::write_file_atomic(path, text)}) {
+  for (const auto& result :
+       {folder.empty() ? core::Result<void>() : core::make_folders(folder), core::write_file_atomic(path, text)}) {
     if (result) continue;
     session.fail(result.failure().message, result.failure().hint, core::kExitFailed);
     return false;
@@ -138,8 +138,9 @@ void import(Session& session, const std::string& file, const std::string& output
 
 void add_config(CLI::App& app, Session& session) {
   CLI::App* command = app.add_subcommand("config", "what this machine says about launch where a recipe says nothing");
-  command->footer("\nThe file is ROUX_CONFIG_FILE, else ~/.config/roux/launch.yaml. Flags win over the environment "
-                  "(ROUX_LAUNCH_NUM_PROCESSES=2), that over the recipe, and that over the file.");
+  command->footer(
+      "\nThe file is ROUX_CONFIG_FILE, else ~/.config/roux/launch.yaml. Flags win over the environment "
+      "(ROUX_LAUNCH_NUM_PROCESSES=2), that over the recipe, and that over the file.");
   CLI::App* init = command->add_subcommand("init", "ask some questions and write the file");
   init->callback([&session] { session.command = [&session] { ask_all(session); }; });
 
@@ -158,10 +159,10 @@ void add_config(CLI::App& app, Session& session) {
   CLI::App* take = command->add_subcommand("import", "the sections of a recipe that a config file of Accelerate means");
   take->add_option("FILE", files->from, "as `accelerate config` wrote it")->required();
   take->add_option("--output,-o", files->to, "write them there, for a recipe to extend")->type_name("RECIPE");
-  take->footer("\nExamples:\n  roux config import ~/.cache/huggingface/accelerate/default_config.yaml -o machines.yaml");
-  take->callback([&session, files] {
-    session.command = [&session, files] { import(session, files->from, files->to); };
-  });
+  take->footer(
+      "\nExamples:\n  roux config import ~/.cache/huggingface/accelerate/default_config.yaml -o machines.yaml");
+  take->callback(
+      [&session, files] { session.command = [&session, files] { import(session, files->from, files->to); }; });
 
   CLI::App* options = command->add_subcommand("options", "what becomes of each option of Accelerate, as a page");
   options->callback([&session] { session.command = [] { std::fputs(accelerate_page().c_str(), stdout); }; });

@@ -21,8 +21,8 @@ std::optional<Node> read(const std::string& path, core::Diagnostics& diagnostics
     diagnostics.error({}, text.failure().message, text.failure().hint);
     return std::nullopt;
   }
-  const auto source = std::make_shared<const core::Source>(
-      core::Source{path, std::move(text).value(), core::Source::Kind::kFile});
+  const auto source =
+      std::make_shared<const core::Source>(core::Source{path, std::move(text).value(), core::Source::Kind::kFile});
   auto node = recipe::read_yaml(source, limits, diagnostics);
   if (node && node->is_null()) node = Node::mapping(node->place());  // all of it is comments
   if (node && !node->is_mapping()) {
@@ -38,8 +38,9 @@ std::string config_path() {
   if (const char* file = std::getenv("ROUX_CONFIG_FILE"); file != nullptr) return file;
   const char* home = std::getenv("HOME");
   const char* folder = std::getenv("XDG_CONFIG_HOME");
-  const std::string base = folder != nullptr && *folder != '\0' ? std::string(folder)
-                                                                : std::string(home != nullptr ? home : ".") + "/.config";
+  const std::string base = folder != nullptr && *folder != '\0'
+                               ? std::string(folder)
+                               : std::string(home != nullptr ? home : ".") + "/.config";
   return base + "/roux/launch.yaml";
 }
 
@@ -69,7 +70,8 @@ core::Result<Node> read_launch_config(const std::string& path) {
 
 std::string launch_config_text(const Node& launch) {
   std::string text =
-      "# What this machine says about `launch` where a recipe says nothing. Flags and ROUX_LAUNCH_... win over it, too.\n"
+      "# What this machine says about `launch` where a recipe says nothing. Flags and ROUX_LAUNCH_... win over it, "
+      "too.\n"
       "launch:\n";
   const registry::Fragment* schema = registry::Registry::builtin().find("section", "launch");
   for (const registry::Property& property : schema->properties) {

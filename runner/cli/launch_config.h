@@ -8,8 +8,8 @@
 
 namespace runner::cli {
 
-// The file with what this machine says about `launch` where a recipe says nothing: `roux config`. It holds nothing else,
-// so that no figure of a training depends on whose machine it ran on.
+// The file with what this machine says about `launch` where a recipe says nothing: `roux config`. It holds nothing
+// else, so that no figure of a training depends on whose machine it ran on.
 
 /// ROUX_CONFIG_FILE (empty: there is none), else XDG_CONFIG_HOME/roux/launch.yaml, else ~/.config/roux/launch.yaml.
 std::string config_path();

@@ -1,5 +1,6 @@
 #include "runner/distributed/gradient_buckets.h"
 
+#include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/zeros.h>
 #include <torch/csrc/autograd/function_hook.h>
@@ -39,8 +40,9 @@ double whole_of(const float* parts) {
 
 struct GradientBuckets::Bucket {
   std::int64_t floats = 0;
-  std::size_t parameters = 0, missing = 0;
-  at::Tensor flat;
+  std::size_t parameters = 0, missing = 0;  // that belong to it; that have yet to arrive
+  at::Tensor flat, total;                   // of the passes of this step that came back before
+  std::vector<at::Tensor> gradients;        // parts of `flat`
 };
 
 class GradientBuckets::Hook final : public torch::autograd::PostAccumulateGradHook {
@@ -53,8 +55,9 @@ class GradientBuckets::Hook final : public torch::autograd::PostAccumulateGradHo
   std::size_t parameter_;
 };
 
-GradientBuckets::GradientBuckets(ProcessGroup& group, const std::vector<at::Tensor>& parameters, const Options& options)
-    : group_(group), notes_(options.notes) {
+GradientBuckets::GradientBuckets(ProcessGroup& group, GradientExchange& exchange,
+                                 const std::vector<at::Tensor>& parameters, const Options& options)
+    : group_(group), exchange_(exchange), notes_(options.notes) {
   for (auto parameter = parameters.rbegin(); parameter != parameters.rend(); ++parameter) {
     if (parameter->requires_grad()) parameters_.push_back(*parameter);
   }
@@ -70,16 +73,21 @@ GradientBuckets::GradientBuckets(ProcessGroup& group, const std::vector<at::Tens
     ++buckets_.back().parameters;
   }
   // Whether a rank has a gradient for a parameter, then each rank's notes: zeros from all ranks but one add up to them.
-  const std::size_t tail = parameters_.size() + notes_ * kParts * static_cast<std::size_t>(group.size());
+  const auto tail =
+      static_cast<std::int64_t>(parameters_.size() + notes_ * kParts * static_cast<std::size_t>(group.size()));
+  const bool rides_along = !exchange.takes_mean();
   for (Bucket& bucket : buckets_) {
-    const bool last = &bucket == &buckets_.back();
-    bucket.flat = at::zeros({bucket.floats + (last ? static_cast<std::int64_t>(tail) : 0)}, at::kFloat);
+    const bool carries = rides_along && &bucket == &buckets_.back();
+    bucket.flat = at::zeros({bucket.floats + (carries ? tail : 0)}, at::kFloat);
   }
+  tail_ = {rides_along ? buckets_.back().flat.narrow(0, buckets_.back().floats, tail) : at::zeros({tail}, at::kFloat)};
   arrived_.assign(parameters_.size(), false);
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const at::Tensor& parameter = parameters_[i];
     RUNNER_ASSERT(parameter.is_non_overlapping_and_dense(), "a parameter takes as much memory as it has numbers");
-    views_.push_back(buckets_[bucket_of_[i]].flat.as_strided(parameter.sizes(), parameter.strides(), begins[i]));
+    Bucket& bucket = buckets_[bucket_of_[i]];
+    views_.push_back(bucket.flat.as_strided(parameter.sizes(), parameter.strides(), begins[i]));
+    bucket.gradients.push_back(views_.back());
     torch::autograd::impl::set_post_acc_grad_hooks(parameter, std::make_unique<Hook>(*this, i));
   }
 }
@@ -97,9 +105,12 @@ std::int64_t GradientBuckets::bytes() const {
 std::size_t GradientBuckets::buckets() const { return buckets_.size(); }
 
 void GradientBuckets::begin() {
+  if (!under_way_) {  // the first pass of a step
+    passes_ = 0;
+    has_gradient_.assign(parameters_.size(), false);
+  }
   armed_ = true;
   next_ = 0;
-  under_way_.clear();
   arrived_.assign(parameters_.size(), false);
   for (Bucket& bucket : buckets_) bucket.missing = bucket.parameters;
 }
@@ -109,6 +120,7 @@ void GradientBuckets::begin() {
 void GradientBuckets::arrived(std::size_t parameter) {
   if (!armed_) return;
   const at::NoGradGuard no_grad;
+  take_in_pass();
   at::Tensor& gradient = parameters_[parameter].mutable_grad();
   RUNNER_ASSERT(!arrived_[parameter], "a gradient is accumulated once in a backward pass");
   views_[parameter].copy_(gradient);
@@ -121,34 +133,72 @@ void GradientBuckets::arrived(std::size_t parameter) {
 /// All but the last one, which waits for the notes.
 void GradientBuckets::set_out_those_ready() {
   while (next_ + 1 < buckets_.size() && buckets_[next_].missing == 0) {
-    under_way_.push_back(group_.begin_all_reduce(buckets_[next_++].flat, "gradients"));
+    const Bucket& bucket = buckets_[next_++];
+    exchange_.set_out(bucket.flat, bucket.gradients);
   }
+}
+
+/// The memory of the buckets is free again when the pass before came back.
+void GradientBuckets::take_in_pass() {
+  if (!under_way_) return;
+  under_way_ = false;
+  exchange_.come_back();
+  for (Bucket& bucket : buckets_) {
+    if (passes_ == 0) {
+      bucket.total = bucket.flat.clone();
+    } else {
+      bucket.total.add_(bucket.flat);
+    }
+  }
+  ++passes_;
+}
+
+void GradientBuckets::set_out_rest() {
+  take_in_pass();  // of a rank that made no pass since
+  armed_ = false;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    if (arrived_[i]) {
+      has_gradient_[i] = true;
+      continue;
+    }
+    // Of the passes before the last one, which is all a parameter may have.
+    at::Tensor& gradient = parameters_[i].mutable_grad();
+    if (gradient.defined()) {
+      has_gradient_[i] = true;
+      views_[i].copy_(gradient);
+      gradient.reset();
+    } else {
+      views_[i].zero_();
+    }
+  }
+  for (Bucket& bucket : buckets_) bucket.missing = 0;
+  set_out_those_ready();
+}
+
+void GradientBuckets::end_pass() {
+  RUNNER_ASSERT(armed_, "a pass begins before it ends");
+  const at::NoGradGuard no_grad;
+  set_out_rest();
+  if (!exchange_.takes_mean()) tail_.front().zero_();
+  exchange_.set_out(buckets_.back().flat, buckets_.back().gradients);
+  under_way_ = true;
 }
 
 std::vector<std::vector<double>> GradientBuckets::finish(std::span<const double> notes) {
   RUNNER_ASSERT(armed_ && notes.size() == notes_,
                 "a step begins before it ends, and its notes are as many as were said");
   const at::NoGradGuard no_grad;
-  armed_ = false;
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    if (arrived_[i]) continue;
-    // Of the passes before the last one, which is all a parameter may have.
-    const at::Tensor& gradient = std::as_const(parameters_[i]).grad();
-    arrived_[i] = gradient.defined();
-    if (gradient.defined()) {
-      views_[i].copy_(gradient);
-    } else {
-      views_[i].zero_();
-    }
-    buckets_[bucket_of_[i]].missing = 0;
-  }
-  for (Bucket& bucket : buckets_) bucket.missing = 0;
+  set_out_rest();
   write_notes(notes);
-  set_out_those_ready();
-  under_way_.push_back(group_.begin_all_reduce(buckets_.back().flat, "gradients"));
-  for (const auto& collective : under_way_) collective->wait();
-  under_way_.clear();
-  const float* ranks_with_gradient = buckets_.back().flat.const_data_ptr<float>() + buckets_.back().floats;
+  const auto travelling = exchange_.takes_mean() ? group_.begin_all_reduce(tail_.front(), "notes") : nullptr;
+  exchange_.set_out(buckets_.back().flat, buckets_.back().gradients);
+  if (travelling != nullptr) travelling->wait();
+  exchange_.come_back();
+  for (Bucket& bucket : buckets_) {
+    if (passes_ > 0) bucket.flat.add_(bucket.total);
+    bucket.total.reset();
+  }
+  const float* ranks_with_gradient = tail_.front().const_data_ptr<float>();
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     at::Tensor& gradient = parameters_[i].mutable_grad();
     gradient.reset();
@@ -158,10 +208,9 @@ std::vector<std::vector<double>> GradientBuckets::finish(std::span<const double>
 }
 
 void GradientBuckets::write_notes(std::span<const double> notes) {
-  Bucket& last = buckets_.back();
-  float* tail = last.flat.mutable_data_ptr<float>() + last.floats;
-  std::fill(tail, last.flat.mutable_data_ptr<float>() + last.flat.numel(), 0.0F);
-  for (const bool has_gradient : arrived_) *tail++ = has_gradient ? 1.0F : 0.0F;
+  tail_.front().zero_();
+  float* tail = tail_.front().mutable_data_ptr<float>();
+  for (const bool has_gradient : has_gradient_) *tail++ = has_gradient ? 1.0F : 0.0F;
   tail += static_cast<std::size_t>(group_.rank()) * notes.size() * kParts;
   for (const double note : notes) {
     for (const float part : parts_of(note)) *tail++ = part;
@@ -169,8 +218,7 @@ void GradientBuckets::write_notes(std::span<const double> notes) {
 }
 
 std::vector<std::vector<double>> GradientBuckets::read_notes(std::size_t count) const {
-  const Bucket& last = buckets_.back();
-  const float* tail = last.flat.const_data_ptr<float>() + last.floats + parameters_.size();
+  const float* tail = tail_.front().const_data_ptr<float>() + parameters_.size();
   std::vector<std::vector<double>> all(static_cast<std::size_t>(group_.size()));
   for (std::vector<double>& notes : all) {
     for (std::size_t i = 0; i < count; ++i, tail += kParts) notes.push_back(whole_of(tail));

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <exception>
 #include <future>
+#include <map>
 #include <utility>
 
 #include "runner/core/beside.h"
@@ -18,6 +19,7 @@
 #include "runner/core/own_address.h"
 #include "runner/core/units.h"
 #include "runner/distributed/gloo_declarations.h"
+#include "runner/distributed/nested.h"
 #include "runner/distributed/trail.h"
 // After the declarations that it cannot do without.
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -222,12 +224,51 @@ std::shared_ptr<gloo::transport::Device> device_for(const core::RankPlace& place
                    : c10d::ProcessGroupGloo::createDefaultDevice(false);
 }
 
+/// The texts of all ranks; `gather` takes a tensor of the same shape on each.
+template <typename Gather>
+std::vector<std::string> texts_of_ranks(const std::string& mine, Gather gather) {
+  const at::Tensor size = at::empty({1}, at::kLong);
+  *size.mutable_data_ptr<std::int64_t>() = static_cast<std::int64_t>(mine.size());
+  std::vector<std::int64_t> sizes;
+  for (const at::Tensor& one : gather(size)) sizes.push_back(one.item<std::int64_t>());
+  const at::Tensor bytes =
+      at::empty({std::max<std::int64_t>(1, *std::max_element(sizes.begin(), sizes.end()))}, at::kByte);
+  std::memcpy(bytes.mutable_data_ptr(), mine.data(), mine.size());
+  std::vector<std::string> all;
+  for (const at::Tensor& one : gather(bytes)) {
+    all.emplace_back(static_cast<const char*>(one.const_data_ptr()), static_cast<std::size_t>(sizes[all.size()]));
+  }
+  return all;
+}
+
+/// RunError, the same on every rank, unless all of them are at the same collective. Where most agree, the others are to
+/// blame.
+void refuse_unlike(const std::vector<std::string>& by_rank) {
+  std::map<std::string, std::vector<int>> ranks;
+  for (std::size_t rank = 0; rank < by_rank.size(); ++rank) ranks[by_rank[rank]].push_back(static_cast<int>(rank));
+  if (ranks.size() == 1) return;
+  std::vector<int> odd;
+  for (const auto& [text, those] : ranks) {
+    if (2 * those.size() < by_rank.size()) odd.insert(odd.end(), those.begin(), those.end());
+  }
+  std::sort(odd.begin(), odd.end());
+  std::string message = "the ranks do not make the same collective";
+  if (!odd.empty() && odd.size() < by_rank.size()) message = ranks_text(odd) + " differs from the others";
+  for (std::size_t rank = 0; rank < by_rank.size(); ++rank) {
+    message += (rank == 0 ? ": rank " : "; rank ") + std::to_string(rank) + ": " + by_rank[rank];
+  }
+  throw core::RunError(message, "all ranks have to make the same calls in the same order, with tensors of one shape");
+}
+
 class GlooGroup final : public ProcessGroup {
  public:
-  GlooGroup(const core::RankPlace& place, double timeout_s)
-      : place_(place), timeout_s_(timeout_s), registry_(place, in_ms(timeout_s)) {
-    registry_.come_together(in_ms(timeout_s));
-    auto options = c10d::ProcessGroupGloo::Options::create(in_ms(timeout_s));
+  GlooGroup(const core::RankPlace& place, const MeetOptions& meeting)
+      : place_(place),
+        timeout_s_(meeting.timeout_s),
+        debug_(meeting.debug),
+        registry_(place, in_ms(meeting.timeout_s)) {
+    registry_.come_together(in_ms(timeout_s_));
+    auto options = c10d::ProcessGroupGloo::Options::create(in_ms(timeout_s_));
     try {
       options->devices.push_back(device_for(place));
       gloo_ = c10::make_intrusive<c10d::ProcessGroupGloo>(
@@ -243,26 +284,33 @@ class GlooGroup final : public ProcessGroup {
   int rank() const override { return place_.rank; }
   int size() const override { return place_.size; }
 
-  std::unique_ptr<Pending> begin_all_reduce(const at::Tensor& flat, const char* site) override {
-    const std::string what = std::string("all_reduce of ") + site;
+  std::unique_ptr<Pending> begin_all_reduce(const at::Tensor& flat, const char* site, ReduceOp op) override {
     std::vector<at::Tensor> tensors{flat};
-    return begin(what, [&] { return gloo_->allreduce(tensors); });
+    c10d::AllreduceOptions options;
+    options.reduceOp = op == ReduceOp::kMax ? c10d::ReduceOp::MAX : c10d::ReduceOp::SUM;
+    check_alike("all_reduce", site, description_of(flat));
+    return begin("all_reduce", site, [&] { return gloo_->allreduce(tensors, options); });
   }
 
-  std::vector<std::string> all_gather(const std::string& mine, const char* site) override {
-    const std::string what = std::string("all_gather of ") + site;
-    const at::Tensor size = at::empty({1}, at::kLong);
-    *size.mutable_data_ptr<std::int64_t>() = static_cast<std::int64_t>(mine.size());
-    std::vector<std::int64_t> sizes;
-    for (const at::Tensor& one : gather(what, size)) sizes.push_back(one.item<std::int64_t>());
-    const at::Tensor bytes =
-        at::empty({std::max<std::int64_t>(1, *std::max_element(sizes.begin(), sizes.end()))}, at::kByte);
-    std::memcpy(bytes.mutable_data_ptr(), mine.data(), mine.size());
-    std::vector<std::string> all;
-    for (const at::Tensor& one : gather(what, bytes)) {
-      all.emplace_back(static_cast<const char*>(one.const_data_ptr()), static_cast<std::size_t>(sizes[all.size()]));
-    }
-    return all;
+  std::vector<at::Tensor> all_gather(const at::Tensor& mine, const char* site) override {
+    check_alike("all_gather", site, description_of(mine));
+    return gather(mine, "all_gather", site);
+  }
+
+  void broadcast(const at::Tensor& flat, int from, const char* site) override {
+    std::vector<at::Tensor> tensors{flat};
+    c10d::BroadcastOptions options;
+    options.rootRank = from;
+    check_alike("broadcast", site, description_of(flat) + " from rank " + std::to_string(from));
+    begin("broadcast", site, [&] { return gloo_->broadcast(tensors, options); })->wait();
+  }
+
+  // Made of what is not checked itself; two gathers, for a text of each rank has a length of its own.
+  void check_alike(const char* operation, const char* site, const std::string& shape) override {
+    if (!debug_) return;
+    const std::string mine = std::string(operation) + " of " + site + ", " + shape;
+    const auto gathered = [&](const at::Tensor& tensor) { return gather(tensor, "comparison before", mine.c_str()); };
+    refuse_unlike(texts_of_ranks(mine, gathered));
   }
 
  private:
@@ -288,7 +336,8 @@ class GlooGroup final : public ProcessGroup {
   };
 
   template <typename Start>
-  std::unique_ptr<Collective> begin(const std::string& what, Start start) {
+  std::unique_ptr<Collective> begin(const char* operation, const char* site, Start start) {
+    const std::string what = std::string(operation) + " of " + site;
     const std::int64_t number = registry_.trail().begin();
     try {
       return std::make_unique<Collective>(*this, what, number, start());
@@ -297,11 +346,11 @@ class GlooGroup final : public ProcessGroup {
     }
   }
 
-  std::vector<at::Tensor> gather(const std::string& what, const at::Tensor& mine) {
+  std::vector<at::Tensor> gather(const at::Tensor& mine, const char* operation, const char* site) {
     std::vector<std::vector<at::Tensor>> outputs(1);
     for (int rank = 0; rank < place_.size; ++rank) outputs.front().push_back(at::empty_like(mine));
     std::vector<at::Tensor> inputs{mine};
-    begin(what, [&] { return gloo_->allgather(outputs, inputs); })->wait();
+    begin(operation, site, [&] { return gloo_->allgather(outputs, inputs); })->wait();
     return std::move(outputs.front());
   }
 
@@ -314,6 +363,7 @@ class GlooGroup final : public ProcessGroup {
 
   const core::RankPlace place_;
   const double timeout_s_;
+  const bool debug_;
   bool lost_ = false;
   Registry registry_;
   c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo_;
@@ -321,13 +371,17 @@ class GlooGroup final : public ProcessGroup {
 
 }  // namespace
 
+std::vector<std::string> ProcessGroup::all_gather(const std::string& mine, const char* site) {
+  return texts_of_ranks(mine, [&](const at::Tensor& tensor) { return all_gather(tensor, site); });
+}
+
 std::string ProcessGroup::from_rank_0(const std::string& bytes, const char* site) {
   return all_gather(rank() == 0 ? bytes : "", site).front();
 }
 
 std::unique_ptr<ProcessGroup> meet(const core::RankPlace& place, const MeetOptions& options) {
   FLAGS_caffe2_log_level = kFatal;  // c10d prints pages about each socket that our own messages are about
-  return std::make_unique<GlooGroup>(place, options.timeout_s);
+  return std::make_unique<GlooGroup>(place, options);
 }
 
 }  // namespace runner::distributed

@@ -352,10 +352,6 @@ void several_processes(SettledTree& tree) {
   if (tree.given("profiler.activities")) {
     refuse("profiler.activities", "the profiler cannot be used yet", "profile with one process");
   }
-  if (tree.is_true("accumulation.sync_each_batch")) {
-    refuse("accumulation.sync_each_batch", "sync_each_batch is not there yet: gradients are exchanged once a step",
-           "leave it out, the sums are the same");
-  }
   if (tree.is_true("loader.pad_in_loss")) {
     refuse("loader.pad_in_loss",
            "no sample is repeated: processes take whole micro-batches, and the last ones may be fewer",
@@ -363,12 +359,39 @@ void several_processes(SettledTree& tree) {
   }
 }
 
-/// So far there is one process; a recipe for more says what it will need.
-void sync_each_batch(SettledTree& tree) {
-  if (!tree.is_true("accumulation.sync_each_batch") || tree.integer("launch.num_processes").value_or(1) > 1) return;
-  tree.warning("accumulation.sync_each_batch",
-               "accumulation.sync_each_batch does nothing: there is one process, which exchanges no gradients",
-               "leave it out");
+/// How gradients are exchanged, where nobody is there to exchange them with.
+void exchanges(SettledTree& tree) {
+  if (tree.integer("launch.num_processes").value_or(1) > 1) return;
+  const auto unused = [&](const std::string& path) {
+    tree.warning(path, path + " does nothing: there is one process, which exchanges no gradients", "leave it out");
+  };
+  if (tree.is_true("accumulation.sync_each_batch")) unused("accumulation.sync_each_batch");
+  if (tree.text("ddp.comm_hook").value_or("no") != "no") unused("ddp.comm_hook");
+  if (tree.given("local_sgd.local_sgd_steps")) unused("local_sgd.local_sgd_steps");
+}
+
+/// What needs gradients that all processes have in common, or weights that are the same after each step.
+void local_sgd(SettledTree& tree) {
+  if (!tree.given("local_sgd.local_sgd_steps") || tree.integer("launch.num_processes").value_or(1) == 1) return;
+  const auto refuse = [&](const std::string& path, const std::string& why) {
+    tree.error(path, path + " cannot go with local_sgd: " + why, "leave one of the two out");
+  };
+  for (const char* path : {"accumulation.sync_each_batch", "ddp.static_graph", "ddp.check_reduction"}) {
+    if (tree.is_true(path)) refuse(path, "no gradients are exchanged");
+  }
+  if (tree.text("ddp.comm_hook").value_or("no") != "no") refuse("ddp.comm_hook", "no gradients are exchanged");
+  const Node* unused = tree.value("ddp.find_unused_parameters");
+  if (unused != nullptr && unused->is_bool() && !unused->as_bool()) {
+    refuse("ddp.find_unused_parameters", "no gradients are exchanged");
+  }
+  for (const char* path : {"faults.on_nan", "faults.on_spike"}) {
+    const std::string action = tree.text(path).value_or("");
+    if (action == "skip" || action == "rollback") refuse(path, "processes would leave out different steps");
+  }
+  const std::string mode = tree.text("precision.mode").value_or("");
+  if (mode == "16-mixed") refuse("precision.mode", "processes would overflow at different steps");
+  if (mode == "bf16-true") refuse("precision.mode", "the mean of weights of so few bits is none of them");
+  if (tree.text("weight_averaging.type")) refuse("weight_averaging", "each process has other weights to average");
 }
 
 struct Rule {
@@ -396,7 +419,8 @@ constexpr Rule kRules[] = {
     {"precision_keys", precision_keys},
     {"machines", machines},
     {"gpus", gpus},
-    {"sync_each_batch", sync_each_batch},
+    {"exchanges", exchanges},
+    {"local_sgd", local_sgd},
     {"several_processes", several_processes},
 };
 

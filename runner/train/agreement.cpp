@@ -1,5 +1,8 @@
 #include "runner/train/agreement.h"
 
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -23,6 +26,15 @@ using distributed::ProcessGroup;
 
 Node read(const std::string& json) { return core::parse_json(json).value(); }
 std::string text(const Node& node, const char* key) { return node.find(key)->as_string(); }
+
+/// As Accelerate reads its own switches.
+bool is_switched_on(const char* name) {
+  const char* value = std::getenv(name);
+  if (value == nullptr) return false;
+  std::string text = value;
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char letter) { return std::tolower(letter); });
+  return text == "1" || text == "true" || text == "yes" || text == "on" || text == "y" || text == "t";
+}
 
 /// RunError naming the first rank that has something else than rank 0, and what.
 void refuse_differences(ProcessGroup& ranks, const std::vector<std::pair<std::string, std::string>>& own,
@@ -68,7 +80,8 @@ Start start_of(const Node& node) {
 std::shared_ptr<ProcessGroup> meet_ranks(const registry::Recipe& recipe, const TrainRequest& request) {
   if (!request.rank) return nullptr;
   const auto launch = sections::launch::parse_config(recipe.at("launch"));
-  std::shared_ptr<ProcessGroup> ranks = distributed::meet(*request.rank, {launch.timeout});
+  const bool debug = launch.debug || is_switched_on("ROUX_DEBUG") || is_switched_on("ACCELERATE_DEBUG_MODE");
+  std::shared_ptr<ProcessGroup> ranks = distributed::meet(*request.rank, {launch.timeout, debug});
   const Surroundings surroundings = present_surroundings();
   refuse_differences(*ranks,
                      {{"the program", std::string(core::program_version()) + " of source " + core::source_hash()},
@@ -88,6 +101,11 @@ void refuse_other_weights(ProcessGroup& ranks, const components::model::Model& m
   }
   refuse_differences(ranks, {{"the weights that they begin with", checksum.text()}}, "weights",
                      "a component draws them from something else than the seed, or reads another file");
+}
+
+void refuse_other_gradients(ProcessGroup& ranks, const std::string& checksum) {
+  refuse_differences(ranks, {{"the gradients after an exchange", checksum}}, "gradients to compare",
+                     "the network or the memory of one of the machines is damaged");
 }
 
 std::optional<Start> choose_together(ProcessGroup* ranks, core::Diagnostics& diagnostics,

@@ -20,7 +20,7 @@ class RunWriter;
 
 namespace runner::train {
 
-// What the processes of one training settle before its first step. All of these are collectives.
+// What the processes of one training have to agree on. All of these are collectives.
 
 /// Meets the others where the request says that there are any; null: this process trains alone. RunError when one of
 /// them does not come, or runs another recipe, another program, or on other instructions or threads: named with both.
@@ -28,6 +28,9 @@ std::shared_ptr<distributed::ProcessGroup> meet_ranks(const registry::Recipe& re
 
 /// RunError when the weights of two ranks differ.
 void refuse_other_weights(distributed::ProcessGroup& ranks, const components::model::Model& model);
+
+/// RunError when the checksums of the gradients that two ranks have in common differ.
+void refuse_other_gradients(distributed::ProcessGroup& ranks, const std::string& checksum);
 
 /// The first rank chooses how the run begins, the others are told. Nothing when it was refused, which that rank says.
 std::optional<Start> choose_together(distributed::ProcessGroup* ranks, core::Diagnostics& diagnostics,

@@ -1,9 +1,9 @@
 #include "runner/train/evaluator.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/from_blob.h>
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <span>
 
@@ -64,17 +64,6 @@ bool predict(const Experiment& experiment, const components::data::Dataset& data
 
 namespace {
 
-/// Adds up over all ranks, in their order, so that each of them has the same bits. Whole numbers stay exact below 2^53.
-void add_over_ranks(const Experiment& experiment, std::vector<double>& sums) {
-  const std::string mine(reinterpret_cast<const char*>(sums.data()), sums.size() * sizeof(double));
-  std::fill(sums.begin(), sums.end(), 0.0);
-  for (const std::string& bytes : experiment.ranks->all_gather(mine, "the evaluation's sums")) {
-    std::vector<double> theirs(sums.size());
-    std::memcpy(theirs.data(), bytes.data(), std::min(bytes.size(), theirs.size() * sizeof(double)));
-    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += theirs[i];
-  }
-}
-
 /// One exchange for all; false when a rank was interrupted.
 bool join(const Experiment& experiment, bool complete, double& loss_sum, std::int64_t& loss_count, EvalResult& result) {
   if (experiment.ranks == nullptr) return complete;
@@ -83,7 +72,9 @@ bool join(const Experiment& experiment, bool complete, double& loss_sum, std::in
   for (const auto& metric : experiment.metrics) {
     for (const double sum : metric->sums()) sums.push_back(sum);
   }
-  add_over_ranks(experiment, sums);
+  // The same bits on each of them. Whole numbers stay exact below 2^53.
+  const at::Tensor flat = at::from_blob(sums.data(), {static_cast<std::int64_t>(sums.size())}, at::kDouble);
+  experiment.ranks->begin_all_reduce(flat, "the evaluation's sums")->wait();
   loss_sum = sums[1];
   loss_count = static_cast<std::int64_t>(sums[2]);
   result.samples = static_cast<std::int64_t>(sums[3]);

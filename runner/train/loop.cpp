@@ -1,5 +1,7 @@
 #include "runner/train/loop.h"
 
+#include <ATen/ops/scalar_tensor.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -65,6 +67,10 @@ class Loop final : public Context, public core::Stateful {
     if (options_.scaler.enabled) saver_.add_state("scaler", stepper_.scaler());
     if (experiment_.rounded_weights) saver_.add_state("rounded_weights", *experiment_.rounded_weights);
     stepper_.set_notes(kNotes, [this] { return notes(); });
+    if (core::Stateful* exchange = stepper_.exchange_state()) saver_.add_rank_state("ddp", *exchange);
+    if (experiment_.ranks != nullptr && options_.ddp.local_steps > 0) {
+      saver_.add_rank_state("local_sgd", *experiment_.optimizer);
+    }
     if (request_.smoke) {
       experiment_.limits.max_steps = std::min(experiment_.limits.max_steps.value_or(kSmokeSteps), kSmokeSteps);
     }
@@ -87,9 +93,10 @@ class Loop final : public Context, public core::Stateful {
     }
     if (faults_.may_roll_back() && saver_.last_checkpoint().empty()) save_as_planned();
     while (!ended()) {
-      profiler_.next_step(stepper_.progress());
       const Progress before = stepper_.progress();
       if (!one_step()) continue;
+      while (!stepper_.ranks_are_one() && !work_is_done()) one_step();
+      stepper_.meet();
       const Progress& now = stepper_.progress();
       for (auto& callback : experiment_.callbacks) callback->on_step_end(*this);
       const bool eval_due = eval_.eval_steps && due(*eval_.eval_steps, before, now, experiment_.total_steps);
@@ -231,9 +238,9 @@ class Loop final : public Context, public core::Stateful {
   /// After an evaluation that some rank was called away from.
   void agree_on_signal() {
     if (experiment_.ranks == nullptr) return;
-    for (const std::string& number : experiment_.ranks->all_gather(std::to_string(signals_.number()), "signals")) {
-      agreed_signal_ = std::max(agreed_signal_, std::stoi(number));
-    }
+    const at::Tensor number = at::scalar_tensor(signals_.number(), at::kLong);
+    experiment_.ranks->begin_all_reduce(number, "signals", distributed::ReduceOp::kMax)->wait();
+    agreed_signal_ = std::max(agreed_signal_, static_cast<int>(number.item<std::int64_t>()));
   }
 
   double seconds_trained() const {
@@ -262,6 +269,7 @@ class Loop final : public Context, public core::Stateful {
 
   /// False when the step was dropped: nothing happened that a callback, an evaluation or a save would have to see.
   bool one_step() {
+    profiler_.next_step(stepper_.progress());
     const std::int64_t next = stepper_.progress().step + 1;
     const bool logged = next % logging_steps_ == 0 || next == 1;  // the same points whether or not it was resumed
     const std::int64_t begin_ns = clock_.monotonic_ns();

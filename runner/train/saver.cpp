@@ -23,6 +23,7 @@
 #include "runner/distributed/process_group.h"
 #include "runner/registry/registry.h"
 #include "runner/train/judged_weights.h"
+#include "runner/train/rank_states.h"
 #include "runner/train/save_task.h"
 #include "runner/train/tensor_memory.h"
 #include "runner/train/weight_average.h"
@@ -67,6 +68,11 @@ Saver::~Saver() {
   } catch (const std::exception& error) {
     core::log_warning(error.what());  // the run ends for another reason, which is told elsewhere
   }
+}
+
+void Saver::add_rank_state(const std::string& name, core::Stateful& part) {
+  rank_states_.push_back(std::make_unique<RankStates>(*experiment_.ranks, part));
+  add_state(name, *rank_states_.back());
 }
 
 void Saver::prepare() {
@@ -152,9 +158,10 @@ checkpoint::TrainState Saver::train_state() const {
 
 void Saver::save(const std::map<std::string, double>& eval_metrics, When when) {
   if (saved_step_ == stepper_.progress().step) return;
-  // What the ranks have in common is everything but where their generators stand.
+  // What the ranks have in common is everything but this.
   if (experiment_.ranks != nullptr) {
     random_states_ = experiment_.ranks->all_gather(components::RandomState::now().bytes(), "random states");
+    for (const auto& states : rank_states_) states->gather("states of the ranks");
   }
   if (!experiment_.is_first()) {
     saved_step_ = stepper_.progress().step;

@@ -31,6 +31,7 @@ struct TrainState;
 
 namespace runner::train {
 
+class RankStates;
 class SaveTask;
 
 /// The checkpoints of one training: knows what belongs into them, which was the best, and which may go.
@@ -53,6 +54,9 @@ class Saver {
 
   /// One more part of the training that has a state, under a name of its own; before restore() and save().
   void add_state(const std::string& name, core::Stateful& part) { more_state_.emplace_back(name, &part); }
+
+  /// The same for a part of which each rank has a state of its own.
+  void add_rank_state(const std::string& name, core::Stateful& part);
 
   /// Before the first step: tries the folder (RunError when it would refuse a checkpoint) and gets the memory that the
   /// copies need.
@@ -123,6 +127,7 @@ class Saver {
   const std::string checkpoints_dir_;
   const std::string recipe_hash_;
   std::vector<std::pair<std::string, core::Stateful*>> more_state_;
+  std::vector<std::unique_ptr<RankStates>> rank_states_;
   std::string last_checkpoint_;
   std::vector<std::string> random_states_;  // of all ranks, at the save that is being made
   std::optional<double> best_value_;

@@ -12,7 +12,6 @@
 #include <optional>
 
 #include "generated/section/accumulation.h"
-#include "generated/section/ddp.h"
 #include "generated/section/faults.h"
 #include "generated/section/launch.h"
 #include "generated/section/loader.h"
@@ -20,10 +19,11 @@
 #include "generated/section/training.h"
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
-#include "runner/distributed/gradient_buckets.h"
 #include "runner/distributed/process_group.h"
 #include "runner/train/backward_steps.h"
+#include "runner/train/local_sgd.h"
 #include "runner/train/precision.h"
+#include "runner/train/rank_gradients.h"
 #include "runner/train/rounded_weights.h"
 #include "runner/train/weight_average.h"
 
@@ -31,8 +31,7 @@ namespace runner::train {
 namespace {
 
 constexpr std::int64_t kPrefetchFactor = 2;  // as PyTorch's
-constexpr double kMiB = 1 << 20;
-constexpr std::size_t kOwnNotes = 1;  // of the stepper: the rank's part of the loss
+constexpr std::size_t kOwnNotes = 1;         // of the stepper: the rank's part of the loss
 
 bool all_finite(const at::Tensor& tensor) {
   return !at::isFloatingType(tensor.scalar_type()) || at::isfinite(tensor).all().item<bool>();
@@ -100,6 +99,7 @@ StepperOptions stepper_options(const core::Node& recipe) {
                     .group_by_length = loader.group_by_length,
                     .num_workers = static_cast<int>(loader.num_workers),
                     .prefetch_factor = loader.prefetch_factor.value_or(kPrefetchFactor)};
+  options.ddp = ddp_options(recipe);
   options.clip = {training.clip_grad_norm, training.clip_grad_value, training.norm_type};
   // With max_memory: copies of the state that a save took may have left too little for this step.
   options.rewinds = training.auto_micro_batch.has_value() || training.max_memory.has_value() ||
@@ -125,24 +125,30 @@ Stepper::Stepper(Experiment& experiment, const StepperOptions& options)
   if (experiment.optimizer->steps_in_backward()) {
     backward_steps_ = std::make_unique<BackwardSteps>(*experiment.optimizer, parameters_, options.clip);
   }
+  if (experiment.ranks != nullptr) set_notes(0, [] { return std::vector<double>(); });
+  if (experiment.ranks != nullptr && options.ddp.local_steps > 0) {
+    local_sgd_ = std::make_unique<LocalSgd>(*experiment.ranks, parameters_, options.ddp.local_steps);
+  }
   apply_schedule();
 }
 
 Stepper::~Stepper() = default;
 
 void Stepper::set_notes(std::size_t count, std::function<std::vector<double>()> notes) {
-  RUNNER_ASSERT(buckets_ == nullptr, "what rides along is settled before the first step");
-  notes_count_ = count;
   notes_ = std::move(notes);
+  if (experiment_.ranks == nullptr) return;
+  rank_gradients_.reset();  // two must not look at one parameter
+  rank_gradients_ = std::make_unique<RankGradients>(*experiment_.ranks, parameters_, options_.ddp, kOwnNotes + count);
 }
 
-void Stepper::make_buckets() {
-  std::vector<at::Tensor> tensors;
-  for (const auto& parameter : parameters_) tensors.push_back(parameter.tensor);
-  const auto ddp = sections::ddp::parse_config(*experiment_.recipe.find("ddp"));
-  const auto bytes = static_cast<std::int64_t>(ddp.bucket_cap_mb * kMiB);
-  buckets_ = std::make_unique<distributed::GradientBuckets>(
-      *experiment_.ranks, tensors, distributed::GradientBuckets::Options{bytes, kOwnNotes + notes_count_});
+bool Stepper::ranks_are_one() const { return local_sgd_ == nullptr || local_sgd_->are_one(); }
+
+void Stepper::meet() {
+  if (local_sgd_ != nullptr) local_sgd_->meet();
+}
+
+core::Stateful* Stepper::exchange_state() const {
+  return rank_gradients_ != nullptr ? rank_gradients_->state() : nullptr;
 }
 
 void Stepper::begin_window() {
@@ -283,18 +289,20 @@ void Stepper::note_window(StepResult& result) const {
 }
 
 void Stepper::accumulate(StepResult& result) {
-  if (experiment_.ranks != nullptr && buckets_ == nullptr) make_buckets();
+  const double shared = rank_gradients_ != nullptr ? rank_gradients_->weight() : 1.0;
   for (MicroBatch& micro : window_) {
+    const bool last = &micro == &window_.back();
     const double weight = weight_of(micro);
     trace("forward");
-    const at::Tensor sum = forward(micro, weight);
+    const at::Tensor sum = forward(micro, weight * shared);
     trace("backward");
-    if (buckets_ != nullptr && &micro == &window_.back()) buckets_->begin();
-    backward(sum, weight);
+    if (rank_gradients_ != nullptr) rank_gradients_->begin_pass(last);
+    backward(sum, weight * shared);
+    if (rank_gradients_ != nullptr) rank_gradients_->end_pass(last);
     note_loss(micro, sum.item<double>(), weight, result);
-    if (&micro != &window_.back()) micro.tensors.clear();
+    if (!last) micro.tensors.clear();
   }
-  if (buckets_ != nullptr) exchange_gradients(result);
+  if (rank_gradients_ != nullptr) exchange_gradients(result);
   note_window(result);
 }
 
@@ -308,13 +316,11 @@ void Stepper::trace(const char* what) const {
 void Stepper::exchange_gradients(StepResult& result) {
   RECORD_USER_SCOPE("exchange");
   trace("exchange");
-  if (window_.empty()) buckets_->begin();
   std::vector<double> mine = {result.loss};
-  if (notes_) {
-    const std::vector<double> more = notes_();
-    mine.insert(mine.end(), more.begin(), more.end());
-  }
-  result.notes = buckets_->finish(mine);
+  const std::vector<double> more = notes_();
+  mine.insert(mine.end(), more.begin(), more.end());
+  const auto pieces = static_cast<std::int64_t>(pieces_.size()), ranks = std::int64_t{experiment_.ranks->size()};
+  result.notes = rank_gradients_->finish((pieces + ranks - 1) / ranks, mine);
   result.loss = 0;
   for (std::vector<double>& notes : result.notes) {
     result.loss += notes.front();
@@ -410,6 +416,7 @@ void Stepper::end_step(const StepResult& result) {
   if (experiment_.weight_average) experiment_.weight_average->after_step(progress_.step + 1);
   if (scaler_.enabled()) scaler_.update(false);
   count_progress(result);
+  if (local_sgd_ != nullptr) local_sgd_->after_step(progress_.step);
   close_window(true);
 }
 

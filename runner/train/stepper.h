@@ -13,19 +13,18 @@
 #include "components/tensors.h"
 #include "runner/core/log.h"
 #include "runner/train/accumulation.h"
+#include "runner/train/ddp_options.h"
 #include "runner/train/experiment.h"
 #include "runner/train/grad_scaler.h"
 #include "runner/train/gradients.h"
 #include "runner/train/loader.h"
 #include "runner/train/progress.h"
 
-namespace runner::distributed {
-class GradientBuckets;
-}
-
 namespace runner::train {
 
 class BackwardSteps;
+class LocalSgd;
+class RankGradients;
 
 /// Over what the loss of a window is averaged; DESIGN.md section 4.
 enum class WindowMean {
@@ -44,6 +43,7 @@ struct StepperOptions {
   ClipOptions clip;
   components::AutocastOptions autocast;
   GradScaler::Options scaler;
+  DdpOptions ddp;
   bool judges_norm = false;  ///< the judge has to know the gradient norm
   bool rewinds = false;      ///< a step may be taken back: what its forward pass moves is kept
 };
@@ -84,7 +84,7 @@ class Stepper {
   ~Stepper();
 
   /// Where several processes train: `count` numbers that each of them tells all others with every step, asked for when
-  /// its share of the step is done. They cost nothing.
+  /// its share of the step is done. They cost nothing. Once, before anything else.
   void set_notes(std::size_t count, std::function<std::vector<double>()> notes);
 
   /// One optimizer step. `want_grad_norm` costs a pass over the gradients when nothing is clipped. After an exception,
@@ -92,6 +92,11 @@ class Stepper {
   /// left behind, and neither the optimizer nor (unless it moves with each micro-batch) the schedule moved. The judge
   /// is asked about it only when the loss itself is not finite, which no scale can help.
   StepResult step(bool want_grad_norm, const Judge& may_move = {});
+
+  /// Where ranks step by themselves (`local_sgd`): whether their weights are the same now, and makes them so. In
+  /// between nothing may look at them that all ranks have to see alike.
+  bool ranks_are_one() const;
+  void meet();
 
   /// Tells the schedule what an evaluation found; `metric` as in Scheduler::on_evaluation.
   void note_evaluation(const std::function<const double*(const std::string&)>& metric);
@@ -131,6 +136,8 @@ class Stepper {
   const std::vector<components::NamedTensor>& parameters() const { return parameters_; }
   const ScheduleClock& schedule() const { return schedule_; }
   GradScaler& scaler() { return scaler_; }
+  /// What the exchange of gradients has to remember, of each rank its own; null where that is nothing.
+  core::Stateful* exchange_state() const;
 
   /// Counters, data position and schedule, for a checkpoint.
   core::Node state() const;
@@ -152,7 +159,6 @@ class Stepper {
     const std::int64_t processes = options_.schedule.num_processes;
     return (recipe_batches_ + processes - 1) / processes;
   }
-  void make_buckets();
   void exchange_gradients(StepResult& result);
   void trace(const char* what) const;
   double weight_of(const MicroBatch& micro) const;
@@ -180,9 +186,9 @@ class Stepper {
   GradScaler scaler_;
   Progress progress_;
   std::vector<components::NamedTensor> parameters_;
-  std::unique_ptr<BackwardSteps> backward_steps_;          // where the optimizer steps in the backward pass
-  std::unique_ptr<distributed::GradientBuckets> buckets_;  // where there are several processes
-  std::size_t notes_count_ = 0;
+  std::unique_ptr<BackwardSteps> backward_steps_;  // where the optimizer steps in the backward pass
+  std::unique_ptr<RankGradients> rank_gradients_;  // where there are several processes
+  std::unique_ptr<LocalSgd> local_sgd_;            // where these step by themselves
   std::function<std::vector<double>()> notes_;
   std::int64_t micro_batch_size_;
   std::vector<DataJump> jumps_;

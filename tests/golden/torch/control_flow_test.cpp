@@ -1,12 +1,20 @@
-// Accelerate's search for a batch that fits, and what it takes for a lack of memory, case by case.
+// Accelerate's search for a batch that fits, what it takes for a lack of memory, its triggers, and the shapes that its
+// debug mode compares, case by case.
 
+#include <ATen/ops/zeros.h>
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <regex>
 #include <stdexcept>
 
+#include "runner/core/error.h"
+#include "runner/distributed/collectives.h"
+#include "runner/distributed/nested.h"
 #include "runner/train/shortage.h"
 #include "tests/support/golden.h"
+#include "tests/support/ranks_torch.h"
 
 namespace runner::train {
 namespace {
@@ -44,19 +52,103 @@ bool counts_as_shortage(const std::string& error_class, const std::string& text)
   return is_out_of_memory(std::invalid_argument(text));  // ValueError and the like
 }
 
+std::vector<bool> fired_triggers(const Json& input, distributed::ProcessGroup& group) {
+  const auto set_at = input.at("set_at").at(static_cast<std::size_t>(group.rank())).get<std::vector<int>>();
+  distributed::Trigger trigger;
+  std::vector<bool> fired;
+  for (int step = 0; step < input.at("steps").get<int>(); ++step) {
+    if (std::find(set_at.begin(), set_at.end(), step) != set_at.end()) trigger.set();
+    fired.push_back(trigger.check(group, "a trigger"));
+  }
+  return fired;
+}
+
+/// Zeros of a shape, or of each shape of a mapping.
+distributed::Nested zeros_of(const Json& shape) {
+  if (shape.is_array()) return {at::zeros(shape.get<std::vector<std::int64_t>>())};
+  distributed::Nested::Mapping mapping;
+  for (const auto& [key, item] : shape.items()) mapping.emplace_back(key, zeros_of(item));
+  return {std::move(mapping)};
+}
+
+std::string debug_error(const Json& input, distributed::ProcessGroup& group) {
+  const std::string operation = input.at("operation");
+  const auto mine = zeros_of(input.at("shapes").at(static_cast<std::size_t>(group.rank())));
+  try {
+    if (operation == "gather") distributed::gather(group, mine, "a test");
+    if (operation == "reduce") distributed::reduce(group, mine, distributed::Reduction::kSum, "a test");
+    if (operation == "broadcast") distributed::broadcast(group, mine, 0, "a test");
+  } catch (const core::RunError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+void check_debug_error(const std::string& error, const Json& input, const Json& expected) {
+  INFO(error);
+  if (expected.at("error").is_null()) {
+    CHECK(error.empty());
+    return;
+  }
+  // "Process 0: {'a': [2]}" is "rank 0: gather of a test, {a: float [2]}" here.
+  std::size_t from = 0;
+  for (const Json& line : expected.at("per_process")) {
+    const std::string text = std::regex_replace(line.get<std::string>(), std::regex("'"), "");
+    const std::size_t colon = text.find(": ");
+    const std::string shape = std::regex_replace(text.substr(colon + 2), std::regex(R"(\[)"), "float [");
+    const std::string wanted = "rank" + text.substr(text.find(' '), colon - text.find(' ')) + ": " +
+                               input.at("operation").get<std::string>() + " of a test, " + shape;
+    INFO(wanted);
+    from = error.find(wanted, from);
+    CHECK(from != std::string::npos);
+  }
+}
+
+bool has_ranks(const tests::GoldenCase& c) { return c.kind == "trigger" || c.kind == "debug_shape"; }
+
+/// What a rank finds in one case: a list of flags or a message.
+Json found_in(const tests::GoldenCase& c, distributed::ProcessGroup& group) {
+  return c.kind == "trigger" ? Json(fired_triggers(c.input, group)) : Json(debug_error(c.input, group));
+}
+
 }  // namespace
 
-TEST_CASE("the micro-batch shrinks as Accelerate's batch does", "[golden][control_flow]") {
+TEST_CASE("Accelerate's control flow holds on every vector", "[golden][control_flow]") {
   tests::for_each_case("control_flow", [](const tests::GoldenCase& c) {
     if (c.kind == "find_executable_batch_size") {
       check_search(c.input, c.expected);
     } else if (c.kind == "oom_classification") {
       CHECK(counts_as_shortage(c.input.at("error_class"), c.input.at("text")) == c.expected.at("retry").get<bool>());
     } else {
-      return false;  // triggers and shapes across processes: another issue
+      return has_ranks(c);  // below
     }
     return true;
   });
+}
+
+TEST_CASE("triggers and shapes are compared over ranks as Accelerate does", "[golden][control_flow]") {
+  const std::vector<tests::GoldenCase> cases = tests::golden::read_topic("control_flow");
+  for (const int size : {1, 2, 3, 4}) {
+    // Assertions are for one thread: ranks report, the test judges. A group outlives what it refused.
+    std::vector<std::vector<Json>> found(cases.size(), std::vector<Json>(static_cast<std::size_t>(size)));
+    const auto fits = [&](const tests::GoldenCase& c) { return has_ranks(c) && c.input.at("num_processes") == size; };
+    tests::run_ranks({.size = size, .debug = true}, [&](distributed::ProcessGroup& group) {
+      for (std::size_t i = 0; i < cases.size(); ++i) {
+        if (fits(cases[i])) found[i][static_cast<std::size_t>(group.rank())] = found_in(cases[i], group);
+      }
+    });
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      if (!fits(cases[i])) continue;
+      INFO(cases[i].kind << " " << cases[i].name);
+      for (const Json& of_rank : found[i]) {
+        if (cases[i].kind == "trigger") {
+          CHECK(of_rank == cases[i].expected.at("fired"));
+        } else {
+          check_debug_error(of_rank, cases[i].input, cases[i].expected);
+        }
+      }
+    }
+  }
 }
 
 }  // namespace runner::train

@@ -119,7 +119,7 @@ bool is_ours(const json& input) { return input.value("num_processes", 1) == 1; }
 
 TEST_CASE("accumulation agrees with Accelerate on every vector", "[golden][gradient_accumulation]") {
   tests::for_each_case("gradient_accumulation", [](const tests::GoldenCase& c) {
-    if (!is_ours(c.input)) return false;  // several processes: another issue
+    if (!is_ours(c.input)) return false;  // gradient_accumulation_ranks_test.cpp
     if (c.kind == "sync_flags") {
       check_sync_flags(c.input, c.expected);
     } else if (c.kind == "toy_linear") {

@@ -96,6 +96,18 @@ TEST_CASE("a rank that stays away is named with the place where it is", "[distri
         "rank 0: all_gather of farewells waited 8.0 s; rank 1 computes, after all_gather of greetings (collective 2)");
 }
 
+TEST_CASE("with debugging the rank whose collective differs is named before it begins", "[distributed]") {
+  const auto errors = errors_of_ranks({.size = 3, .debug = true}, [](ProcessGroup& group) {
+    const at::Tensor flat = at::full({group.rank() == 2 ? 4 : 3}, 1.0, at::kFloat);
+    group.begin_all_reduce(flat, "weights")->wait();
+  });
+  for (const std::string& error : errors) {
+    CHECK(error ==
+          "rank 2 differs from the others: rank 0: all_reduce of weights, float [3]; rank 1: all_reduce of weights, "
+          "float [3]; rank 2: all_reduce of weights, float [4]");
+  }
+}
+
 TEST_CASE("ranks that do not come are named", "[distributed]") {
   runner::core::ListeningSocket free;
   runner::core::RankPlace place;

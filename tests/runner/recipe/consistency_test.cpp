@@ -178,9 +178,19 @@ TEST_CASE("each rule between sections speaks of what it found", "[recipe][consis
            "0.5, "
            "growth_interval: 2000}, autocast: {enabled: true, cache_enabled: true}, stochastic_rounding: true}\n",
        ""},
-      {"sync_each_batch", "one process", kParts + kData + kBatch + "accumulation: {sync_each_batch: true}\n",
+      {"exchanges", "one process", kParts + kData + kBatch + "accumulation: {sync_each_batch: true}\n",
        "r.yaml:6:33: warning: accumulation.sync_each_batch does nothing: there is one process, which exchanges no "
        "gradients\n"
+       "  hint: leave it out\n"},
+      {"local_sgd", "what needs gradients of all",
+       kParts + kData + kBatch + "ddp: {comm_hook: bf16}\n" +
+           "precision: 16-mixed\nlaunch: {num_processes: 2}\nlocal_sgd: {local_sgd_steps: 4}\n",
+       "r.yaml:6:18: error: ddp.comm_hook cannot go with local_sgd: no gradients are exchanged\n"
+       "  hint: leave one of the two out\n"
+       "r.yaml:7:12: error: precision.mode cannot go with local_sgd: processes would overflow at different steps\n"
+       "  hint: leave one of the two out\n"},
+      {"exchanges", "a hook with one process", kParts + kData + kBatch + "ddp: {comm_hook: bf16}\n",
+       "r.yaml:6:18: warning: ddp.comm_hook does nothing: there is one process, which exchanges no gradients\n"
        "  hint: leave it out\n"},
       {"several_processes", "what follows one of them alone",
        kParts + kData + "training: {max_steps: 10, micro_batch_size: 8, auto_micro_batch: halve}\n" +

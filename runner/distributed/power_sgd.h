@@ -1,0 +1,13 @@
+#pragma once
+
+#include <memory>
+
+#include "runner/distributed/gradient_exchange.h"
+
+namespace runner::distributed {
+
+/// Exchanges each matrix of gradients as a product of two thin ones, in two exchanges of them: P = M Q is added up over
+/// the ranks, made orthogonal, and Q = M^T P is averaged; what comes back is P Q^T.
+std::unique_ptr<GradientExchange> make_power_sgd(ProcessGroup& group, const PowerSgdOptions& options);
+
+}  // namespace runner::distributed

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runner/core/state.h"
+#include "runner/train/ddp_options.h"
+
+namespace components {
+struct NamedTensor;
+}
+namespace runner::distributed {
+class GradientBuckets;
+class ProcessGroup;
+}  // namespace runner::distributed
+
+namespace runner::train {
+
+/// The gradients of each step, put together over the ranks. Every rank goes through the same exchanges, however many
+/// passes of its own it makes.
+class RankGradients {
+ public:
+  /// `parameters` outlive it; `notes`: numbers that each rank tells with every step.
+  RankGradients(distributed::ProcessGroup& ranks, const std::vector<components::NamedTensor>& parameters,
+                const DdpOptions& options, std::size_t notes);
+  ~RankGradients();
+
+  /// By how much more a rank's gradients count before they are exchanged: an exchange that takes a mean divides, and
+  /// where nothing is exchanged the mean of the ranks' steps of plain SGD is the step of all of them together.
+  double weight() const;
+  /// Before each backward pass of the rank; `last`: it makes no other one in this step.
+  void begin_pass(bool last);
+  /// After it.
+  void end_pass(bool last);
+  /// After all of them, wherever they ended; `most`: passes of the busiest rank. Blocks until the gradients are those
+  /// of the whole step. Returns the notes by rank. RunError where a check of the options fails.
+  std::vector<std::vector<double>> finish(std::int64_t most, std::span<const double> notes);
+
+  /// What the exchange has to remember, of each rank its own; null where that is nothing.
+  core::Stateful* state() { return options_.exchange.has_state() ? exchange_.get() : nullptr; }
+
+ private:
+  void begin_exchange();
+  std::vector<std::vector<double>> exchange_notes(std::span<const double> notes) const;
+  void check_used();
+  void check_reduction() const;
+
+  distributed::ProcessGroup& ranks_;
+  const std::vector<components::NamedTensor>& parameters_;
+  const DdpOptions options_;
+  std::unique_ptr<distributed::GradientExchange> exchange_;
+  std::unique_ptr<distributed::GradientBuckets> buckets_;  // null where no gradients are exchanged
+  std::int64_t exchanges_ = 0;                             // of this step that began
+  std::vector<bool> used_;                                 // by parameter, in the first step
+};
+
+}  // namespace runner::train

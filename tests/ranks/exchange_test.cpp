@@ -1,0 +1,119 @@
+// How several processes exchange gradients: after each micro-batch, compressed, and from a checkpoint on.
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <filesystem>
+
+#include "runner/store/run_reader.h"
+#include "tests/support/run_place.h"
+
+namespace {
+
+namespace store = runner::store;
+
+using tests::RunPlace;
+
+// 5 micro-batches a step: of 2 or 3 processes one makes fewer.
+constexpr const char* kRecipe = R"(
+run_name: exchange
+seed: 5
+model: {type: mlp, hidden: [24, 16]}
+data: {train: {type: synthetic, task: regression, num_samples: 50}}
+loss: mse
+optimizer: {type: adam, lr: 1.0e-2}
+training: {max_steps: 12, micro_batch_size: 2, global_batch_size: 10, clip_grad_norm: 1.0}
+ddp: {bucket_cap_mb: 0.001}
+checkpoint: {save_steps: 6}
+logging_steps: 1
+)";
+
+std::vector<double> losses_of(const RunPlace& place) {
+  std::vector<double> losses;
+  const auto points = store::read_series(place.run_dir().string(), "loss", "train", -1).value();
+  for (const auto& point : points) losses.push_back(point.value);
+  return losses;
+}
+
+std::vector<double> trained(const RunPlace& place, const std::vector<std::string>& settings) {
+  const auto ended = place.run(settings);
+  INFO(ended.output);
+  REQUIRE(ended.status == 0);
+  const std::vector<double> losses = losses_of(place);
+  REQUIRE(losses.size() == 12);
+  return losses;
+}
+
+/// Of a power_sgd that compresses from the third exchange on.
+std::vector<std::string> power_sgd(const std::string& hook) {
+  return {"launch.num_processes=2", "ddp.comm_hook=" + hook, "ddp.comm_state_option.start_power_sgd_iter=3",
+          "ddp.comm_state_option.min_compression_rate=1"};
+}
+
+}  // namespace
+
+TEST_CASE("exchanging after each micro-batch gives the same curve", "[ranks][exchange]") {
+  const RunPlace alone(kRecipe);
+  const std::vector<double> expected = trained(alone, {});
+  for (const int count : {2, 3}) {
+    CAPTURE(count);
+    const RunPlace together(kRecipe);
+    const auto losses = trained(together, {"launch.num_processes=" + std::to_string(count),
+                                           "accumulation.sync_each_batch=true", "ddp.check_reduction=true"});
+    for (std::size_t i = 0; i < losses.size(); ++i) {
+      CAPTURE(i);
+      CHECK(std::abs(losses[i] - expected[i]) <= 1e-5 * std::abs(expected[i]));
+    }
+  }
+}
+
+TEST_CASE("a compressed exchange trains nearly as a whole one does", "[ranks][exchange]") {
+  const RunPlace alone(kRecipe);
+  const std::vector<double> expected = trained(alone, {});
+  const std::string hook = GENERATE("fp16", "bf16", "power_sgd", "batched_power_sgd");
+  CAPTURE(hook);
+  const RunPlace together(kRecipe);
+  const auto losses = trained(together, power_sgd(hook));
+  CHECK(losses.front() == Approx(expected.front()).epsilon(1e-6));  // no gradient was used yet
+  CHECK(losses.back() != expected.back());
+  CHECK(losses.back() < losses.front());
+}
+
+TEST_CASE("one step by itself and then the mean is the step of all together", "[ranks][exchange]") {
+  const RunPlace exchanged(kRecipe), local(kRecipe);
+  const std::vector<std::string> plain = {"launch.num_processes=2", "optimizer.type=sgd", "optimizer.lr=0.01",
+                                          "training.clip_grad_norm=null"};
+  auto settings = plain;
+  settings.emplace_back("local_sgd.local_sgd_steps=1");
+  const std::vector<double> expected = trained(exchanged, plain), losses = trained(local, settings);
+  for (std::size_t i = 0; i < losses.size(); ++i) {
+    CAPTURE(i);
+    CHECK(std::abs(losses[i] - expected[i]) <= 1e-5 * std::abs(expected[i]));
+  }
+}
+
+TEST_CASE("what each process remembers for itself is part of a checkpoint", "[ranks][exchange]") {
+  const std::string which = GENERATE("power_sgd", "batched_power_sgd", "local_sgd");
+  CAPTURE(which);
+  const bool steps_alone = which == "local_sgd";
+  // A save at step 6 waits for the mean after step 10; the training ends between two of them.
+  const auto settings = steps_alone ? std::vector<std::string>{"launch.num_processes=3", "local_sgd.local_sgd_steps=5"}
+                                    : power_sgd(which);
+  const std::string middle = steps_alone ? "step-000010" : "step-000006";
+  const RunPlace straight(kRecipe), resumed(kRecipe);
+  trained(straight, settings);
+  trained(resumed, settings);
+  std::filesystem::remove_all(resumed.run_dir() / "checkpoints" / "step-000012");
+  const std::string run = resumed.run_dir().string();
+  const std::vector<std::string> words = {tests::roux_program(), "resume", run, "--checkpoint", middle};
+  tests::Process process(words, RunPlace::environment(), resumed.path());
+  const int status = process.wait();
+  INFO(process.output());
+  REQUIRE(status == 0);
+  for (const std::string& part :
+       {std::string("model"), std::string("optimizer"), std::string(steps_alone ? "local_sgd" : "ddp")}) {
+    const std::string file = part + ".safetensors";
+    INFO(file);
+    CHECK((straight.saved("step-000012", file).size() > 100));
+    CHECK((straight.saved("step-000012", file) == resumed.saved("step-000012", file)));  // not printed: bytes
+  }
+}
