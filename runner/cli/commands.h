@@ -15,6 +15,7 @@ void add_checkpoints(CLI::App& app, Session& session);
 void add_merge_weights(CLI::App& app, Session& session);
 void add_completion(CLI::App& app, Session& session);
 void add_config(CLI::App& app, Session& session);
+void add_self_test(CLI::App& app, Session& session);
 void add_host_store(CLI::App& app, Session& session);
 void add_run(CLI::App& app, Session& session);
 void add_launch(CLI::App& app, Session& session);

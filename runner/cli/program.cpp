@@ -162,6 +162,7 @@ void add_commands(CLI::App& app, Session& session) {
   add_merge_weights(app, session);
   add_env(app, session);
   add_config(app, session);
+  add_self_test(app, session);
   add_completion(app, session);
   take_global_flags_everywhere(app);
 }

@@ -15,6 +15,7 @@
 #include "runner/engine/limits_file.h"
 #include "runner/engine/machine.h"
 #include "runner/engine/plan.h"
+#include "runner/engine/self_test.h"
 #include "runner/train/lr_finder.h"
 #include "runner/train/resume.h"
 #include "runner/train/train.h"
@@ -53,6 +54,9 @@ class LibTorchEngine final : public Engine {
   void host_store(int listening, std::uint16_t port) override {
     const auto host = guarded([&] { return distributed::host_store(listening, port); });
     for (;;) pause();  // a signal that does not end us changes nothing
+  }
+  std::vector<std::string> self_test(const core::RankPlace& place, double timeout_s) override {
+    return guarded([&] { return engine::self_test(place, timeout_s); });
   }
   MachineLimits measure(const std::string& scratch_dir) override {
     return guarded([&] {

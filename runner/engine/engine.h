@@ -88,6 +88,8 @@ class Engine {
   virtual int predict(const registry::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) = 0;
   /// Serves the store at which ranks meet, on a socket that listens, until this process is ended.
   virtual void host_store(int listening, std::uint16_t port) = 0;
+  /// Goes through what a training does with the other ranks; engine/self_test.h.
+  virtual std::vector<std::string> self_test(const core::RankPlace& place, double timeout_s) = 0;
   virtual MachineLimits measure(const std::string& scratch_dir) = 0;
   /// What training this recipe here would run on.
   virtual train::Surroundings surroundings(const registry::Recipe& recipe) = 0;

@@ -157,10 +157,9 @@ LaunchEnd lead(const LaunchPlan& plan, const Signals& signals, Followers& follow
 }
 
 /// A connection with the machine that leads; the end of the launch where there is none to be had.
-std::optional<LaunchEnd> join(const LaunchPlan& plan, const Signals& signals, std::optional<Link>& link) {
+std::optional<LaunchEnd> join(const LaunchPlan& plan, const Signals& signals, std::int64_t deadline_ns,
+                              std::optional<Link>& link) {
   const core::Clock& clock = core::system_clock();
-  const std::int64_t deadline_ns = clock.monotonic_ns() + static_cast<std::int64_t>(plan.machines.timeout_s * 1e9);
-  plan.say("looking for machine 0 at " + at(plan.machines));
   for (;;) {
     const std::int64_t left_ms = std::max<std::int64_t>(0, (deadline_ns - clock.monotonic_ns()) / 1'000'000);
     const auto connected = try_connect(plan.machines.address, plan.machines.port,
@@ -206,15 +205,25 @@ void follow_life(const LaunchPlan& plan, const Start& start, const Signals& sign
 }
 
 LaunchEnd follow(const LaunchPlan& plan, const Signals& signals) {
+  const std::int64_t deadline_ns =
+      core::system_clock().monotonic_ns() + static_cast<std::int64_t>(plan.machines.timeout_s * 1e9);
+  plan.say("looking for machine 0 at " + at(plan.machines));
   std::optional<Link> link;
-  if (auto end = join(plan, signals, link)) return *std::move(end);
+  if (auto end = join(plan, signals, deadline_ns, link)) return *std::move(end);
   std::optional<LaunchEnd> end;
+  bool heard = false;
   for (;;) {
     for (const core::Node& message : link->receive()) {
+      heard = true;
       if (const auto start = start_of(message); start && !end) follow_life(plan, *start, signals, *link, end);
       if (!end) end = end_of(message);
     }
     if (end) return *end;
+    if (!link->is_open() && !heard) {  // it was the end of another launch that listened there
+      pollfd pause = {signals.descriptor(), POLLIN, 0};
+      poll(&pause, 1, kPauseMs);
+      if (auto none = join(plan, signals, deadline_ns, link)) return *std::move(none);
+    }
     if (!link->is_open()) {
       return {core::kExitFailed, "machine 0 at " + at(plan.machines) + " is lost: " + link->why_it_ended(),
               "what it printed says why"};
