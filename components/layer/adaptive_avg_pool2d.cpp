@@ -24,7 +24,7 @@ class AdaptiveAvgPool2d final : public model::BasicBlock {
 
   model::BlockMemory memory(const model::BlockPass& pass) const override {
     const bool is_mean = size_ == Pair{1, 1};  // of one pixel, which LibTorch sums in float32
-    model::BlockMemory memory{.output_bytes = pass.input_bytes, .keeps_input = !is_mean};
+    model::BlockMemory memory{.output_bytes = pass.input_bytes, .keeps_input = !is_mean, .spread_gradient = is_mean};
     if (is_mean && pass.input_bytes < kFloatBytes) {
       memory.forward = memory.alone = elements(input(), pass.samples, pass.positions) * kFloatBytes;
     }

@@ -50,7 +50,8 @@ struct BlockMemory {
   double backward =
       0;  ///< at its most, beyond `kept`, while the backward pass runs and has no gradient of the input yet
   double backward_end = 0;  ///< the same once that gradient is there; negative where parts of `kept` are gone by then
-  double hidden_features = 0;  ///< of `kHidden`, where that was left instead of an output
+  bool spread_gradient = false;  ///< the gradient of the input is one number for many: products copy it into order
+  double hidden_features = 0;    ///< of `kHidden`, where that was left instead of an output
 };
 
 }  // namespace components::model

@@ -338,9 +338,13 @@ class Rehearsal {
       ledger_.add(Ledger::kGradients, fresh);
       fresh = added = 0;
     }
-    ledger_.note(node.memory.backward + (fresh + added) / 2);
+    const bool copies = std::exchange(gradient_is_spread_, node.memory.spread_gradient) && node.memory.products > 0;
+    const double copy =
+        copies ? elements(block.outputs().front(), samples_, positions_) * static_cast<double>(node.memory.output_bytes)
+               : 0.0;
+    ledger_.note(node.memory.backward + copy + (fresh + added) / 2);
     const Hold of_input = hold(of_inputs);
-    ledger_.note(fresh + added + node.memory.backward_end);
+    ledger_.note(fresh + added + copy + node.memory.backward_end);
     node.holds.clear();
     ledger_.add(Ledger::kGradients, fresh);
     gradient = of_input;
@@ -416,6 +420,7 @@ class Rehearsal {
   std::set<std::size_t> with_steady_weights_;  // blocks
   double steady_weights_of_loss_ = 0;
   bool loss_has_gradient_ = false;
+  bool gradient_is_spread_ = false;  ///< that arrives at the block to come
 };
 
 }  // namespace

@@ -91,6 +91,24 @@ optimizer: {type: adamw, lr: 1.0e-3}
 training: {max_steps: 2, micro_batch_size: 1024}
 END
 
+cat > pooled.yaml << END
+recipe_version: 1
+model:
+  type: sequential
+  layers:
+    - &conv {type: conv2d, out_channels: 64, kernel_size: 3, padding: 1}
+    - relu
+    - *conv
+    - {type: adaptive_avg_pool2d, output_size: 1}
+    - flatten
+    - {type: linear, out_features: 10}
+data:
+  train: {type: synthetic_images, num_samples: 512, num_classes: 10, height: 32, width: 32}
+loss: cross_entropy
+optimizer: {type: sgd, lr: 0.02, momentum: 0.9}
+training: {max_steps: 2, micro_batch_size: 32}
+END
+
 # figure NAME FILE: a number of a JSON file.
 figure() { tr ',{}' '\n' < "$2" | sed -n "s/^ *\"$1\": *//p"; }
 
@@ -138,6 +156,9 @@ compare images.yaml training.fused_kernels=false
 compare images.yaml model.memory_format=contiguous precision=bf16-mixed
 compare images.yaml activation_checkpointing=full
 compare images.yaml precision=16-mixed activation_checkpointing=full
+compare pooled.yaml model.memory_format=channels_last
+compare pooled.yaml model.memory_format=channels_last precision=bf16-mixed
+compare pooled.yaml model.memory_format=channels_last precision=16-mixed
 compare images.yaml weight_averaging=ema training.micro_batch_size=4
 compare gpt.yaml optimizer.type=lomo training.clip_grad_norm=null model.n_embd=512 training.micro_batch_size=2
 compare gpt.yaml optimizer.type=adalomo model.n_embd=256 model.tie_embeddings=false precision=bf16-mixed
