@@ -40,17 +40,6 @@ double RankGradients::weight() const {
   return buckets_ == nullptr || exchange_->takes_mean() ? static_cast<double>(ranks_.size()) : 1.0;
 }
 
-void RankGradients::begin_exchange() {
-  buckets_->begin();
-  begun_ = true;
-  ++exchanges_;
-}
-
-void RankGradients::end_exchange() {
-  buckets_->end_pass();
-  begun_ = false;
-}
-
 void RankGradients::begin_pass(bool last) {
   if (buckets_ != nullptr && (last || options_.sync_each_batch)) begin_exchange();
 }
@@ -59,17 +48,28 @@ void RankGradients::end_pass(bool last) {
   if (buckets_ != nullptr && options_.sync_each_batch && !last) end_exchange();
 }
 
+void RankGradients::begin_exchange() {
+  buckets_->begin();
+  begun_ = true;
+}
+
+void RankGradients::end_exchange() {
+  buckets_->end_pass();
+  begun_ = false;
+  ++ended_;
+}
+
 std::vector<std::vector<double>> RankGradients::finish(std::int64_t most, std::span<const double> notes) {
   if (buckets_ == nullptr) return exchange_notes(notes);
   if (!begun_) begin_exchange();
   // The busiest rank's exchanges are everybody's.
-  while (options_.sync_each_batch && exchanges_ < most) {
+  while (options_.sync_each_batch && ended_ + 1 < most) {
     end_exchange();
     begin_exchange();
   }
-  exchanges_ = 0;
-  begun_ = false;
   auto all = buckets_->finish(notes);
+  begun_ = false;
+  ended_ = 0;
   check_used();
   if (options_.check_reduction) check_reduction();
   return all;

@@ -35,8 +35,8 @@ class RankGradients {
   void begin_pass(bool last);
   /// After it.
   void end_pass(bool last);
-  /// After all of them, wherever they ended; `most`: passes of the busiest rank. Blocks until the gradients are those
-  /// of the whole step. Returns the notes by rank. RunError where a check of the options fails.
+  /// After all of them, or after one that failed; `most`: passes of the busiest rank. Blocks until the gradients are
+  /// those of the whole step. Returns the notes by rank. RunError where a check of the options fails.
   std::vector<std::vector<double>> finish(std::int64_t most, std::span<const double> notes);
 
   /// What the exchange has to remember, of each rank its own; null where that is nothing.
@@ -54,8 +54,8 @@ class RankGradients {
   const DdpOptions options_;
   std::unique_ptr<distributed::GradientExchange> exchange_;
   std::unique_ptr<distributed::GradientBuckets> buckets_;  // null where no gradients are exchanged
-  std::int64_t exchanges_ = 0;                             // of this step that began
-  bool begun_ = false;                                     // the last of them, and not ended
+  bool begun_ = false;                                     // an exchange that has not ended yet
+  std::int64_t ended_ = 0;                                 // exchanges of this step
   std::vector<bool> used_;                                 // by parameter, in the first step
 };
 
