@@ -260,7 +260,8 @@ TEST_CASE("several processes judge a step together, and name the samples of the 
     const auto ended = place.run(settings);
     INFO(ended.output);
     REQUIRE(ended.status == 0);
-    CHECK(place.events("skip").size() == 1);
+    // The gradient was huge and finite: what was left out of it spoils the next step, and is dropped with that one.
+    CHECK(place.events("skip").size() == 2);
     CHECK(std::isfinite(place.losses().back().second));
   }
   SECTION("skip and roll back") {
