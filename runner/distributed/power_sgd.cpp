@@ -276,7 +276,14 @@ class PowerSgd final : public GradientExchange {
       gradient.copy_(one.result_N.narrow(0, begin, gradient.numel()).view(gradient.sizes()));
       begin += gradient.numel();
     }
+    if (!std::isfinite(one.result_N.sum().item<double>())) return forget(one.bucket);
     if (options_.use_error_feedback) slot(errors_, one.bucket) = one.own_N.sub_(one.result_N);
+  }
+
+  /// After a step that was bad on some rank, which all of them see: it must not be in every step from then on.
+  void forget(std::size_t bucket) {
+    slot(errors_, bucket) = at::Tensor();
+    slot(qs_, bucket) = at::Tensor();
   }
 
   ProcessGroup& group_;

@@ -252,6 +252,18 @@ TEST_CASE("several processes judge a step together, and name the samples of the 
                             culprit) != std::string::npos);
     CHECK(place.losses().size() == 22);
   }
+  SECTION("skip, with an exchange that remembers what it left out") {
+    auto settings = with("skip");
+    settings.insert(settings.end(), {"model.hidden=[16, 16]", "ddp.comm_hook=power_sgd",
+                                     "ddp.comm_state_option.start_power_sgd_iter=2"});
+    const Place place(table(kHuge));
+    const auto ended = place.run(settings);
+    INFO(ended.output);
+    REQUIRE(ended.status == 0);
+    // The gradient was huge and finite: what was left out of it spoils the next step, and is dropped with that one.
+    CHECK(place.events("skip").size() == 2);
+    CHECK(std::isfinite(place.losses().back().second));
+  }
   SECTION("skip and roll back") {
     const std::string policy = GENERATE("skip", "rollback");
     CAPTURE(policy);
