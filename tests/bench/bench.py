@@ -291,7 +291,7 @@ def link(a):
     """Two processes of one thread each and a slow link between them, four micro-batches of one sample a step."""
     python, own = sys.executable, HERE / "roux_link.py"
     sets = ["launch.num_cpu_threads_per_process=1", "training.gradient_accumulation_steps=4", "training.micro_batch_size=1",
-            "training.clip_grad_norm=null", "training.max_steps=8", "ddp.bucket_cap_mb=4"]
+            "training.clip_grad_norm=null", "training.max_steps=8", "ddp.bucket_cap_mb=8"]
     each = [*sets, "accumulation.sync_each_batch=true"]
     roux = [python, own, a.roux, RECIPES / "gpt_small.yaml", SLOW_LINK]
     peer = [python, PEERS / "ddp.py", "--peer", "accelerate", "--config", "small", "--batch", "1", "--world", "2",
