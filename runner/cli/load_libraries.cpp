@@ -25,6 +25,10 @@ void shorten_waits() {
   if (std::getenv("OMP_WAIT_POLICY") == nullptr) setenv("GOMP_SPINCOUNT", "2000", /*overwrite=*/0);
 }
 
+/// LibTorch's own record of collectives is one for all groups of a process, and their threads write into it without a
+/// lock. roux keeps a record of its own (distributed/trail.h).
+void leave_out_flight_recorder() { setenv("TORCH_FR_BUFFER_SIZE", "0", /*overwrite=*/0); }
+
 core::Failure no_engine(const std::string& what) {
   return {"cannot load the training engine: " + what,
           "build it with ./roux (target roux_engine), or install roux again; validate, list, explain and runs work "
@@ -42,6 +46,7 @@ core::Result<engine::Engine*> engine::load_engine() {
   static Engine* loaded = nullptr;
   if (loaded != nullptr) return loaded;
   shorten_waits();
+  leave_out_flight_recorder();
   const std::string path = library_path("libroux_engine.so");
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (library == nullptr) return no_engine(dlerror());

@@ -342,6 +342,7 @@ void one_process(SettledTree& tree) {
 }
 
 /// What an approximation left out is added to the next gradient; a step that is taken back would leave its part there.
+/// Where a gradient is not finite the exchange forgets by itself.
 void error_feedback(SettledTree& tree) {
   const std::string hook = tree.text("ddp.comm_hook").value_or("no");
   if (tree.integer("launch.num_processes").value_or(1) == 1 || !hook.ends_with("power_sgd")) return;
@@ -350,9 +351,7 @@ void error_feedback(SettledTree& tree) {
     tree.error(path, std::string(path) + " takes steps back, and " + hook + " would remember what was wrong with them",
                "use_error_feedback: false, another comm_hook, or leave it out");
   };
-  for (const char* path : {"faults.on_nan", "faults.on_spike"}) {
-    if (tree.text(path) == "skip") refuse(path);
-  }
+  if (tree.text("faults.on_spike") == "skip") refuse("faults.on_spike");
   if (tree.text("training.auto_micro_batch")) refuse("training.auto_micro_batch");
 }
 

@@ -1,5 +1,6 @@
 #include "tests/support/ranks_torch.h"
 
+#include <cstdlib>
 #include <exception>
 #include <thread>
 
@@ -10,6 +11,9 @@ namespace tests {
 namespace {
 
 using runner::distributed::ProcessGroup;
+
+// As the program does before it loads the engine; here ranks are threads of one process. Before any of them is there.
+const int flight_recorder_is_left_out = setenv("TORCH_FR_BUFFER_SIZE", "0", /*overwrite=*/0);
 
 std::vector<std::exception_ptr> end_of_ranks(const RanksOptions& options,
                                              const std::function<void(ProcessGroup&)>& body) {

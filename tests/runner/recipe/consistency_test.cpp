@@ -193,8 +193,8 @@ TEST_CASE("each rule between sections speaks of what it found", "[recipe][consis
        "r.yaml:6:18: warning: ddp.comm_hook does nothing: there is one process, which exchanges no gradients\n"
        "  hint: leave it out\n"},
       {"error_feedback", "a memory of steps that are taken back",
-       kParts + kData + kBatch + "launch: {num_processes: 2}\nddp: {comm_hook: power_sgd}\nfaults: {on_nan: skip}\n",
-       "r.yaml:8:18: error: faults.on_nan takes steps back, and power_sgd would remember what was wrong with them\n"
+       kParts + kData + kBatch + "launch: {num_processes: 2}\nddp: {comm_hook: power_sgd}\nfaults: {on_spike: skip}\n",
+       "r.yaml:8:20: error: faults.on_spike takes steps back, and power_sgd would remember what was wrong with them\n"
        "  hint: use_error_feedback: false, another comm_hook, or leave it out\n"},
       {"tracker_names", "two of a name", kParts + kData + kBatch + "trackers: [{type: csv}, {type: csv}]\n",
        "r.yaml:6:25: error: trackers[1] is called \"csv\", and so is trackers[0]\n"
