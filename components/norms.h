@@ -7,8 +7,8 @@
 namespace components {
 
 /// Norm of all elements: the root of their squares' sum for `norm_type` 2, the largest for infinity. The Euclidean norm
-/// of float32 is summed up in double precision; any other is LibTorch's, in float32 at least. The bits do not depend on
-/// the number of threads.
+/// of float32 is summed up in double precision, to bits that do not depend on the number of threads; any other norm is
+/// LibTorch's, in float32 at least, and its bits may.
 double vector_norm(const at::Tensor& tensor, double norm_type);
 
 /// Norm of what consists of parts with these norms; 0 of nothing.

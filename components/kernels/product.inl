@@ -3,7 +3,7 @@
 //
 // A tile of c is twelve rows by two packs: 24 of the 32 registers hold its sums, one word along the depth takes two packs
 // of b and twelve words of a. Panels of b, two packs wide, are copied together for kWords words, so that one stays in the
-// nearest caches while all rows pass by; kColumns of them fill half of the second-level cache.
+// nearest caches while all rows pass by; kColumns of them lie side by side, so that rows of a are copied once for them.
 //
 // The includer defines ROUX_LEVEL, kWords, kColumns and `multiply_add(sums, word of a, words of b)`.
 //

@@ -65,7 +65,7 @@ std::string sweep_text(const LrFindFlags& flags, const engine::LrSweep& sweep) {
 
 void lr_find(Session& session, LrFindFlags& flags) {
   flags.sweep.linear = flags.sweep_shape == "linear";
-  if (flags.sweep.min_lr >= flags.sweep.max_lr) {
+  if (!(flags.sweep.min_lr < flags.sweep.max_lr)) {  // one that is no number too
     return session.fail("--min-lr is " + number_text(flags.sweep.min_lr) + ", and --max-lr " +
                             number_text(flags.sweep.max_lr) + " is no more",
                         "the rates climb from the one to the other");
