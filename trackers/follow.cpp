@@ -149,8 +149,13 @@ class Following {
       points.push_back({&name_of(point.series), point.step, point.time_ms, point.value,
                         feed_->series(point.series).context == "system"});
     }
-    const auto count = static_cast<std::int64_t>(points.size());
-    if (count > 0 && taken([&] { tracker_.log(points); }, count)) points_ += count;
+    const std::size_t most = tracker_.points_max();
+    for (std::span<const Point> rest = points; !rest.empty();) {
+      const auto some = rest.first(std::min(rest.size(), most));
+      const auto count = static_cast<std::int64_t>(some.size());
+      if (taken([&] { tracker_.log(some); }, count)) points_ += count;
+      rest = rest.subspan(some.size());
+    }
   }
 
   void hand_over(const FeedEvent& event) {
