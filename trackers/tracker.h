@@ -140,7 +140,9 @@ class Tracker {
   virtual void finish(const End&) {}
 };
 
-struct Inputs {};
+struct Inputs {
+  std::string name;  ///< of the tracker in its run: several of one type have names of their own
+};
 
 std::shared_ptr<Tracker> build(const runner::core::Node& block, const Inputs& inputs);
 
