@@ -6,6 +6,7 @@
 
 #include "runner/store/run_reader.h"
 #include "tests/support/run_place.h"
+#include "tests/support/same_end.h"
 
 namespace {
 
@@ -109,11 +110,5 @@ TEST_CASE("what each process remembers for itself is part of a checkpoint", "[ra
   const int status = process.wait();
   INFO(process.output());
   REQUIRE(status == 0);
-  for (const std::string& part :
-       {std::string("model"), std::string("optimizer"), std::string(steps_alone ? "local_sgd" : "ddp")}) {
-    const std::string file = part + ".safetensors";
-    INFO(file);
-    CHECK((straight.saved("step-000012", file).size() > 100));
-    CHECK((straight.saved("step-000012", file) == resumed.saved("step-000012", file)));  // not printed: bytes
-  }
+  tests::check_same_end(straight, resumed, "step-000012", {"model", "optimizer", steps_alone ? "local_sgd" : "ddp"});
 }

@@ -14,9 +14,11 @@
 #include "runner/store/run_reader.h"
 #include "tests/support/launched.h"
 #include "tests/support/run_place.h"
+#include "tests/support/same_end.h"
 
 namespace {
 
+using tests::check_same_end;
 using tests::is_gone;
 using tests::Process;
 using tests::RunPlace;
@@ -35,6 +37,7 @@ checkpoint: {save_steps: 5}
 logging_steps: 1
 launch: {num_processes: 4, num_machines: 2, main_process_ip: 127.0.0.1, timeout: 60s}
 )";
+constexpr const char* kLast = "step-000040";
 
 struct Place : RunPlace {
   explicit Place(const char* recipe = kRecipe) : RunPlace(recipe) {}
@@ -52,14 +55,6 @@ struct Place : RunPlace {
 
   const std::string port = std::to_string(tests::quiet_port());
 };
-
-void check_same_end(const Place& a, const Place& b) {
-  for (const char* file : {"model.safetensors", "random_states_0.safetensors", "random_states_3.safetensors"}) {
-    INFO(file);
-    CHECK((a.saved("step-000040", file).size() > 100));
-    CHECK((a.saved("step-000040", file) == b.saved("step-000040", file)));  // not printed: the bytes of a file
-  }
-}
 
 /// Where nobody was disturbed and four processes were on one machine.
 const Place& undisturbed() {
@@ -109,7 +104,7 @@ TEST_CASE("processes of two machines end where those of one do", "[ranks][machin
   CHECK(first->output().find("started ranks 0 to 1 of 4 as processes ") != std::string::npos);
   const std::string& others = second ? second->output() : first->output();
   CHECK(others.find("started ranks 2 to 3 of 4 as processes ") != std::string::npos);
-  check_same_end(undisturbed(), place);
+  check_same_end(undisturbed(), place, kLast, tests::tensors_of_ranks(4));
 }
 
 TEST_CASE("a rank that dies on another machine ends all, or all go on to the same bits", "[ranks][machines][killed]") {
@@ -131,7 +126,7 @@ TEST_CASE("a rank that dies on another machine ends all, or all go on to the sam
   for (const pid_t pid : pids) CHECK(is_gone(pid));
   CHECK(status == (restart ? 0 : 128 + SIGKILL));
   CHECK(status_there == status);
-  if (restart) check_same_end(undisturbed(), place);
+  if (restart) check_same_end(undisturbed(), place, kLast, tests::tensors_of_ranks(4));
 }
 
 TEST_CASE("a machine that is lost is named, and the others go on without it where they may",
@@ -184,7 +179,7 @@ TEST_CASE("Ctrl-C on one machine stops all at the same step, and the same comman
   const auto first = place.machine({"--machine-rank", "0"}), second = place.machine({"--machine-rank", "1"});
   CHECK(first->wait() == 0);
   CHECK(second->wait() == 0);
-  check_same_end(undisturbed(), place);
+  check_same_end(undisturbed(), place, kLast, tests::tensors_of_ranks(4));
 }
 
 TEST_CASE("a rank of another machine that finds something wrong is told in its words on both", "[ranks][machines]") {

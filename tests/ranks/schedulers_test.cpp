@@ -10,6 +10,7 @@
 #include "runner/store/run_reader.h"
 #include "tests/support/launched.h"
 #include "tests/support/run_place.h"
+#include "tests/support/same_end.h"
 
 namespace {
 
@@ -100,14 +101,6 @@ class Slurm {
   std::unique_ptr<Process> munge_, controller_, node_;
 };
 
-void check_same_end(const RunPlace& a, const RunPlace& b) {
-  for (const char* file : {"model.safetensors", "random_states_1.safetensors"}) {
-    INFO(file);
-    CHECK((a.saved("step-000010", file).size() > 100));
-    CHECK((a.saved("step-000010", file) == b.saved("step-000010", file)));  // not printed: the bytes of a file
-  }
-}
-
 const std::vector<std::string> kSlurmPrograms = {"/usr/sbin/slurmctld", "/usr/sbin/slurmd", "/usr/sbin/munged",
                                                  "/usr/bin/srun", "/usr/bin/sbatch"};
 constexpr const char* kSlurmPackages = "slurmctld slurmd slurm-client munge";
@@ -124,7 +117,7 @@ TEST_CASE("mpirun's processes are the ranks", "[ranks][schedulers]") {
   const int status = process.wait();
   INFO(process.output());
   CHECK(status == 0);
-  check_same_end(ours, theirs);
+  tests::check_same_end(ours, theirs, "step-000010", tests::tensors_of_ranks(2));
 }
 
 TEST_CASE("srun's processes are the ranks", "[ranks][schedulers]") {
@@ -137,7 +130,7 @@ TEST_CASE("srun's processes are the ranks", "[ranks][schedulers]") {
   const int status = process.wait();
   INFO(process.output());
   CHECK(status == 0);
-  check_same_end(ours, theirs);
+  tests::check_same_end(ours, theirs, "step-000010", tests::tensors_of_ranks(2));
 }
 
 TEST_CASE("a batch job saves before its time is up, queues again and completes", "[ranks][schedulers]") {
