@@ -10,9 +10,11 @@
 #include <memory>
 #include <regex>
 
+#include "runner/core/build_info.h"
 #include "runner/core/listening_socket.h"
 #include "runner/store/run_reader.h"
 #include "tests/support/launched.h"
+#include "tests/support/other_build.h"
 #include "tests/support/run_place.h"
 #include "tests/support/same_end.h"
 
@@ -20,6 +22,7 @@ namespace {
 
 using tests::check_same_end;
 using tests::is_gone;
+using tests::other_build;
 using tests::Process;
 using tests::RunPlace;
 using tests::wait_for_ranks;
@@ -43,9 +46,9 @@ struct Place : RunPlace {
   explicit Place(const char* recipe = kRecipe) : RunPlace(recipe) {}
 
   std::unique_ptr<Process> machine(const std::vector<std::string>& flags,
-                                   std::map<std::string, std::string> environment = RunPlace::environment()) const {
-    std::vector<std::string> command = {tests::roux_program(), "run", "recipe.yaml",
-                                        "--main-process-port", port,  "--verbose"};
+                                   std::map<std::string, std::string> environment = RunPlace::environment(),
+                                   const std::string& program = tests::roux_program()) const {
+    std::vector<std::string> command = {program, "run", "recipe.yaml", "--main-process-port", port, "--verbose"};
     command.insert(command.end(), flags.begin(), flags.end());
     return std::make_unique<Process>(command, environment, path().string());
   }
@@ -189,8 +192,9 @@ TEST_CASE("a rank of another machine that finds something wrong is told in its w
   CHECK(second->wait() == 1);
   CHECK(first->wait() == 1);
   INFO(first->output() << second->output());
-  CHECK(second->output().find("/dev/null") != std::string::npos);
-  CHECK(first->output().find(" is lost: its connection ended") != std::string::npos);
+  const std::string why = "cannot make the folder /dev/null/logs: a part of the path is no folder\n";
+  CHECK(second->output().find("error: " + why) != std::string::npos);
+  CHECK(std::regex_search(first->output(), std::regex("error: machine 1 \\([^)]+\\) failed: " + why)));
 }
 
 TEST_CASE("machines that do not fit together are told apart", "[ranks][machines]") {
@@ -203,6 +207,19 @@ TEST_CASE("machines that do not fit together are told apart", "[ranks][machines]
       CHECK(std::regex_search(machine->output(),
                               std::regex("error: machines 0 \\(.+\\) and 1 \\(.+\\) differ in what they wait for: "
                                          "num_processes 4 on num_machines 2 and num_processes 6 on num_machines 2")));
+    }
+  }
+  SECTION("by the programs that they are") {
+    const auto second = place.machine({"--machine-rank", "1"}, RunPlace::environment(), other_build(place.path()));
+    const std::string own = runner::core::source_hash();
+    for (const auto& machine : {first.get(), second.get()}) {
+      CHECK(machine->wait() == 2);
+      INFO(machine->output());
+      CHECK(std::regex_search(
+          machine->output(),
+          std::regex(
+              "error: machines 0 \\(.+\\) and 1 \\(.+\\) differ in the program: [0-9.]+ of source " + own +
+              " and [0-9.]+ of source 0{16}\n  hint: machines that train together have to be the same in that")));
     }
   }
   SECTION("by their recipes") {
@@ -232,6 +249,11 @@ TEST_CASE("a meeting that comes to nothing is told with the way out", "[ranks][m
        "error: machine 1 of 2 did not come to 127.0.0.1:[0-9]+ within .*\n  hint: each of them runs the same"},
       {{"--machine-rank", "0", "--timeout", "0.5s", "--main-process-ip", "192.0.2.1"},
        "error: machine 1 of 2 did not come to 192.0.2.1:[0-9]+ within .*\n  hint: 192.0.2.1 is no address of this"},
+      // A name that is kept for having no address.
+      {{"--machine-rank", "0", "--main-process-ip", "roux.invalid"},
+       "^error: there is no IPv4 address for roux.invalid: .+\n  hint: launch.main_process_ip has to be"},
+      {{"--rdzv-backend", "c10d", "--main-process-ip", "roux.invalid"},
+       "^error: there is no IPv4 address for roux.invalid: .+\n  hint: launch.main_process_ip has to be"},
       {{}, "error: with launch.num_machines 2, launch.machine_rank has to say which one this is\n  hint: "},
   };
   for (const Case& c : cases) {
