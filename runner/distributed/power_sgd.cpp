@@ -21,6 +21,7 @@ namespace runner::distributed {
 namespace {
 
 constexpr const char* kSite = "gradients";
+const std::string kOwnErrors = std::string(kOwnState) + "error";
 constexpr std::int64_t kGramSchmidtRankMax = 2;  // QR is faster above, as PyTorch found
 
 /// NumPy's RandomState(seed).randint(10^9), draw by draw: what PyTorch seeds each search with.
@@ -131,7 +132,7 @@ class PowerSgd final : public GradientExchange {
         if (tensors[i].defined()) writer.tensor(name + "." + std::to_string(i), tensors[i]);
       }
     };
-    write("error", errors_);
+    write(kOwnErrors, errors_);
     write("q", qs_);
   }
 
@@ -146,7 +147,7 @@ class PowerSgd final : public GradientExchange {
       }
       return tensors;
     };
-    errors_ = read("error");
+    errors_ = read(kOwnErrors);
     qs_ = read("q");
   }
 

@@ -112,3 +112,26 @@ TEST_CASE("what each process remembers for itself is part of a checkpoint", "[ra
   REQUIRE(status == 0);
   tests::check_same_end(straight, resumed, "step-000012", {"model", "optimizer", steps_alone ? "local_sgd" : "ddp"});
 }
+
+TEST_CASE("what processes remember goes on with more and with fewer of them", "[ranks][exchange]") {
+  const std::string which = GENERATE("power_sgd", "batched_power_sgd", "local_sgd");
+  CAPTURE(which);
+  auto settings = which == "local_sgd" ? std::vector<std::string>{"local_sgd.local_sgd_steps=2"} : power_sgd(which);
+  settings.insert(settings.end(), {"training.max_steps=6", "launch.num_processes=2"});
+  const RunPlace place(kRecipe);
+  const auto begun = place.run(settings);
+  INFO(begun.output);
+  REQUIRE(begun.status == 0);
+  int last = 6;
+  for (const std::string& count : {std::string("3"), std::string("2")}) {
+    last += 3;
+    const auto ended = place.roux({"resume", place.run_dir().string(), "--checkpoint", "last", "--allow-change",
+                                   "launch.num_processes", "--set", "launch.num_processes=" + count, "--set",
+                                   "training.max_steps=" + std::to_string(last)});
+    INFO(ended.output);
+    REQUIRE(ended.status == 0);
+  }
+  const std::vector<double> losses = losses_of(place);
+  REQUIRE(losses.size() == 12);
+  CHECK(losses.back() < losses.front());
+}
