@@ -17,7 +17,9 @@
 
 #include "runner/core/beside.h"
 #include "runner/core/error.h"
+#include "runner/core/machine.h"
 #include "runner/core/own_address.h"
+#include "runner/core/port_holder.h"
 #include "runner/core/units.h"
 #include "runner/distributed/gloo_declarations.h"
 #include "runner/distributed/last_words.h"
@@ -63,12 +65,6 @@ std::string ranks_text(const std::vector<int>& ranks) {
   return text;
 }
 
-std::string host_name() {
-  char name[256] = {};
-  gethostname(name, sizeof name - 1);
-  return name;
-}
-
 core::RunError peer_lost(const std::string& message, const std::string& hint) {
   return core::RunError(message, hint, core::kExitPeerLost);
 }
@@ -83,6 +79,12 @@ c10::intrusive_ptr<c10d::TCPStore> open_store(const core::RankPlace& place, mill
     return c10::make_intrusive<c10d::TCPStore>(place.master_addr, options);
   } catch (const std::exception& error) {
     const std::string where = place.master_addr + ":" + std::to_string(place.master_port);
+    const std::string holder = hosts ? core::holder_of_port(place.master_port) : "";
+    if (!holder.empty()) {
+      throw core::RunError(
+          "rank 0 cannot host the store that all meet at: " + holder + " has port " + std::to_string(place.master_port),
+          "end that, or take another MASTER_PORT, the same for all");
+    }
     throw peer_lost(
         "rank " + std::to_string(place.rank) + " finds no store to meet the others at " + where + ": " + plain(error),
         "MASTER_ADDR and MASTER_PORT have to be those of rank 0, and its port has to be free");
@@ -107,7 +109,7 @@ class Registry {
   Trail& trail() { return *trail_; }
 
   void come_together(milliseconds timeout) {
-    const std::string self = "process " + std::to_string(getpid()) + " on " + host_name();
+    const std::string self = "process " + std::to_string(getpid()) + " on " + core::host_name();
     std::vector<std::string> keys;
     for (int rank = 0; rank < place_.size; ++rank) keys.push_back(key("here", rank));
     try {

@@ -120,6 +120,23 @@ TEST_CASE("mpirun's processes are the ranks", "[ranks][schedulers]") {
   tests::check_same_end(ours, theirs, "step-000010", tests::tensors_of_ranks(2));
 }
 
+TEST_CASE("what concerns all of mpirun's processes is said by the first one", "[ranks][schedulers]") {
+  if (skipped({"/usr/bin/mpirun"}, "openmpi-bin")) return;
+  const RunPlace place(kRecipe);
+  Process process({"/usr/bin/mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "3", tests::roux_program(), "run",
+                   "recipe.yaml"},
+                  RunPlace::environment(), place.path().string());
+  const int status = process.wait();
+  const std::string& said = process.output();
+  INFO(said);
+  CHECK(status == 0);
+  for (const char* text : {"run runs/", "max_steps 10: "}) {
+    const std::size_t at = said.find(text);
+    CHECK(at != std::string::npos);
+    CHECK(said.find(text, at + 1) == std::string::npos);
+  }
+}
+
 TEST_CASE("srun's processes are the ranks", "[ranks][schedulers]") {
   if (skipped(kSlurmPrograms, kSlurmPackages)) return;
   const Slurm slurm;
