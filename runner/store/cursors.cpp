@@ -15,14 +15,20 @@ Database open_annotations(const std::string& run_dir) {
   return database;
 }
 
-/// The column `state` holds the branch beside the tracker's own.
+/// The column `state` holds what has no column of its own.
 TrackerRecord record_of(const Statement& row) {
   TrackerRecord record;
   record.cursor.metric_row = row.integer(1);
   record.cursor.event_row = row.integer(2);
   const core::Node state = core::parse_json(row.text(3)).value_or(core::Node::mapping());
-  if (const core::Node* branch = state.find("branch"); branch != nullptr && branch->is_integer()) {
-    record.cursor.branch = branch->as_integer();
+  const auto number = [&state](const char* key) {
+    const core::Node* value = state.find(key);
+    return value != nullptr && value->is_integer() ? value->as_integer() : 0;
+  };
+  record.cursor.branch = number("branch");
+  record.cursor.artefact_row = number("artefact_row");
+  if (const core::Node* ended = state.find("ended"); ended != nullptr && ended->is_string()) {
+    record.ended = ended->as_string();
   }
   if (const core::Node* own = state.find("own")) record.state = *own;
   return record;
@@ -48,6 +54,8 @@ TrackerRecord Cursors::get(const std::string& tracker) const {
 void Cursors::put(const std::string& tracker, const TrackerRecord& record) {
   core::Node state = core::Node::mapping();
   state.set("branch", core::Node::integer(record.cursor.branch));
+  state.set("artefact_row", core::Node::integer(record.cursor.artefact_row));
+  state.set("ended", core::Node::string(record.ended));
   state.set("own", record.state);
   database_.prepare("INSERT OR REPLACE INTO cursors VALUES(?, ?, ?, ?)")
       .bind(1, tracker)

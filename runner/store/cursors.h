@@ -13,7 +13,8 @@ namespace runner::store {
 /// How far a tracker has come with a run, and what it has to remember for when it goes on.
 struct TrackerRecord {
   Cursor cursor;
-  core::Node state;  ///< the tracker's own
+  core::Node state;   ///< the tracker's own
+  std::string ended;  ///< the ending that it was told; "" when it was told none since it was given something
 };
 
 /// The cursors of annotations.db: what each tracker of a run has taken. Several processes write there, each the row of

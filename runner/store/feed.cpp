@@ -48,20 +48,65 @@ Fork fork_of(const Stretches& from, const Stretches& to) {
   return fork;
 }
 
+constexpr const char* kPoints = "SELECT row, branch, series, step, value, time_ms FROM metrics";
+constexpr const char* kEvents = "SELECT row, branch, step, time_ms, kind, data FROM events";
+constexpr const char* kArtefacts = "SELECT row, branch, step, time_ms, kind, data, path FROM artefacts";
+
+core::Node json_of(const Statement& row, int column) {
+  return core::parse_json(row.text(column)).value_or(core::Node::null());
+}
+
+void add(std::vector<FeedPoint>& points, const Statement& row) {
+  points.push_back({row.integer(2), row.integer(3), row.integer(5), row.real(4)});
+}
+
+void add(std::vector<FeedEvent>& events, const Statement& row) {
+  events.push_back({row.integer(2), row.integer(3), row.text(4), json_of(row, 5)});
+}
+
+void add(std::vector<FeedArtefact>& artefacts, const Statement& row) {
+  artefacts.push_back({row.integer(2), row.integer(3), row.text(4), row.text(6), json_of(row, 5)});
+}
+
 /// What the lineage of `to` holds beyond the fork and up to `row`: nothing where it grew from the very branch that was
 /// read before.
-std::vector<FeedPoint> points_between(const Database& database, const Stretches& to, const Fork& fork,
-                                      std::int64_t row) {
-  std::vector<FeedPoint> points;
-  Statement rows = database.prepare(
-      "SELECT series, step, time_ms, value FROM metrics WHERE branch = ? AND step > ? AND step <= ? AND row <= ? "
-      "ORDER BY row");
+template <typename Rows>
+void add_between(const Database& database, const char* table, const Stretches& to, const Fork& fork, std::int64_t row,
+                 Rows& found) {
+  Statement rows =
+      database.prepare(std::string(table) + " WHERE branch = ? AND step > ? AND step <= ? AND row <= ? ORDER BY row");
   for (std::size_t i = std::min(fork.beyond + 1, to.size()); i-- > 0;) {
     rows.reset();
     rows.bind(1, to[i].branch).bind(2, fork.step).bind(3, to[i].last_step).bind(4, row);
-    while (rows.step()) points.push_back({rows.integer(0), rows.integer(1), rows.integer(2), rows.real(3)});
+    while (rows.step()) add(found, rows);
   }
-  return points;
+}
+
+/// What was written on `branch` after `row`, which moves on.
+template <typename Rows>
+void add_after(const Database& database, const char* table, std::int64_t branch, std::int64_t limit, std::int64_t& row,
+               Rows& found) {
+  Statement rows = database.prepare(std::string(table) + " WHERE row > ? ORDER BY row LIMIT ?");
+  rows.bind(1, row).bind(2, limit);
+  while (rows.step() && rows.integer(1) == branch) {
+    add(found, rows);
+    row = rows.integer(0);
+  }
+}
+
+/// Whether anything up to `cursor` lies beyond a step of the lineage that was read.
+bool has_read_beyond(const Database& database, const Stretches& from, std::int64_t step, const Cursor& cursor) {
+  for (const auto& [table, row] : {std::pair("metrics", cursor.metric_row), std::pair("events", cursor.event_row),
+                                   std::pair("artefacts", cursor.artefact_row)}) {
+    Statement beyond = database.prepare(std::string("SELECT 1 FROM ") + table +
+                                        " WHERE branch = ? AND step > ? AND step <= ? AND row <= ? LIMIT 1");
+    for (const Stretch& stretch : from) {
+      beyond.reset();
+      beyond.bind(1, stretch.branch).bind(2, step).bind(3, stretch.last_step).bind(4, row);
+      if (beyond.step()) return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace
@@ -72,31 +117,23 @@ FeedBatch Feed::next(const Cursor& cursor, std::int64_t points_max) {
   const Moment moment(database_);
   FeedBatch batch;
   batch.end = cursor;
-  const std::int64_t branch = std::min(first_branch(database_, "metrics", cursor.metric_row),
-                                       first_branch(database_, "events", cursor.event_row));
+  const std::int64_t branch = std::min({first_branch(database_, "metrics", cursor.metric_row),
+                                        first_branch(database_, "events", cursor.event_row),
+                                        first_branch(database_, "artefacts", cursor.artefact_row)});
   if (branch == kNone) return batch;
   if (branch != cursor.branch) {
+    const Stretches from = cursor.branch < 0 ? Stretches() : lineage(database_, cursor.branch).value();
     const Stretches to = lineage(database_, branch).value();
-    const Fork fork = fork_of(cursor.branch < 0 ? Stretches() : lineage(database_, cursor.branch).value(), to);
-    batch.rewind_to = fork.step;
-    batch.points = points_between(database_, to, fork, cursor.metric_row);
+    const Fork fork = fork_of(from, to);
+    if (from.empty() || has_read_beyond(database_, from, fork.step, cursor)) batch.rewind_to = fork.step;
+    add_between(database_, kPoints, to, fork, cursor.metric_row, batch.points);
+    add_between(database_, kEvents, to, fork, cursor.event_row, batch.events);
+    add_between(database_, kArtefacts, to, fork, cursor.artefact_row, batch.artefacts);
     batch.end.branch = branch;
   }
-  Statement points = database_.prepare(
-      "SELECT row, branch, series, step, value, time_ms FROM metrics WHERE row > ? ORDER BY row LIMIT ?");
-  points.bind(1, cursor.metric_row).bind(2, points_max);
-  while (points.step() && points.integer(1) == branch) {
-    batch.points.push_back({points.integer(2), points.integer(3), points.integer(5), points.real(4)});
-    batch.end.metric_row = points.integer(0);
-  }
-  Statement events =
-      database_.prepare("SELECT row, branch, step, time_ms, kind, data FROM events WHERE row > ? ORDER BY row LIMIT ?");
-  events.bind(1, cursor.event_row).bind(2, points_max);
-  while (events.step() && events.integer(1) == branch) {
-    batch.events.push_back({events.integer(2), events.integer(3), events.text(4),
-                            core::parse_json(events.text(5)).value_or(core::Node::null())});
-    batch.end.event_row = events.integer(0);
-  }
+  add_after(database_, kPoints, branch, points_max, batch.end.metric_row, batch.points);
+  add_after(database_, kEvents, branch, points_max, batch.end.event_row, batch.events);
+  add_after(database_, kArtefacts, branch, points_max, batch.end.artefact_row, batch.artefacts);
   return batch;
 }
 
@@ -118,9 +155,19 @@ void Feed::read_series() {
   }
 }
 
-std::string Feed::status() const {
-  Statement status = database_.prepare("SELECT value FROM info WHERE key = 'status'");
-  return status.step() ? status.text(0) : std::string(to_text(RunStatus::kRunning));
+FeedEnd Feed::end() const {
+  FeedEnd end;
+  end.status = to_text(RunStatus::kRunning);
+  Statement rows =
+      database_.prepare("SELECT key, value FROM info WHERE key IN ('status', 'reason', 'ended_ms', 'summary')");
+  while (rows.step()) {
+    const std::string key = rows.text(0);
+    if (key == "status") end.status = rows.text(1);
+    if (key == "reason") end.reason = rows.text(1);
+    if (key == "ended_ms") end.time_ms = rows.integer(1);
+    if (key == "summary") end.summary = json_of(rows, 1);
+  }
+  return end;
 }
 
 void put_journal_away(const std::string& run_dir) {

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 #include <deque>
+#include <fstream>
 #include <functional>
 #include <string>
 #include <vector>
@@ -23,6 +24,7 @@ using Lines = std::vector<std::string>;
 class Tool final : public Tracker {
  public:
   void start(const Run&, const Node& state) override {
+    ++starts;
     fail_if(starts_fail);
     kept.resize(state.is_mapping() ? static_cast<std::size_t>(state.find("lines")->as_integer()) : 0);
     given = kept;
@@ -37,6 +39,16 @@ class Tool final : public Tracker {
     }
   }
   void log_text(const Text& text) override { given.push_back(text.name + ": " + text.text); }
+  void log_image(const Image& image) override { given.push_back("image " + image.name); }
+  void log_table(const Table& table) override {
+    std::string line = "table " + table.name + ":";
+    for (const std::string& column : table.columns) line += " " + column;
+    for (const auto& row : table.rows) {
+      for (const Node& cell : row) line += " " + cell.scalar_text();
+    }
+    given.push_back(line);
+  }
+  void log_artifact(const Artifact& artifact) override { given.push_back(artifact.kind + " " + artifact.name); }
   void flush(bool) override {
     fail_if(flushes_fail);
     kept = given;
@@ -46,10 +58,11 @@ class Tool final : public Tracker {
     state.set("lines", Node::integer(static_cast<std::int64_t>(kept.size())));
     return state;
   }
-  void finish(Ending ending) override { ended = ending; }
+  void finish(const End& end) override { ended = end.ending; }
 
   std::deque<Remedy> starts_fail, logs_fail, flushes_fail;  // one a call, until none is left
   bool starts_anew = false;
+  int starts = 0;
   Lines given, kept;
   Ending ended = Ending::kOpen;
 
@@ -206,4 +219,35 @@ TEST_CASE("a rewind is told, or what counts is given anew", "[trackers][follow]"
     f.follow();
     CHECK(f.tool.kept == Lines{"loss@1=11", "loss@2=12", "loss@3=23"});
   }
+}
+
+TEST_CASE("what lies in files reaches the tool, and a table as its cells", "[trackers][follow]") {
+  Fixture f;
+  const auto put = [&f](const char* kind, const std::string& file, const std::string& content) {
+    const std::string path = f.run.dir + "/" + file;
+    std::ofstream(path) << content;
+    Node data = Node::mapping();
+    data.set("name", Node::string(std::string(kind) + " one"));
+    f.writer->artefact(kind, 3, path, std::move(data));
+  };
+  put("image", "a.png", "");
+  put("table", "a.json", R"({"columns": ["x", "y"], "data": [[1, "b"]]})");
+  put("table", "b.json", R"({"columns": ["x", "y"], "data": [[1]]})");
+  put("profile", "trace.json", "{}");
+  f.writer->artefact("checkpoint", 3, "gone", Node::mapping());
+  f.commit();
+  const FollowResult result = f.follow();
+  CHECK(result.problem.empty());
+  CHECK(result.left_out == 1);
+  CHECK(f.tool.kept == Lines{"image image one", "table table one: x y 1 b", "profile profile one"});
+}
+
+TEST_CASE("a run that was brought over whole is left alone", "[trackers][follow]") {
+  Fixture f;
+  f.log(1, 5);
+  f.writer->finish(RunStatus::kFinished, "");
+  f.follow();
+  CHECK(f.tool.starts == 1);
+  f.follow();
+  CHECK(f.tool.starts == 1);
 }

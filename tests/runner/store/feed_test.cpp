@@ -25,6 +25,7 @@ std::string text_of(Feed& feed, const FeedBatch& batch) {
             std::to_string(static_cast<int>(point.value));
   }
   for (const FeedEvent& event : batch.events) text += (text.empty() ? "" : " ") + event.kind;
+  for (const FeedArtefact& artefact : batch.artefacts) text += (text.empty() ? "" : " ") + artefact.path;
   return text;
 }
 
@@ -59,7 +60,7 @@ TEST_CASE("a feed gives what was written, in order and once", "[store][feed]") {
   log(*writer, "accuracy", 3, 1);
   writer->flush_durable();
   CHECK(read_on(feed, cursor) == Pieces{"accuracy@3=1"});
-  CHECK(feed.status() == "running");
+  CHECK(feed.end().status == "running");
 
   Cursor again;
   CHECK(read_on(feed, again, 2) == Pieces{"loss@1=5 loss@2=4 text", "val/loss@2=6 accuracy@3=1"});
@@ -121,4 +122,48 @@ TEST_CASE("a branch that grew from an older one brings what lies between", "[sto
   CHECK(pieces[0] == "loss@1=11 loss@2=12 loss@3=13 loss@4=14");
   CHECK(pieces[1] == "back to 1: loss@2=22");
   CHECK(pieces[2] == "back to 1: loss@2=12 loss@3=13 loss@4=34 resume");
+}
+
+TEST_CASE("what lies in files comes with the rest, and once more to a reader that begins anew", "[store][feed]") {
+  const OutputDir output;
+  const FixedClock clock;
+  const auto writer = create(new_run(output), clock);
+  const auto save = [&](std::int64_t step) {
+    const std::string name = "step-" + std::to_string(step);
+    writer->artefact("checkpoint", step, writer->run_dir() + "/checkpoints/" + name, runner::core::Node::mapping());
+    writer->event(name, step, runner::core::Node::mapping());
+  };
+  save(1);
+  save(2);
+  save(3);
+  writer->go_back(2);
+  save(4);
+  writer->artefact("table", 4, "/elsewhere/table.json", runner::core::Node::mapping());
+  writer->flush_durable();
+
+  Feed feed(writer->run_dir());
+  Cursor cursor;
+  CHECK(read_on(feed, cursor) == Pieces{"step-1 step-2 step-3 checkpoints/step-1 checkpoints/step-2 checkpoints/step-3",
+                                        "back to 2: step-4 checkpoints/step-4 /elsewhere/table.json"});
+  save(5);
+  writer->flush_durable();
+  cursor.branch = -1;
+  CHECK(read_on(feed, cursor) ==
+        Pieces{"back to -1: step-1 step-2 step-4 step-5 checkpoints/step-1 checkpoints/step-2 checkpoints/step-4 "
+               "/elsewhere/table.json checkpoints/step-5"});
+}
+
+TEST_CASE("a branch that leaves nothing behind takes nothing back", "[store][feed]") {
+  const OutputDir output;
+  const FixedClock clock;
+  const auto writer = create(new_run(output), clock);
+  for (int step = 1; step <= 2; ++step) log(*writer, "loss", step, 10 + step);
+  writer->flush_durable();
+  Feed feed(writer->run_dir());
+  Cursor cursor;
+  read_on(feed, cursor);
+  writer->go_back(2);
+  log(*writer, "loss", 3, 23);
+  writer->flush_durable();
+  CHECK(read_on(feed, cursor) == Pieces{"loss@3=23"});
 }
