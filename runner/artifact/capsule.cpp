@@ -41,6 +41,19 @@ constexpr std::array<const char*, 11> kVariables = {"OMP_NUM_THREADS",
                                                     "ONEDNN_DEFAULT_FPMATH_MODE",
                                                     "DNNL_DEFAULT_FPMATH_MODE"};
 
+// Always kept: what decides where and how a program computes.
+constexpr std::array<const char*, 21> kUsualVariables = {"CUDA_*",          "NVIDIA_VISIBLE_DEVICES",
+                                                         "NCCL_*",          "GLOO_*",
+                                                         "TORCH_*",         "OMP_*",
+                                                         "GOMP_*",          "KMP_*",
+                                                         "MKL_*",           "ATEN_*",
+                                                         "ONEDNN_*",        "DNNL_*",
+                                                         "MALLOC_*",        "LD_PRELOAD",
+                                                         "LD_LIBRARY_PATH", "SLURM_JOB_ID",
+                                                         "SLURM_JOB_NAME",  "SLURM_JOB_NODELIST",
+                                                         "SLURM_NNODES",    "SLURM_NTASKS",
+                                                         "ROUX_*"};
+
 constexpr std::array<const char*, 7> kSecretWords = {"TOKEN", "SECRET", "PASSW", "CREDENTIAL", "KEY", "AUTH", "COOKIE"};
 
 bool sounds_secret(std::string name) {
@@ -195,9 +208,9 @@ std::map<std::string, std::string> chosen_environment(const std::vector<std::str
     const std::size_t equals = text.find('=');
     if (equals == std::string::npos) continue;
     const std::string name = text.substr(0, equals);
-    const bool chosen = std::any_of(patterns.begin(), patterns.end(), [&name](const std::string& pattern) {
-      return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
-    });
+    const auto fits = [&name](const std::string& pattern) { return fnmatch(pattern.c_str(), name.c_str(), 0) == 0; };
+    const bool chosen = std::any_of(kUsualVariables.begin(), kUsualVariables.end(), fits) ||
+                        std::any_of(patterns.begin(), patterns.end(), fits);
     if (chosen) found[name] = sounds_secret(name) ? kHiddenValue : text.substr(equals + 1);
   }
   return found;

@@ -51,8 +51,8 @@ core::Result<Capsule> read_capsule(const std::string& path);
 
 /// Variables of this process that reach into the arithmetic (threads, instruction sets), where they are set.
 std::map<std::string, std::string> arithmetic_environment();
-/// Variables of this process whose names fit one of the shell patterns. The value of one that sounds like a secret is
-/// kHiddenValue.
+/// Variables of this process that are always of interest, and those whose names fit one of the shell patterns. The
+/// value of one that sounds like a secret is kHiddenValue.
 std::map<std::string, std::string> chosen_environment(const std::vector<std::string>& patterns);
 inline constexpr const char* kHiddenValue = "(hidden)";
 

@@ -10,6 +10,7 @@
 #include "runner/cli/runs_branches.h"
 #include "runner/cli/runs_histograms.h"
 #include "runner/cli/runs_plot.h"
+#include "runner/cli/runs_trackers.h"
 #include "runner/core/units.h"
 #include "runner/store/annotations.h"
 #include "runner/store/text.h"
@@ -251,6 +252,11 @@ std::string indented(const std::string& text) {
   return lines;
 }
 
+std::string trackers_part(const Page& page, const RunsContext& context) {
+  const std::string text = trackers_lines(page.run, context.clock);
+  return text.empty() ? "" : heading("trackers", context) + text;
+}
+
 /// The texts of the last step that has some: what the model had learned to write.
 std::string samples_text(const Page& page, const RunsContext& context) {
   std::int64_t last = -1;
@@ -328,6 +334,7 @@ std::string page_json(const Page& page) {
     checkpoints.items().push_back(std::move(row));
   }
   node.set("checkpoints", std::move(checkpoints));
+  node.set("trackers", trackers_json(page.run));
   node.set("capsule", page.capsule ? page.capsule->to_node() : Node::null());
   node.set("recipe", page.run.resolved);
   return core::to_json(node) + "\n";
@@ -397,8 +404,8 @@ std::optional<std::string> runs_show(const RunsContext& context, const RunsShowR
   page.checkpoints = artifact::list_checkpoints(page.run.run_dir + "/checkpoints");
   if (request.format == "json") return page_json(page);
   return head_text(page, context) + metrics_text(page, context) + checkpoints_text(page, context) +
-         branches_text(page, context) + events_text(page, context) + histograms_part(page, context) +
-         samples_text(page, context);
+         trackers_part(page, context) + branches_text(page, context) + events_text(page, context) +
+         histograms_part(page, context) + samples_text(page, context);
 }
 
 }  // namespace runner::cli

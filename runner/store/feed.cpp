@@ -68,8 +68,19 @@ void add(std::vector<FeedArtefact>& artefacts, const Statement& row) {
   artefacts.push_back({row.integer(2), row.integer(3), row.text(4), row.text(6), json_of(row, 5)});
 }
 
-/// What the lineage of `to` holds beyond the fork and up to `row`: nothing where it grew from the very branch that was
-/// read before.
+/// Whether anything in a table up to `row` lies beyond the fork in the lineage of `to`: nothing where it grew from the
+/// very branch that was read before.
+bool has_between(const Database& database, const char* table, const Stretches& to, const Fork& fork, std::int64_t row) {
+  Statement rows =
+      database.prepare(std::string(table) + " WHERE branch = ? AND step > ? AND step <= ? AND row <= ? LIMIT 1");
+  for (std::size_t i = std::min(fork.beyond + 1, to.size()); i-- > 0;) {
+    rows.reset();
+    if (rows.bind(1, to[i].branch).bind(2, fork.step).bind(3, to[i].last_step).bind(4, row).step()) return true;
+  }
+  return false;
+}
+
+/// All of it.
 template <typename Rows>
 void add_between(const Database& database, const char* table, const Stretches& to, const Fork& fork, std::int64_t row,
                  Rows& found) {
@@ -117,24 +128,54 @@ FeedBatch Feed::next(const Cursor& cursor, std::int64_t points_max) {
   const Moment moment(database_);
   FeedBatch batch;
   batch.end = cursor;
+  if (cursor.replayed_row >= 0) replay(points_max, batch);
+  if (batch.end.replayed_row >= 0) return batch;
   const std::int64_t branch = std::min({first_branch(database_, "metrics", cursor.metric_row),
                                         first_branch(database_, "events", cursor.event_row),
                                         first_branch(database_, "artefacts", cursor.artefact_row)});
-  if (branch == kNone) return batch;
+  if (branch == kNone || (branch != cursor.branch && !batch.empty())) return batch;
   if (branch != cursor.branch) {
     const Stretches from = cursor.branch < 0 ? Stretches() : lineage(database_, cursor.branch).value();
     const Stretches to = lineage(database_, branch).value();
     const Fork fork = fork_of(from, to);
     if (from.empty() || has_read_beyond(database_, from, fork.step, cursor)) batch.rewind_to = fork.step;
-    add_between(database_, kPoints, to, fork, cursor.metric_row, batch.points);
     add_between(database_, kEvents, to, fork, cursor.event_row, batch.events);
     add_between(database_, kArtefacts, to, fork, cursor.artefact_row, batch.artefacts);
     batch.end.branch = branch;
+    if (has_between(database_, kPoints, to, fork, cursor.metric_row)) {
+      batch.end.replayed_row = 0;
+      batch.end.fork_step = fork.step;
+      replay(points_max, batch);
+      if (batch.end.replayed_row >= 0) return batch;
+    }
   }
-  add_after(database_, kPoints, branch, points_max, batch.end.metric_row, batch.points);
+  const auto points_left = points_max - static_cast<std::int64_t>(batch.points.size());
+  add_after(database_, kPoints, branch, points_left, batch.end.metric_row, batch.points);
   add_after(database_, kEvents, branch, points_max, batch.end.event_row, batch.events);
   add_after(database_, kArtefacts, branch, points_max, batch.end.artefact_row, batch.artefacts);
   return batch;
+}
+
+/// Goes on with the points that come once more, in the order of their rows: older branches were written before newer
+/// ones. Not the whole of them at once, which may be all that a long run has logged.
+void Feed::replay(std::int64_t points_max, FeedBatch& batch) const {
+  Cursor& at = batch.end;
+  const Stretches lineage_now = lineage(database_, at.branch).value();
+  const auto counts = [&](const Statement& row) {
+    const std::int64_t branch = row.integer(1), step = row.integer(3);
+    return step > at.fork_step && std::any_of(lineage_now.begin(), lineage_now.end(), [&](const Stretch& stretch) {
+             return stretch.branch == branch && step <= stretch.last_step;
+           });
+  };
+  Statement rows = database_.prepare(std::string(kPoints) + " WHERE row > ? AND row <= ? ORDER BY row");
+  rows.bind(1, at.replayed_row).bind(2, at.metric_row);
+  while (rows.step()) {
+    if (!counts(rows)) continue;
+    if (static_cast<std::int64_t>(batch.points.size()) == points_max) return;
+    at.replayed_row = rows.integer(0);
+    add(batch.points, rows);
+  }
+  at.replayed_row = -1;
 }
 
 const FeedSeries& Feed::series(std::int64_t id) {
@@ -170,10 +211,20 @@ FeedEnd Feed::end() const {
   return end;
 }
 
+std::int64_t last_metric_row(const std::string& run_dir) {
+  try {
+    const Database database = open_for_reading(run_dir);
+    Statement last = database.prepare("SELECT coalesce(max(row), 0) FROM metrics");
+    return last.step() ? last.integer(0) : 0;
+  } catch (const core::RunError&) {
+    return 0;
+  }
+}
+
 void put_journal_away(const std::string& run_dir) {
   try {
     const Database last(run_db_path(run_dir), Database::Mode::kWrite);
-    last.pragma("wal_checkpoint(TRUNCATE)");  // and closing takes it away
+    last.prepare("PRAGMA journal_mode=DELETE").step();  // one file, as the writer leaves it when nobody else reads
   } catch (const SqliteError& error) {
     core::log_debug(error.what());
   }

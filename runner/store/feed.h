@@ -15,6 +15,9 @@ namespace runner::store {
 struct Cursor {
   std::int64_t metric_row = 0, event_row = 0, artefact_row = 0;
   std::int64_t branch = 0;
+  /// While points up to metric_row come once more, piece by piece: the last row of them that was looked at (-1: none
+  /// are coming), and the step beyond which they count.
+  std::int64_t replayed_row = -1, fork_step = -1;
 };
 
 struct FeedSeries {
@@ -66,7 +69,8 @@ class Feed {
  public:
   explicit Feed(const std::string& run_dir);
 
-  /// Up to `points_max` points, and as many events and artefacts, after `cursor`, of the first branch that has any.
+  /// Up to `points_max` points, and as many events and artefacts, after `cursor`, of the first branch that has any. The
+  /// events and artefacts that come once more come all at once.
   FeedBatch next(const Cursor& cursor, std::int64_t points_max);
   /// Grows with what next() gives.
   const FeedSeries& series(std::int64_t id);
@@ -74,10 +78,14 @@ class Feed {
 
  private:
   void read_series();
+  void replay(std::int64_t points_max, FeedBatch& batch) const;
 
   Database database_;
   std::vector<std::optional<FeedSeries>> series_;
 };
+
+/// Of all that is in run.db; 0 where nothing is, or nothing can be read.
+std::int64_t last_metric_row(const std::string& run_dir);
 
 /// After the end of a run: a reader that closes last leaves SQLite's journal behind, which this puts into run.db.
 /// Nothing where that cannot be done.

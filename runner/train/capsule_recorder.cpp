@@ -11,6 +11,7 @@
 #include "runner/core/files.h"
 #include "runner/core/log.h"
 #include "runner/core/machine.h"
+#include "runner/store/run_reader.h"
 
 namespace runner::train {
 namespace {
@@ -19,9 +20,13 @@ constexpr std::chrono::milliseconds kLook(20);  // between looks whether the cod
 
 }  // namespace
 
-CapsuleRecorder::CapsuleRecorder(artifact::Capsule capsule, std::string folder,
+CapsuleRecorder::CapsuleRecorder(artifact::Capsule capsule, store::RunWriter& run,
                                  std::shared_future<artifact::CodeState> code)
-    : capsule_(std::move(capsule)), folder_(std::move(folder)), code_(std::move(code)), thread_([this] { record(); }) {}
+    : capsule_(std::move(capsule)),
+      run_(run),
+      folder_(store::branch_folder(run.run_dir(), run.branch())),
+      code_(std::move(code)),
+      thread_([this] { record(); }) {}
 
 CapsuleRecorder::~CapsuleRecorder() {
   stop_ = true;
@@ -62,6 +67,7 @@ void CapsuleRecorder::read_and_write() {
       }
     }
     if (!capsule_.data.empty()) write();
+    add_artefact("capsule", artifact::kCapsuleFile);
   } catch (const std::exception& error) {
     core::log_warning("the capsule of this run could not be written: " + std::string(error.what()));
   }
@@ -72,7 +78,10 @@ void CapsuleRecorder::take_code() {
     if (stop_) return;
   }
   const artifact::CodeState& code = code_.get();
-  if (!code.diff.empty()) core::write_file_atomic(folder_ + "/" + artifact::kDiffFile, code.diff).value();
+  if (!code.diff.empty()) {
+    core::write_file_atomic(folder_ + "/" + artifact::kDiffFile, code.diff).value();
+    add_artefact("code", artifact::kDiffFile);
+  }
   capsule_.code = code.to_node();
   write();
 }
@@ -80,6 +89,12 @@ void CapsuleRecorder::take_code() {
 void CapsuleRecorder::write() const {
   core::make_folders(folder_).value();
   core::write_file_atomic(folder_ + "/" + artifact::kCapsuleFile, core::to_json(capsule_.to_node()) + "\n").value();
+}
+
+void CapsuleRecorder::add_artefact(const char* kind, const char* file) {
+  core::Node data = core::Node::mapping();
+  data.set("name", core::Node::string(file));
+  run_.artefact(kind, 0, folder_ + "/" + file, std::move(data));
 }
 
 }  // namespace runner::train

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "runner/artifact/capsule.h"
+#include "runner/store/run_writer.h"
 
 namespace runner::train {
 
@@ -17,9 +18,9 @@ namespace runner::train {
 /// What goes wrong is a line in the log: a run is worth more than its record.
 class CapsuleRecorder {
  public:
-  /// `capsule.data` names set and path of each file; the rest of them is filled in. `folder`: for the files to write.
-  /// `code`: may be invalid, then nobody looked.
-  CapsuleRecorder(artifact::Capsule capsule, std::string folder, std::shared_future<artifact::CodeState> code);
+  /// `capsule.data` names set and path of each file; the rest of them is filled in. The files go into the folder of the
+  /// run's branch and are artefacts of it. `code`: may be invalid, then nobody looked.
+  CapsuleRecorder(artifact::Capsule capsule, store::RunWriter& run, std::shared_future<artifact::CodeState> code);
   ~CapsuleRecorder();  ///< stops reading; files not reached stay without a checksum
   CapsuleRecorder(const CapsuleRecorder&) = delete;
   CapsuleRecorder& operator=(const CapsuleRecorder&) = delete;
@@ -32,8 +33,10 @@ class CapsuleRecorder {
   void read_and_write();
   void take_code();
   void write() const;
+  void add_artefact(const char* kind, const char* file);
 
   artifact::Capsule capsule_;
+  store::RunWriter& run_;
   const std::string folder_;
   const std::shared_future<artifact::CodeState> code_;
   std::atomic<bool> stop_ = false;

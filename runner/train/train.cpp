@@ -315,7 +315,7 @@ int train(const registry::Recipe& recipe, const TrainRequest& request, double pe
   std::optional<CapsuleRecorder> recorder;
   if (is_first) {
     recorder.emplace(capsule_of(recipe, *experiment, request, init && start.checkpoint.empty() ? &*init : nullptr),
-                     store::branch_folder(run->run_dir(), run->branch()), request.code);
+                     *run, request.code);
   }
   if (start.resume) {
     core::log_info("resuming " + run->run_dir() + " from " +

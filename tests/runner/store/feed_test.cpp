@@ -98,6 +98,35 @@ TEST_CASE("a run that goes back says to where, and a reader may begin anew", "[s
   CHECK(read_on(feed, cursor) == Pieces{"back to -1: loss@0=10 loss@1=11 loss@2=12 loss@3=23 loss@4=24"});
 }
 
+TEST_CASE("what comes once more comes in pieces, and may be left in the middle", "[store][feed]") {
+  const OutputDir output;
+  const FixedClock clock;
+  const auto writer = create(new_run(output), clock);
+  for (int step = 0; step <= 5; ++step) log(*writer, "loss", step, 10 + step);
+  writer->go_back(3);
+  for (int step = 4; step <= 6; ++step) log(*writer, "loss", step, 20 + step);
+  writer->flush_durable();
+
+  Feed feed(writer->run_dir());
+  Cursor cursor;
+  read_on(feed, cursor);
+  log(*writer, "loss", 7, 27);
+  writer->flush_durable();
+  cursor.branch = -1;
+  const Pieces pieces = {"back to -1: loss@0=10 loss@1=11 loss@2=12", "loss@3=13 loss@4=24 loss@5=25",
+                         "loss@6=26 loss@7=27"};
+  Cursor first = cursor;
+  CHECK(read_on(feed, first, 3) == pieces);
+  CHECK(first.replayed_row == -1);
+  const FeedBatch begun = feed.next(cursor, 3);
+  writer->go_back(6);  // while half of it is told
+  log(*writer, "loss", 7, 37);
+  writer->flush_durable();
+  Cursor second = begun.end;
+  CHECK(read_on(feed, second, 3) ==
+        Pieces{"loss@3=13 loss@4=24 loss@5=25", "loss@6=26 loss@7=27", "back to 6: loss@7=37"});
+}
+
 TEST_CASE("a branch that grew from an older one brings what lies between", "[store][feed]") {
   const OutputDir output;
   const FixedClock clock;
