@@ -198,8 +198,13 @@ class Following {
   }
 
   void hand_over(std::span<const Point> points) {
-    const auto count = static_cast<std::int64_t>(points.size());
-    if (count > 0 && taken([&] { tracker_.log(points); }, count)) points_ += count;
+    const std::size_t most = tracker_.points_max();
+    while (!points.empty()) {
+      const auto some = points.first(std::min(points.size(), most));
+      const auto count = static_cast<std::int64_t>(some.size());
+      if (taken([&] { tracker_.log(some); }, count)) points_ += count;
+      points = points.subspan(some.size());
+    }
   }
 
   void hand_over(const FeedEvent& event) {
