@@ -37,7 +37,8 @@ class Filter {
   Filter(Filter&&) noexcept;
   Filter& operator=(Filter&&) noexcept;
 
-  bool needs_recipe(const std::vector<RunSummary>& runs, const core::Clock& clock) const;
+  /// Those of its names that need_recipe().
+  std::vector<std::string> recipe_names(const std::vector<RunSummary>& runs, const core::Clock& clock) const;
   /// Names that no run knows, with a suggestion. Nothing to tell when there are no runs.
   void check_names(const std::vector<RunSummary>& runs, const core::Clock& clock, core::Diagnostics& diagnostics) const;
   bool accepts(const RunSummary& run, const core::Clock& clock) const;
