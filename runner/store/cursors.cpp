@@ -1,19 +1,10 @@
 #include "runner/store/cursors.h"
 
 #include "runner/core/json.h"
-#include "runner/store/schema.h"
+#include "runner/store/annotations.h"
 
 namespace runner::store {
 namespace {
-
-Database open_annotations(const std::string& run_dir) {
-  Database database(annotations_db_path(run_dir), Database::Mode::kCreate);
-  Transaction transaction(database);
-  if (is_empty(database)) create_annotations_schema(database);
-  check_format(database, kAnnotationsFormat).value();
-  transaction.commit();
-  return database;
-}
 
 /// The column `state` holds the branch beside the tracker's own.
 TrackerRecord record_of(const Statement& row) {
