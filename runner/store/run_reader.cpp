@@ -190,11 +190,14 @@ void read_recipe_values(const std::string& output_dir, const std::vector<std::st
 
 core::Result<RunSummary> find_run(const std::string& output_dir, const std::string& text, const core::Clock& clock) {
   const std::vector<RunSummary> runs = list_runs(output_dir, clock, {.with_recipe = false});
-  if (text == "last" && !runs.empty()) return complete(runs.front());
   const auto first = [&](auto fits) {
     const auto at = std::find_if(runs.begin(), runs.end(), fits);
     return at == runs.end() ? nullptr : &*at;
   };
+  if (text == "last" && !runs.empty()) {
+    const RunSummary* newest = first([](const RunSummary& run) { return !run.archived; });
+    return complete(newest != nullptr ? *newest : runs.front());
+  }
   const RunSummary* found = first([&](const RunSummary& run) { return run.id == text; });
   if (found == nullptr) found = first([&](const RunSummary& run) { return run.name == text || run.label == text; });
   if (found == nullptr) found = first([&](const RunSummary& run) { return run.name + "-" + run.id == text; });
@@ -231,7 +234,7 @@ std::optional<RunSummary> newest_unfinished(const std::string& output_dir, const
     if (!is_run_folder(output_dir + "/" + folder)) continue;
     RunSummary run = read_run(output_dir + "/" + folder);
     settle_status(run, clock);
-    if (run.smoke) continue;
+    if (run.smoke || (run.archived && !run.owner)) continue;
     if (run.owner) return complete(std::move(run));
     if (run.status == RunStatus::kUnreadable) {
       note("passing over " + run.run_dir + ", which cannot be read: " + run.reason + way_out(run));
