@@ -107,6 +107,7 @@ def fill(roux, folder, runs):
             database.execute("UPDATE info SET value = ? WHERE key = 'id'", (new_id,))
         os.utime(copy / "run.db", (then, then))
         os.utime(copy / "annotations.db", (then, then))
+        os.utime(copy, (then, then))
 
 
 def answers(a):
