@@ -12,6 +12,7 @@
 #include "runner/core/json.h"
 #include "runner/core/log.h"
 #include "runner/core/units.h"
+#include "runner/store/console_log.h"
 #include "runner/store/cursors.h"
 #include "runner/store/feed.h"
 #include "runner/store/lease.h"
@@ -111,8 +112,9 @@ class Following {
       const FeedEnd end_of_run = feed_->end();
       const Ending ending = ending_of(end_of_run.status, runner::store::live_owner(run_.dir, clock_).has_value());
       const FeedBatch batch = feed_->next(record_.cursor, kPointsMax);
-      if (!batch.empty()) {
-        take(batch);
+      const bool said_something = take_console();
+      if (!batch.empty()) take(batch);
+      if (!batch.empty() || said_something) {
         if (clock_.monotonic_ns() - flushed_ns_ >= kFlushMs * 1'000'000) flush(false);
         continue;
       }
@@ -134,6 +136,7 @@ class Following {
     start_once();
     if (batch.rewind_to && record_.cursor.branch >= 0 && tracker_.starts_anew_after_rewind()) {
       record_.cursor.branch = -1;
+      record_.console_bytes = 0;
       record_.state = Node::null();
       guarded([&] { tracker_.start(run_, record_.state); });
       return;  // the next piece is the whole lineage up to here
@@ -144,6 +147,22 @@ class Following {
     hand_over_by_step(batch);
     record_.cursor = batch.end;
     dirty_ = true;
+  }
+
+  /// False when nothing was said since the last time.
+  bool take_console() {
+    const auto rows = runner::store::read_console(run_.dir, record_.console_bytes);
+    if (rows.empty()) return false;
+    start_once();
+    std::vector<ConsoleLine> lines;
+    std::int64_t time_ms = run_.created_ms;
+    for (const auto& row : rows) {
+      if (row.time_ms > 0) time_ms = row.time_ms;
+      lines.push_back({row.text, time_ms, row.is_warning});
+    }
+    taken([&] { tracker_.log_console(lines); });
+    dirty_ = true;
+    return true;
   }
 
   /// Some tools take steps in rising order only.
@@ -213,7 +232,7 @@ class Following {
     } else if (artefact.kind == "table") {
       std::optional<Table> table = read_table(path);
       if (!table) {
-        ++result_.left_out;
+        leave_out(1);
         return tell(TrackerError(Remedy::kLeaveOut, path + " holds no table"));
       }
       table->name = name;
@@ -233,10 +252,15 @@ class Following {
       return true;
     } catch (const TrackerError& error) {
       if (error.remedy() != Remedy::kLeaveOut) throw;
-      result_.left_out += count;
+      leave_out(count);
       tell(error);
       return false;
     }
+  }
+
+  void leave_out(std::int64_t count) {
+    result_.left_out += count;
+    record_.left_out += count;
   }
 
   /// By its id, so that a name is put together once.
@@ -251,6 +275,7 @@ class Following {
     guarded([&] { tracker_.flush(durable); });
     record_.state = tracker_.state();
     record_.ended.clear();
+    record_.problem.clear();
     cursors_->put(options_.name, record_);
     result_.points += std::exchange(points_, 0);
     flushed_ns_ = clock_.monotonic_ns();
@@ -285,6 +310,7 @@ class Following {
   }
 
   FollowResult& stopped(const TrackerError& error) {
+    note(error);
     result_.problem = error.what();
     result_.hint = error.hint();
     return result_;
@@ -292,9 +318,17 @@ class Following {
 
   void tell(const TrackerError& error) {
     const char* what = error.remedy() == Remedy::kLeaveOut ? "; this is left out" : "; trying again";
-    if (std::exchange(told_, error.what()) != error.what()) {
-      runner::core::log_warning("tracker " + options_.name + ": " + error.what() + what);
-    }
+    if (std::exchange(told_, error.what()) == error.what()) return;
+    runner::core::log_warning("tracker " + options_.name + ": " + error.what() + what);
+    if (error.remedy() != Remedy::kLeaveOut) note(error);
+  }
+
+  /// For somebody who looks at the run, beside the record of the last flush.
+  void note(const TrackerError& error) {
+    runner::store::TrackerRecord flushed = cursors_->get(options_.name);
+    flushed.problem = error.what();
+    flushed.problem_ms = clock_.wall_ms();
+    cursors_->put(options_.name, flushed);
   }
 
   const Run& run_;

@@ -65,11 +65,11 @@ struct Artifact {
   std::int64_t step, time_ms;
 };
 
-/// What the run printed, without the line's end.
+/// What the run said, without the line's end.
 struct ConsoleLine {
   std::string text;
   std::int64_t time_ms;
-  bool is_error;  ///< from standard error
+  bool is_error;  ///< a warning or an error
 };
 
 /// How a run ended, as far as is known; kOpen when it goes on or when nobody can say.

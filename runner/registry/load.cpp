@@ -65,7 +65,8 @@ Node Recipe::resolved() const {
 std::string Recipe::hash() const {
   Node values = resolved();
   // What says where and how a run lies, and what has gone into the values already.
-  for (const char* key : {"launch", "trackers", "output_dir", "run_name", "vars", "extends", "description"})
+  for (const char* key :
+       {"launch", "trackers", "capture", "system_metrics", "output_dir", "run_name", "vars", "extends", "description"})
     values.erase(key);
   char text[17];
   std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(fnv1a(core::to_json(values, -1))));
@@ -74,9 +75,10 @@ std::string Recipe::hash() const {
 
 std::string Recipe::resolved_json() const { return core::to_json(resolved(), 2); }
 
-std::optional<Recipe> load_recipe(const std::string& path, const recipe::ComposeOptions& options,
-                                  const Registry& registry, core::Diagnostics& diagnostics) {
-  std::optional<recipe::Composed> composed = recipe::compose(path, options, diagnostics);
+namespace {
+
+std::optional<Recipe> checked(const std::string& path, std::optional<recipe::Composed> composed,
+                              const Registry& registry, core::Diagnostics& diagnostics) {
   if (!composed) {
     diagnostics.sort();
     return std::nullopt;
@@ -90,6 +92,19 @@ std::optional<Recipe> load_recipe(const std::string& path, const recipe::Compose
   diagnostics.sort();
   if (diagnostics.has_errors()) return std::nullopt;
   return loaded;
+}
+
+}  // namespace
+
+std::optional<Recipe> load_recipe(const std::string& path, const recipe::ComposeOptions& options,
+                                  const Registry& registry, core::Diagnostics& diagnostics) {
+  return checked(path, recipe::compose(path, options, diagnostics), registry, diagnostics);
+}
+
+std::optional<Recipe> load_recipe_text(const std::shared_ptr<const core::Source>& source,
+                                       const recipe::ComposeOptions& options, const Registry& registry,
+                                       core::Diagnostics& diagnostics) {
+  return checked(source->name, recipe::compose_text(source, options, diagnostics), registry, diagnostics);
 }
 
 }  // namespace runner::registry

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "runner/store/cursors.h"
 #include "runner/store/run_writer.h"
 #include "tests/runner/store/fixture.h"
 #include "tests/trackers/followed_run.h"
@@ -49,6 +50,9 @@ class Tool final : public Tracker {
     }
     given.push_back(line);
   }
+  void log_console(std::span<const ConsoleLine> lines) override {
+    for (const ConsoleLine& line : lines) given.push_back((line.is_error ? "! " : "> ") + line.text);
+  }
   void log_artifact(const Artifact& artifact) override { given.push_back(artifact.kind + " " + artifact.name); }
   void flush(bool) override {
     fail_if(flushes_fail);
@@ -85,6 +89,35 @@ struct Fixture : tracker_tests::FollowedRun {
 };
 
 }  // namespace
+
+TEST_CASE("what the run says is brought line by line, once", "[trackers][follow]") {
+  Fixture f;
+  std::ofstream log(f.run.dir + "/logs/rank-0.log");
+  log << "2027-01-15T08:00:00.000Z info run begins\n2027-01-15T08:00:00.000Z error it fails\n" << std::flush;
+  f.follow();
+  CHECK(f.tool.kept == Lines{"> run begins", "! it fails"});
+  log << "2027-01-15T08:00:00.000Z info it goes on\n" << std::flush;
+  f.follow();
+  CHECK(f.tool.kept == Lines{"> run begins", "! it fails", "> it goes on"});
+}
+
+TEST_CASE("what went wrong is on record until the next flush", "[trackers][follow]") {
+  Fixture f;
+  const auto record = [&f] { return runner::store::read_cursors(f.run.dir).at("tool"); };
+  f.log(1, 5);
+  f.commit();
+  f.tool.logs_fail = {Remedy::kPause};
+  f.follow();
+  CHECK(record().problem == "the tool says no");
+  CHECK(record().problem_ms == f.clock.wall_ms());
+  CHECK(record().cursor.rows.metrics == 0);
+  f.tool.logs_fail = {Remedy::kLeaveOut};
+  f.follow();
+  CHECK(record().problem.empty());
+  CHECK(record().left_out == 1);
+  CHECK(record().cursor.rows.metrics == 1);
+  CHECK(runner::store::last_metric_row(f.run.dir) == 1);
+}
 
 TEST_CASE("each call brings what is new, once", "[trackers][follow]") {
   Fixture f;
