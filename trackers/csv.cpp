@@ -37,8 +37,7 @@ class Csv final : public Tracker {
   void log(std::span<const Point> points) override {
     for (const Point& point : points) {
       file_->append(run_id_ + "," + field(*point.name) + "," + std::to_string(point.step) + "," +
-                    std::to_string(point.time_ms / 1000) + "." + std::to_string(1000 + point.time_ms % 1000).substr(1) +
-                    "," + number_text(point.value, kWords) + "\r\n");
+                    seconds_text(point.time_ms) + "," + number_text(point.value, kWords) + "\r\n");
     }
   }
 

@@ -1,8 +1,8 @@
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
 #include "generated/tracker/jsonl.h"  // Config; declares make()
+#include "trackers/json_text.h"
 #include "trackers/numbers.h"
 #include "trackers/record_file.h"
 #include "trackers/tracker.h"
@@ -14,12 +14,11 @@ using runner::core::Node;
 
 constexpr NumberWords kWords = {"\"NaN\"", "\"Infinity\"", "\"-Infinity\""};
 
-std::string quoted(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
-std::string seconds(std::int64_t time_ms) {
-  return std::to_string(time_ms / 1000) + "." + std::to_string(1000 + time_ms % 1000).substr(1);
+/// `{"type":"text","name":"sample","step":3,"time":1790000001.000`, to be gone on with.
+template <typename Thing>
+std::string begun(const char* type, const Thing& thing) {
+  return std::string(R"({"type":")") + type + R"(","name":)" + json_text(thing.name) + R"(,"step":)" +
+         std::to_string(thing.step) + R"(,"time":)" + seconds_text(thing.time_ms);
 }
 
 class Jsonl final : public Tracker {
@@ -31,8 +30,8 @@ class Jsonl final : public Tracker {
     const std::string path = config_.path.value_or(run.dir + "/metrics.jsonl");
     file_.emplace(path, bytes != nullptr ? bytes->as_integer() : 0);
     if (file_->bytes() > 0) return;
-    file_->append(R"({"type":"start","run":)" + quoted(run.id) + R"(,"name":)" + quoted(run.name) + R"(,"config":)" +
-                  runner::core::to_json(run.config, -1) + "}\n");
+    file_->append(R"({"type":"start","run":)" + json_text(run.id) + R"(,"name":)" + json_text(run.name) +
+                  R"(,"config":)" + runner::core::to_json(run.config, -1) + "}\n");
   }
 
   void rewind(std::int64_t step) override {
@@ -41,23 +40,50 @@ class Jsonl final : public Tracker {
 
   void log(std::span<const Point> points) override {
     for (const Point& point : points) {
-      file_->append(R"({"type":"metric","name":)" + quoted(*point.name) + R"(,"step":)" + std::to_string(point.step) +
-                    R"(,"time":)" + seconds(point.time_ms) + R"(,"value":)" + number_text(point.value, kWords) + "}\n");
+      file_->append(R"({"type":"metric","name":)" + json_text(*point.name) + R"(,"step":)" +
+                    std::to_string(point.step) + R"(,"time":)" + seconds_text(point.time_ms) + R"(,"value":)" +
+                    number_text(point.value, kWords) + "}\n");
     }
   }
 
   void log_text(const Text& text) override {
-    file_->append(R"({"type":"text","name":)" + quoted(text.name) + R"(,"step":)" + std::to_string(text.step) +
-                  R"(,"time":)" + seconds(text.time_ms) + R"(,"text":)" + quoted(text.text) + "}\n");
+    file_->append(begun("text", text) + R"(,"text":)" + json_text(text.text) + "}\n");
   }
 
   void log_histogram(const Histogram& histogram) override {
     std::string counts;
     for (const double count : histogram.counts) counts += (counts.empty() ? "" : ",") + number_text(count, kWords);
-    file_->append(R"({"type":"histogram","name":)" + quoted(histogram.name) + R"(,"step":)" +
-                  std::to_string(histogram.step) + R"(,"time":)" + seconds(histogram.time_ms) + R"(,"least":)" +
-                  number_text(histogram.least, kWords) + R"(,"most":)" + number_text(histogram.most, kWords) +
-                  R"(,"counts":[)" + counts + "]}\n");
+    file_->append(begun("histogram", histogram) + R"(,"least":)" + number_text(histogram.least, kWords) +
+                  R"(,"most":)" + number_text(histogram.most, kWords) + R"(,"counts":[)" + counts + "]}\n");
+  }
+
+  void log_image(const Image& image) override {
+    file_->append(begun("image", image) + R"(,"path":)" + json_text(image.path) + R"(,"caption":)" +
+                  json_text(image.caption) + "}\n");
+  }
+
+  void log_table(const Table& table) override {
+    file_->append(begun("table", table) + R"(,"table":)" + json_text(table) + "}\n");
+  }
+
+  void log_artifact(const Artifact& artifact) override {
+    file_->append(begun("artifact", artifact) + R"(,"kind":)" + json_text(artifact.kind) + R"(,"path":)" +
+                  json_text(artifact.path) + "}\n");
+  }
+
+  void log_console(std::span<const ConsoleLine> lines) override {
+    for (const ConsoleLine& line : lines) {
+      file_->append(std::string(R"({"type":"console","error":)") + (line.is_error ? "true" : "false") + R"(,"time":)" +
+                    seconds_text(line.time_ms) + R"(,"text":)" + json_text(line.text) + "}\n");
+    }
+  }
+
+  void finish(const End& end) override {
+    if (end.ending == Ending::kOpen) return;
+    file_->append(R"({"type":"end","ending":)" + json_text(to_text(end.ending)) + R"(,"reason":)" +
+                  json_text(end.reason) + R"(,"time":)" + seconds_text(end.time_ms) + R"(,"summary":)" +
+                  runner::core::to_json(end.summary, -1) + "}\n");
+    file_->flush(true);
   }
 
   void flush(bool durable) override { file_->flush(durable); }

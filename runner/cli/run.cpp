@@ -6,7 +6,10 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
+#include "generated/section/capture.h"
+#include "runner/artifact/code_state.h"
 #include "runner/cli/commands.h"
 #include "runner/cli/engine_commands.h"
 #include "runner/cli/launch_flags.h"
@@ -59,6 +62,12 @@ void train(Session& session, const registry::Recipe& recipe, engine::TrainReques
   if (request.rank && request.rank->rank > 0) {  // one of them speaks for all
     request.quiet = true;
     request.progress_bar = false;
+  }
+  const auto capture = sections::capture::parse_config(recipe.at("capture"));
+  std::optional<artifact::CodeCapture> code;
+  if (capture.git && (!request.rank || request.rank->rank == 0)) {
+    code.emplace(artifact::CodeOptions{".", capture.diff_limit});  // while the engine is loaded
+    request.code = code->state();
   }
   Tracking tracking(session, recipe);
   request.on_opened = [&tracking](const std::string& run_dir) {

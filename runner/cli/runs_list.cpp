@@ -196,15 +196,6 @@ core::Place flag(const std::string& text) {
   return {std::make_shared<core::Source>(core::Source{text, "", core::Source::Kind::kFlag}), 0, 0, 1};
 }
 
-/// Recipes are read only where a name is theirs: a thousand of them take longer than all the rest.
-void read_recipes_if_needed(Runs& runs, const std::optional<store::Filter>& filter,
-                            const std::vector<std::string>& names, const core::Clock& clock) {
-  const bool needed = (filter && filter->needs_recipe(runs, clock)) ||
-                      std::any_of(names.begin(), names.end(),
-                                  [&](const std::string& name) { return store::needs_recipe(runs, name, clock); });
-  if (needed) std::for_each(runs.begin(), runs.end(), store::read_resolved);
-}
-
 std::string nothing_to_show(const RunsContext& context, const RunsListRequest& request, std::size_t hidden) {
   if (!request.filter.empty()) return "no run fits the filter\n";
   if (hidden > 0) return "only smoke runs and archived ones in " + context.output_dir + "; --all shows them\n";
@@ -238,7 +229,7 @@ std::optional<std::string> runs_list(const RunsContext& context, const RunsListR
   for (const std::string& name : {key.name, request.group_by}) {
     if (!name.empty()) names.push_back(name);
   }
-  read_recipes_if_needed(runs, filter, names, context.clock);
+  read_recipes_for(runs, folder, filter, names, context.clock);
   if (filter) filter->check_names(runs, context.clock, diagnostics);
   for (const std::string& name : request.columns) {
     store::check_name(name, flag("--columns"), runs, context.clock, diagnostics);

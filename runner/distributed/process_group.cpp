@@ -273,6 +273,9 @@ class GlooGroup final : public ProcessGroup {
       options->devices.push_back(device_for(place));
       gloo_ = c10::make_intrusive<c10d::ProcessGroupGloo>(
           c10::make_intrusive<c10d::PrefixStore>("gloo", registry_.store()), place.rank, place.size, options);
+      // A rank's connections are there for it before the others have taken theirs up. One with nothing to do could
+      // leave meanwhile, and a slower one would find its connection closed.
+      gloo_->barrier()->wait();
     } catch (const std::exception& error) {
       throw abandoned(registry_.lost("connecting with the others", timeout_s_, error));
     }

@@ -65,7 +65,8 @@ Node Recipe::resolved() const {
 std::string Recipe::hash() const {
   Node values = resolved();
   // What says where and how a run lies, and what has gone into the values already.
-  for (const char* key : {"launch", "trackers", "output_dir", "run_name", "vars", "extends", "description"})
+  for (const char* key :
+       {"launch", "trackers", "capture", "system_metrics", "output_dir", "run_name", "vars", "extends", "description"})
     values.erase(key);
   char text[17];
   std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(fnv1a(core::to_json(values, -1))));

@@ -105,6 +105,13 @@ void Committer::event(const std::string& kind, std::int64_t step, std::string da
   pending_.events.push_back({step, now, branch_, kind, std::move(data)});
 }
 
+void Committer::artefact(const std::string& kind, std::int64_t step, std::string path, std::string data) {
+  const std::int64_t now = clock_.wall_ms();
+  const std::lock_guard lock(mutex_);
+  throw_if_failed_locked();
+  pending_.artefacts.push_back({step, now, branch_, kind, std::move(path), std::move(data)});
+}
+
 void Committer::set_summary(std::string json) {
   const std::lock_guard lock(mutex_);
   throw_if_failed_locked();
@@ -273,6 +280,16 @@ void Committer::commit(Batch& batch) {
           .bind(5, event.data)
           .run();
     }
+    for (const Batch::Artefact& artefact : batch.artefacts) {
+      database_->prepare("INSERT INTO artefacts(branch, step, time_ms, kind, path, data) VALUES(?, ?, ?, ?, ?, ?)")
+          .bind(1, artefact.branch)
+          .bind(2, artefact.step)
+          .bind(3, artefact.time_ms)
+          .bind(4, artefact.kind)
+          .bind(5, artefact.path)
+          .bind(6, artefact.data)
+          .run();
+    }
     if (batch.summary) put_info(*database_, "summary", *batch.summary);
     if (batch.ending) {
       put_info(*database_, "status", to_text(batch.ending->status));
@@ -288,6 +305,7 @@ void Committer::commit(Batch& batch) {
   // What is in must not go in once more when the rest has to be tried again.
   batch.points.clear();
   batch.events.clear();
+  batch.artefacts.clear();
   sync_folder_once();
   database_->execute("PRAGMA synchronous=NORMAL");
 }

@@ -1,20 +1,36 @@
 #include "runner/store/cursors.h"
 
 #include "runner/core/json.h"
+#include "runner/core/log.h"
 #include "runner/store/annotations.h"
+#include "runner/store/schema.h"
 
 namespace runner::store {
 namespace {
 
-/// The column `state` holds the branch beside the tracker's own.
+/// The column `state` holds what has no column of its own.
 TrackerRecord record_of(const Statement& row) {
   TrackerRecord record;
   record.cursor.metric_row = row.integer(1);
   record.cursor.event_row = row.integer(2);
   const core::Node state = core::parse_json(row.text(3)).value_or(core::Node::mapping());
-  if (const core::Node* branch = state.find("branch"); branch != nullptr && branch->is_integer()) {
-    record.cursor.branch = branch->as_integer();
-  }
+  const auto number = [&state](const char* key, std::int64_t otherwise) {
+    const core::Node* value = state.find(key);
+    return value != nullptr && value->is_integer() ? value->as_integer() : otherwise;
+  };
+  const auto text = [&state](const char* key) {
+    const core::Node* value = state.find(key);
+    return value != nullptr && value->is_string() ? value->as_string() : std::string();
+  };
+  record.cursor.branch = number("branch", 0);
+  record.cursor.artefact_row = number("artefact_row", 0);
+  record.cursor.replayed_row = number("replayed_row", -1);
+  record.cursor.fork_step = number("fork_step", -1);
+  record.console_bytes = number("console_bytes", 0);
+  record.left_out = number("left_out", 0);
+  record.problem = text("problem");
+  record.problem_ms = number("problem_ms", 0);
+  record.ended = text("ended");
   if (const core::Node* own = state.find("own")) record.state = *own;
   return record;
 }
@@ -22,13 +38,6 @@ TrackerRecord record_of(const Statement& row) {
 }  // namespace
 
 Cursors::Cursors(const std::string& run_dir) : database_(open_annotations(run_dir)) {}
-
-std::map<std::string, TrackerRecord> Cursors::all() const {
-  std::map<std::string, TrackerRecord> records;
-  Statement rows = database_.prepare("SELECT tracker, metric_row, event_row, state FROM cursors");
-  while (rows.step()) records.emplace(rows.text(0), record_of(rows));
-  return records;
-}
 
 TrackerRecord Cursors::get(const std::string& tracker) const {
   Statement row = database_.prepare("SELECT tracker, metric_row, event_row, state FROM cursors WHERE tracker = ?");
@@ -39,6 +48,14 @@ TrackerRecord Cursors::get(const std::string& tracker) const {
 void Cursors::put(const std::string& tracker, const TrackerRecord& record) {
   core::Node state = core::Node::mapping();
   state.set("branch", core::Node::integer(record.cursor.branch));
+  state.set("artefact_row", core::Node::integer(record.cursor.artefact_row));
+  state.set("replayed_row", core::Node::integer(record.cursor.replayed_row));
+  state.set("fork_step", core::Node::integer(record.cursor.fork_step));
+  state.set("console_bytes", core::Node::integer(record.console_bytes));
+  state.set("left_out", core::Node::integer(record.left_out));
+  state.set("problem", core::Node::string(record.problem));
+  state.set("problem_ms", core::Node::integer(record.problem_ms));
+  state.set("ended", core::Node::string(record.ended));
   state.set("own", record.state);
   database_.prepare("INSERT OR REPLACE INTO cursors VALUES(?, ?, ?, ?)")
       .bind(1, tracker)
@@ -46,6 +63,18 @@ void Cursors::put(const std::string& tracker, const TrackerRecord& record) {
       .bind(3, record.cursor.event_row)
       .bind(4, core::to_json(state, -1))
       .run();
+}
+
+std::map<std::string, TrackerRecord> read_cursors(const std::string& run_dir) {
+  std::map<std::string, TrackerRecord> records;
+  try {
+    const Database database(annotations_db_path(run_dir), Database::Mode::kRead);
+    Statement rows = database.prepare("SELECT tracker, metric_row, event_row, state FROM cursors");
+    while (rows.step()) records.emplace(rows.text(0), record_of(rows));
+  } catch (const SqliteError& error) {
+    core::log_debug(error.what());
+  }
+  return records;
 }
 
 }  // namespace runner::store

@@ -118,11 +118,12 @@ std::optional<Filter> Filter::parse(const std::string& text, core::Diagnostics& 
   return filter;
 }
 
-bool Filter::needs_recipe(const std::vector<RunSummary>& runs, const core::Clock& clock) const {
-  bool needed = false;
-  for_each_name(*root_,
-                [&](const Expression& leaf) { needed = needed || store::needs_recipe(runs, leaf.name, clock); });
-  return needed;
+std::vector<std::string> Filter::recipe_names(const std::vector<RunSummary>& runs, const core::Clock& clock) const {
+  std::vector<std::string> names;
+  for_each_name(*root_, [&](const Expression& leaf) {
+    if (store::needs_recipe(runs, leaf.name, clock)) names.push_back(leaf.name);
+  });
+  return names;
 }
 
 bool Filter::names(const std::string& name) const {

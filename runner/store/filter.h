@@ -39,7 +39,8 @@ class Filter {
   Filter(Filter&&) noexcept;
   Filter& operator=(Filter&&) noexcept;
 
-  bool needs_recipe(const std::vector<RunSummary>& runs, const core::Clock& clock) const;
+  /// Those of its names that need_recipe().
+  std::vector<std::string> recipe_names(const std::vector<RunSummary>& runs, const core::Clock& clock) const;
   /// Whether the filter asks for this name: then runs that are usually hidden by it are not.
   bool names(const std::string& name) const;
   /// Names that no run knows, with a suggestion. Nothing to tell when there are no runs.

@@ -14,7 +14,7 @@ namespace runner::store {
 namespace {
 
 // Another number than this, lower or higher, means: throw the rows away.
-constexpr std::int64_t kIndexFormat = 2;
+constexpr std::int64_t kIndexFormat = 4;
 
 constexpr const char* kTable = R"(
 DROP TABLE IF EXISTS runs;
@@ -23,6 +23,8 @@ CREATE TABLE runs(folder TEXT PRIMARY KEY, fingerprint TEXT NOT NULL, id TEXT NO
                   ended_ms INTEGER NOT NULL, branch INTEGER NOT NULL, step INTEGER NOT NULL, recipe_hash TEXT NOT NULL,
                   metrics TEXT NOT NULL, summary TEXT NOT NULL, label TEXT NOT NULL, tags TEXT NOT NULL,
                   notes TEXT NOT NULL, archived INTEGER NOT NULL);
+DROP TABLE IF EXISTS recipes;
+CREATE TABLE recipes(folder TEXT PRIMARY KEY, leaves TEXT NOT NULL);
 )";
 
 /// `VALUE LENGTH:NAME` one after another: a thousand runs are read before a person notices, which JSON would not allow,
@@ -125,6 +127,19 @@ std::unordered_map<std::string, RunIndex::Row> RunIndex::load() const {
   return rows;
 }
 
+std::unordered_map<std::string, std::string> RunIndex::recipes() const {
+  std::unordered_map<std::string, std::string> recipes;
+  try {
+    const Database database(path(), Database::Mode::kRead);
+    if (!is_current(database)) return {};
+    Statement all = database.prepare("SELECT folder, leaves FROM recipes");
+    while (all.step()) recipes.emplace(all.text(0), all.text(1));
+  } catch (const SqliteError& error) {
+    core::log_debug(error.what());  // load() has said what there is to do
+  }
+  return recipes;
+}
+
 void RunIndex::store(const std::vector<std::pair<std::string, Row>>& changed,
                      const std::vector<std::string>& gone) const {
   if (changed.empty() && gone.empty()) return;
@@ -138,7 +153,9 @@ void RunIndex::store(const std::vector<std::pair<std::string, Row>>& changed,
     }
     Statement insert =
         database.prepare("INSERT OR REPLACE INTO runs VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+    Statement insert_recipe = database.prepare("INSERT OR REPLACE INTO recipes VALUES(?, ?)");
     for (const auto& [folder, row] : changed) {
+      insert_recipe.bind(1, folder).bind(2, row.leaves).run();
       const RunSummary& run = row.run;
       insert.bind(1, folder)
           .bind(2, row.fingerprint)
@@ -160,8 +177,10 @@ void RunIndex::store(const std::vector<std::pair<std::string, Row>>& changed,
           .bind(18, std::int64_t{run.archived})
           .run();
     }
-    Statement erase = database.prepare("DELETE FROM runs WHERE folder = ?");
-    for (const std::string& folder : gone) erase.bind(1, folder).run();
+    for (const char* table : {"runs", "recipes"}) {
+      Statement erase = database.prepare(std::string("DELETE FROM ") + table + " WHERE folder = ?");
+      for (const std::string& folder : gone) erase.bind(1, folder).run();
+    }
     transaction.commit();
   } catch (const SqliteError& error) {
     core::log_debug(std::string(error.what()) + "; the list was read without an index");

@@ -47,6 +47,11 @@ struct ListOptions {
 std::vector<RunSummary> list_runs(const std::string& output_dir, const core::Clock& clock,
                                   const ListOptions& options = {});
 
+/// Fills in `resolved` with what is at some of its paths: ten thousand whole recipes take seconds. `runs` are those of
+/// list_runs() or a part of them; one that the index does not know gets all of its recipe.
+void read_recipe_values(const std::string& output_dir, const std::vector<std::string>& names,
+                        std::vector<RunSummary>& runs);
+
 /// By id, run_name or label (the newest such run), folder, path, unique prefix of an id, or `last` (the newest that
 /// is not archived); in this order. Failure says what there is.
 core::Result<RunSummary> find_run(const std::string& output_dir, const std::string& text, const core::Clock& clock);

@@ -34,6 +34,13 @@ core::Failure cannot_make(const std::string& path) {
   return {"cannot make the folder " + path + ": " + std::strerror(errno), kFolderHint};
 }
 
+/// The run may be moved with its folder.
+std::string within(const std::string& run_dir, const std::string& path) {
+  const fs::path absolute = fs::absolute(path);
+  const fs::path relative = absolute.lexically_relative(fs::absolute(run_dir));
+  return relative.empty() || *relative.begin() == ".." ? absolute.string() : relative.string();
+}
+
 class Writer final : public RunWriter {
  public:
   Writer(std::string run_id, std::unique_ptr<Lease> lease, Committer::Start start, const core::Clock& clock)
@@ -57,6 +64,9 @@ class Writer final : public RunWriter {
   void log(std::int64_t step, std::span<const MetricValue> values) override { committer_.log(step, values); }
   void event(const std::string& kind, std::int64_t step, core::Node data) override {
     committer_.event(kind, step, core::to_json(data, -1));
+  }
+  void artefact(const std::string& kind, std::int64_t step, const std::string& path, core::Node data) override {
+    committer_.artefact(kind, step, within(run_dir_, path), core::to_json(data, -1));
   }
   std::int64_t last_row() const override { return committer_.last_row(); }
   std::int64_t flush_durable(std::int64_t patience_ms) override { return committer_.flush_durable(patience_ms); }

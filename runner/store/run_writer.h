@@ -71,6 +71,9 @@ class RunWriter {
   virtual void log(std::int64_t step, std::span<const MetricValue> values) = 0;
   /// `kind`: start, resume, eval, checkpoint, text, stop, nan, skip, rollback, finish, ...; `data` is free JSON.
   virtual void event(const std::string& kind, std::int64_t step, core::Node data) = 0;
+  /// Something that lies in a file or folder, whole by now. `kind`: image (a PNG), table, checkpoint, profile, ...
+  /// (trackers/tracker.h says what they make of them). `path`: kept relative to the run's folder where it lies within.
+  virtual void artefact(const std::string& kind, std::int64_t step, const std::string& path, core::Node data) = 0;
 
   /// Number of the last metric row handed over so far; it need not be on disk yet.
   virtual std::int64_t last_row() const = 0;

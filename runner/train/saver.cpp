@@ -309,6 +309,7 @@ void Saver::record(const SaveTask& task, const Saved& saved) {
   data.set("seconds", Node::floating(saved.seconds));
   data.set("stall_seconds", Node::floating(saved.stall_seconds));
   data.set("rest_seconds", Node::floating(saved.rest_seconds));
+  run_.artefact("checkpoint", task.step(), saved.path, Node::mapping());
   run_.event("checkpoint", task.step(), std::move(data));
   core::log_debug("committed step " + std::to_string(task.step()));
 }
