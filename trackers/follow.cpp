@@ -68,6 +68,12 @@ std::optional<Table> read_table(const std::string& path) {
   return table;
 }
 
+/// Anything but a point.
+struct Happening {
+  std::int64_t step;
+  std::function<void()> hand_over;
+};
+
 class Following {
  public:
   Following(const Run& run, Tracker& tracker, const FollowOptions& options, const runner::core::Clock& clock,
@@ -138,9 +144,7 @@ class Following {
     guarded([&] {
       if (batch.rewind_to && record_.cursor.branch >= 0) tracker_.rewind(*batch.rewind_to);
     });
-    hand_over(batch.points);
-    for (const FeedEvent& event : batch.events) hand_over(event);
-    for (const FeedArtefact& artefact : batch.artefacts) hand_over(artefact);
+    hand_over_by_step(batch);
     record_.cursor = batch.end;
     dirty_ = true;
   }
@@ -161,15 +165,46 @@ class Following {
     return true;
   }
 
-  void hand_over(const std::vector<runner::store::FeedPoint>& given) {
+  /// Some tools take steps in rising order only.
+  void hand_over_by_step(const FeedBatch& batch) {
+    const auto by_step = [](const auto& a, const auto& b) { return a.step < b.step; };
+    std::vector<Point> points = points_of(batch);
+    std::stable_sort(points.begin(), points.end(), by_step);
+    std::span<const Point> rest = points;
+    std::vector<Happening> others;
+    for (const FeedEvent& event : batch.events) others.push_back({event.step, [&] { hand_over(event); }});
+    for (const FeedArtefact& artefact : batch.artefacts) {
+      others.push_back({artefact.step, [&] { hand_over(artefact); }});
+    }
+    std::stable_sort(others.begin(), others.end(), by_step);
+    for (const Happening& other : others) {
+      const auto beyond = std::upper_bound(rest.begin(), rest.end(), other.step,
+                                           [](std::int64_t step, const Point& point) { return step < point.step; });
+      hand_over(rest.first(static_cast<std::size_t>(beyond - rest.begin())));
+      rest = rest.subspan(static_cast<std::size_t>(beyond - rest.begin()));
+      other.hand_over();
+    }
+    hand_over(rest);
+  }
+
+  std::vector<Point> points_of(const FeedBatch& batch) {
     std::vector<Point> points;
-    points.reserve(given.size());
-    for (const auto& point : given) {
+    points.reserve(batch.points.size());
+    for (const auto& point : batch.points) {
       points.push_back({&name_of(point.series), point.step, point.time_ms, point.value,
                         feed_->series(point.series).context == "system"});
     }
-    const auto count = static_cast<std::int64_t>(points.size());
-    if (count > 0 && taken([&] { tracker_.log(points); }, count)) points_ += count;
+    return points;
+  }
+
+  void hand_over(std::span<const Point> points) {
+    const std::size_t most = tracker_.points_max();
+    while (!points.empty()) {
+      const auto some = points.first(std::min(points.size(), most));
+      const auto count = static_cast<std::int64_t>(some.size());
+      if (taken([&] { tracker_.log(some); }, count)) points_ += count;
+      points = points.subspan(some.size());
+    }
   }
 
   void hand_over(const FeedEvent& event) {

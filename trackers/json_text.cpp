@@ -1,14 +1,8 @@
 #include "trackers/json_text.h"
 
-#include <nlohmann/json.hpp>
-
 namespace trackers {
 
 using runner::core::Node;
-
-std::string json_text(std::string_view text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
 
 std::string json_text(const Table& table) {
   Node columns = Node::sequence(), data = Node::sequence(), whole = Node::mapping();

@@ -12,8 +12,9 @@
 
 #include "generated/tracker/tensorboard.h"  // Config; declares make()
 #include "runner/core/clock.h"
+#include "runner/core/machine.h"
 #include "trackers/config_values.h"
-#include "trackers/crc32c.h"
+#include "trackers/crc32.h"
 #include "trackers/png.h"
 #include "trackers/record_file.h"
 #include "trackers/tracker.h"
@@ -207,10 +208,8 @@ class TensorBoard final : public Tracker {
 
  private:
   static std::string file_name(std::int64_t number, std::int64_t now_ms) {
-    char host[256] = {};
-    gethostname(host, sizeof host - 1);
-    return "events.out.tfevents." + std::to_string(now_ms / 1000) + "." + host + "." + std::to_string(getpid()) + "." +
-           std::to_string(number);
+    return "events.out.tfevents." + std::to_string(now_ms / 1000) + "." + runner::core::host_name() + "." +
+           std::to_string(getpid()) + "." + std::to_string(number);
   }
 
   /// Files that a crash left behind the last flush: their points come once more.

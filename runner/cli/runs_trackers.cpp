@@ -35,7 +35,7 @@ std::vector<TrackerLag> lags_of(const store::RunSummary& run) {
       lag.record = found->second;
     }
     const store::Cursor& at = lag.record.cursor;
-    lag.behind = std::max<std::int64_t>(0, last_row - (at.branch < 0 ? 0 : at.metric_row));
+    lag.behind = std::max<std::int64_t>(0, last_row - (at.branch < 0 ? 0 : at.rows.metrics));
     lags.push_back(std::move(lag));
   }
   return lags;

@@ -11,11 +11,11 @@ namespace {
 /// The column `state` holds what has no column of its own.
 TrackerRecord record_of(const Statement& row) {
   TrackerRecord record;
-  record.cursor.metric_row = row.integer(1);
-  record.cursor.event_row = row.integer(2);
+  record.cursor.rows.metrics = row.integer(1);
+  record.cursor.rows.events = row.integer(2);
   const core::Node state = core::parse_json(row.text(3)).value_or(core::Node::mapping());
   const auto number = [&state](const char* key, std::int64_t otherwise) {
-    const core::Node* value = state.find(key);
+    const core::Node* value = state.at_path(key);
     return value != nullptr && value->is_integer() ? value->as_integer() : otherwise;
   };
   const auto text = [&state](const char* key) {
@@ -23,9 +23,12 @@ TrackerRecord record_of(const Statement& row) {
     return value != nullptr && value->is_string() ? value->as_string() : std::string();
   };
   record.cursor.branch = number("branch", 0);
-  record.cursor.artefact_row = number("artefact_row", 0);
-  record.cursor.replayed_row = number("replayed_row", -1);
-  record.cursor.fork_step = number("fork_step", -1);
+  record.cursor.rows.artefacts = number("artefact_row", 0);
+  if (state.find("replay") != nullptr) {
+    record.cursor.replay = Cursor::Replay{
+        {number("replay.metric_row", 0), number("replay.event_row", 0), number("replay.artefact_row", 0)},
+        number("replay.fork_step", -1)};
+  }
   record.console_bytes = number("console_bytes", 0);
   record.left_out = number("left_out", 0);
   record.problem = text("problem");
@@ -33,6 +36,15 @@ TrackerRecord record_of(const Statement& row) {
   record.ended = text("ended");
   if (const core::Node* own = state.find("own")) record.state = *own;
   return record;
+}
+
+core::Node to_node(const Cursor::Replay& replay) {
+  core::Node node = core::Node::mapping();
+  node.set("metric_row", core::Node::integer(replay.rows.metrics));
+  node.set("event_row", core::Node::integer(replay.rows.events));
+  node.set("artefact_row", core::Node::integer(replay.rows.artefacts));
+  node.set("fork_step", core::Node::integer(replay.fork_step));
+  return node;
 }
 
 }  // namespace
@@ -48,9 +60,8 @@ TrackerRecord Cursors::get(const std::string& tracker) const {
 void Cursors::put(const std::string& tracker, const TrackerRecord& record) {
   core::Node state = core::Node::mapping();
   state.set("branch", core::Node::integer(record.cursor.branch));
-  state.set("artefact_row", core::Node::integer(record.cursor.artefact_row));
-  state.set("replayed_row", core::Node::integer(record.cursor.replayed_row));
-  state.set("fork_step", core::Node::integer(record.cursor.fork_step));
+  state.set("artefact_row", core::Node::integer(record.cursor.rows.artefacts));
+  if (record.cursor.replay) state.set("replay", to_node(*record.cursor.replay));
   state.set("console_bytes", core::Node::integer(record.console_bytes));
   state.set("left_out", core::Node::integer(record.left_out));
   state.set("problem", core::Node::string(record.problem));
@@ -59,8 +70,8 @@ void Cursors::put(const std::string& tracker, const TrackerRecord& record) {
   state.set("own", record.state);
   database_.prepare("INSERT OR REPLACE INTO cursors VALUES(?, ?, ?, ?)")
       .bind(1, tracker)
-      .bind(2, record.cursor.metric_row)
-      .bind(3, record.cursor.event_row)
+      .bind(2, record.cursor.rows.metrics)
+      .bind(3, record.cursor.rows.events)
       .bind(4, core::to_json(state, -1))
       .run();
 }

@@ -1,6 +1,7 @@
 #include "runner/store/feed.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <utility>
 
@@ -48,7 +49,8 @@ Fork fork_of(const Stretches& from, const Stretches& to) {
   return fork;
 }
 
-constexpr const char* kPoints = "SELECT row, branch, series, step, value, time_ms FROM metrics";
+// The first columns are the same: row, branch, step, time.
+constexpr const char* kPoints = "SELECT row, branch, step, time_ms, series, value FROM metrics";
 constexpr const char* kEvents = "SELECT row, branch, step, time_ms, kind, data FROM events";
 constexpr const char* kArtefacts = "SELECT row, branch, step, time_ms, kind, data, path FROM artefacts";
 
@@ -57,7 +59,7 @@ core::Node json_of(const Statement& row, int column) {
 }
 
 void add(std::vector<FeedPoint>& points, const Statement& row) {
-  points.push_back({row.integer(2), row.integer(3), row.integer(5), row.real(4)});
+  points.push_back({row.integer(4), row.integer(2), row.integer(3), row.real(5)});
 }
 
 void add(std::vector<FeedEvent>& events, const Statement& row) {
@@ -80,35 +82,85 @@ bool has_between(const Database& database, const char* table, const Stretches& t
   return false;
 }
 
-/// All of it.
-template <typename Rows>
-void add_between(const Database& database, const char* table, const Stretches& to, const Fork& fork, std::int64_t row,
-                 Rows& found) {
-  Statement rows =
-      database.prepare(std::string(table) + " WHERE branch = ? AND step > ? AND step <= ? AND row <= ? ORDER BY row");
-  for (std::size_t i = std::min(fork.beyond + 1, to.size()); i-- > 0;) {
-    rows.reset();
-    rows.bind(1, to[i].branch).bind(2, fork.step).bind(3, to[i].last_step).bind(4, row);
-    while (rows.step()) add(found, rows);
-  }
-}
+/// Reads all three tables from where somebody stands, side by side.
+class PieceReader {
+ public:
+  enum class Verdict { kTake, kPassOver, kStop };
+  using Judge = std::function<Verdict(const Statement& row)>;
 
-/// What was written on `branch` after `row`, which moves on.
-template <typename Rows>
-void add_after(const Database& database, const char* table, std::int64_t branch, std::int64_t limit, std::int64_t& row,
-               Rows& found) {
-  Statement rows = database.prepare(std::string(table) + " WHERE row > ? ORDER BY row LIMIT ?");
-  rows.bind(1, row).bind(2, limit);
-  while (rows.step() && rows.integer(1) == branch) {
-    add(found, rows);
-    row = rows.integer(0);
+  /// `last`: the rows to end with.
+  PieceReader(const Database& database, const FeedRows& last, std::int64_t rows_max, Judge judge)
+      : database_(database), last_(last), rows_max_(rows_max), judge_(std::move(judge)) {}
+
+  /// Moves `at` behind what it gives. True when it has come to the end of all three.
+  bool read(FeedRows& at, FeedBatch& batch) const {
+    const std::int64_t until_ms =
+        std::min({first_left_ms(kPoints, at.metrics, last_.metrics), first_left_ms(kEvents, at.events, last_.events),
+                  first_left_ms(kArtefacts, at.artefacts, last_.artefacts)});
+    const bool whole = read_until(until_ms, at, batch);
+    // A clock that went back hides what is next from the others.
+    return whole || !batch.empty() ? whole : read_until(kNone, at, batch);
   }
+
+ private:
+  bool read_until(std::int64_t until_ms, FeedRows& at, FeedBatch& batch) const {
+    const bool points = read_table(kPoints, last_.metrics, until_ms, at.metrics, batch.points);
+    const bool events = read_table(kEvents, last_.events, until_ms, at.events, batch.events);
+    const bool artefacts = read_table(kArtefacts, last_.artefacts, until_ms, at.artefacts, batch.artefacts);
+    return points && events && artefacts;
+  }
+
+  /// When the first row was written that does not fit into the piece.
+  std::int64_t first_left_ms(const char* table, std::int64_t at, std::int64_t last) const {
+    Statement left =
+        database_.prepare(std::string(table) + " WHERE row > ? AND row <= ? ORDER BY row LIMIT 1 OFFSET ?");
+    left.bind(1, at).bind(2, last).bind(3, rows_max_);
+    return left.step() ? left.integer(3) : kNone;
+  }
+
+  template <typename Found>
+  bool read_table(const char* table, std::int64_t last, std::int64_t until_ms, std::int64_t& at, Found& found) const {
+    Statement rows = database_.prepare(std::string(table) + " WHERE row > ? AND row <= ? ORDER BY row");
+    rows.bind(1, at).bind(2, last);
+    while (rows.step()) {
+      const Verdict verdict = judge_(rows);
+      if (verdict == Verdict::kStop) return true;
+      if (verdict == Verdict::kTake) {
+        if (static_cast<std::int64_t>(found.size()) == rows_max_ || rows.integer(3) > until_ms) return false;
+        add(found, rows);
+      }
+      at = rows.integer(0);
+    }
+    return true;
+  }
+
+  const Database& database_;
+  const FeedRows last_;
+  const std::int64_t rows_max_;
+  const Judge judge_;
+};
+
+using Verdict = PieceReader::Verdict;
+
+/// Goes on with what comes once more, in the order of its rows: older branches were written before newer ones. Not the
+/// whole of it at once, which may be all that a long run has logged.
+void replay(const Database& database, std::int64_t rows_max, FeedBatch& batch) {
+  Cursor::Replay& at = *batch.end.replay;
+  const Stretches lineage_now = lineage(database, batch.end.branch).value();
+  const auto judge = [&](const Statement& row) {
+    const std::int64_t branch = row.integer(1), step = row.integer(2);
+    const bool counts = std::any_of(lineage_now.begin(), lineage_now.end(), [&](const Stretch& stretch) {
+      return stretch.branch == branch && step <= stretch.last_step;
+    });
+    return counts && step > at.fork_step ? Verdict::kTake : Verdict::kPassOver;
+  };
+  if (PieceReader(database, batch.end.rows, rows_max, judge).read(at.rows, batch)) batch.end.replay.reset();
 }
 
 /// Whether anything up to `cursor` lies beyond a step of the lineage that was read.
 bool has_read_beyond(const Database& database, const Stretches& from, std::int64_t step, const Cursor& cursor) {
-  for (const auto& [table, row] : {std::pair("metrics", cursor.metric_row), std::pair("events", cursor.event_row),
-                                   std::pair("artefacts", cursor.artefact_row)}) {
+  for (const auto& [table, row] : {std::pair("metrics", cursor.rows.metrics), std::pair("events", cursor.rows.events),
+                                   std::pair("artefacts", cursor.rows.artefacts)}) {
     Statement beyond = database.prepare(std::string("SELECT 1 FROM ") + table +
                                         " WHERE branch = ? AND step > ? AND step <= ? AND row <= ? LIMIT 1");
     for (const Stretch& stretch : from) {
@@ -124,58 +176,38 @@ bool has_read_beyond(const Database& database, const Stretches& from, std::int64
 
 Feed::Feed(const std::string& run_dir) : database_(open_for_reading(run_dir)) {}
 
-FeedBatch Feed::next(const Cursor& cursor, std::int64_t points_max) {
+FeedBatch Feed::next(const Cursor& cursor, std::int64_t rows_max) {
   const Moment moment(database_);
   FeedBatch batch;
   batch.end = cursor;
-  if (cursor.replayed_row >= 0) replay(points_max, batch);
-  if (batch.end.replayed_row >= 0) return batch;
-  const std::int64_t branch = std::min({first_branch(database_, "metrics", cursor.metric_row),
-                                        first_branch(database_, "events", cursor.event_row),
-                                        first_branch(database_, "artefacts", cursor.artefact_row)});
-  if (branch == kNone || (branch != cursor.branch && !batch.empty())) return batch;
+  if (cursor.replay) {
+    replay(database_, rows_max, batch);
+    if (!batch.empty()) return batch;
+  }
+  const FeedRows& rows = cursor.rows;
+  const std::int64_t branch =
+      std::min({first_branch(database_, "metrics", rows.metrics), first_branch(database_, "events", rows.events),
+                first_branch(database_, "artefacts", rows.artefacts)});
+  if (branch == kNone) return batch;
   if (branch != cursor.branch) {
     const Stretches from = cursor.branch < 0 ? Stretches() : lineage(database_, cursor.branch).value();
     const Stretches to = lineage(database_, branch).value();
     const Fork fork = fork_of(from, to);
     if (from.empty() || has_read_beyond(database_, from, fork.step, cursor)) batch.rewind_to = fork.step;
-    add_between(database_, kEvents, to, fork, cursor.event_row, batch.events);
-    add_between(database_, kArtefacts, to, fork, cursor.artefact_row, batch.artefacts);
     batch.end.branch = branch;
-    if (has_between(database_, kPoints, to, fork, cursor.metric_row)) {
-      batch.end.replayed_row = 0;
-      batch.end.fork_step = fork.step;
-      replay(points_max, batch);
-      if (batch.end.replayed_row >= 0) return batch;
+    if (has_between(database_, kPoints, to, fork, rows.metrics) ||
+        has_between(database_, kEvents, to, fork, rows.events) ||
+        has_between(database_, kArtefacts, to, fork, rows.artefacts)) {
+      batch.end.replay = Cursor::Replay{{}, fork.step};
+      replay(database_, rows_max, batch);
+      return batch;
     }
   }
-  const auto points_left = points_max - static_cast<std::int64_t>(batch.points.size());
-  add_after(database_, kPoints, branch, points_left, batch.end.metric_row, batch.points);
-  add_after(database_, kEvents, branch, points_max, batch.end.event_row, batch.events);
-  add_after(database_, kArtefacts, branch, points_max, batch.end.artefact_row, batch.artefacts);
-  return batch;
-}
-
-/// Goes on with the points that come once more, in the order of their rows: older branches were written before newer
-/// ones. Not the whole of them at once, which may be all that a long run has logged.
-void Feed::replay(std::int64_t points_max, FeedBatch& batch) const {
-  Cursor& at = batch.end;
-  const Stretches lineage_now = lineage(database_, at.branch).value();
-  const auto counts = [&](const Statement& row) {
-    const std::int64_t branch = row.integer(1), step = row.integer(3);
-    return step > at.fork_step && std::any_of(lineage_now.begin(), lineage_now.end(), [&](const Stretch& stretch) {
-             return stretch.branch == branch && step <= stretch.last_step;
-           });
+  const auto judge = [branch](const Statement& row) {
+    return row.integer(1) == branch ? Verdict::kTake : Verdict::kStop;
   };
-  Statement rows = database_.prepare(std::string(kPoints) + " WHERE row > ? AND row <= ? ORDER BY row");
-  rows.bind(1, at.replayed_row).bind(2, at.metric_row);
-  while (rows.step()) {
-    if (!counts(rows)) continue;
-    if (static_cast<std::int64_t>(batch.points.size()) == points_max) return;
-    at.replayed_row = rows.integer(0);
-    add(batch.points, rows);
-  }
-  at.replayed_row = -1;
+  PieceReader(database_, {kNone, kNone, kNone}, rows_max, judge).read(batch.end.rows, batch);
+  return batch;
 }
 
 const FeedSeries& Feed::series(std::int64_t id) {

@@ -10,14 +10,22 @@
 
 namespace runner::store {
 
-/// How far somebody has read a run: the last row of each table, and the branch that they belong to (-1: what was read
-/// does not count; everything up to here that does count comes once more).
+/// The last row of each table that somebody has read.
+struct FeedRows {
+  std::int64_t metrics = 0, events = 0, artefacts = 0;
+};
+
+/// How far somebody has read a run, and the branch that it belongs to (-1: what was read does not count; everything up
+/// to here that does count comes once more).
 struct Cursor {
-  std::int64_t metric_row = 0, event_row = 0, artefact_row = 0;
+  FeedRows rows;
   std::int64_t branch = 0;
-  /// While points up to metric_row come once more, piece by piece: the last row of them that was looked at (-1: none
-  /// are coming), and the step beyond which they count.
-  std::int64_t replayed_row = -1, fork_step = -1;
+  /// While what lies up to `rows` comes once more, piece by piece: how far that is, and beyond which step it counts.
+  struct Replay {
+    FeedRows rows;
+    std::int64_t fork_step = -1;
+  };
+  std::optional<Replay> replay;
 };
 
 struct FeedSeries {
@@ -69,16 +77,15 @@ class Feed {
  public:
   explicit Feed(const std::string& run_dir);
 
-  /// Up to `points_max` points, and as many events and artefacts, after `cursor`, of the first branch that has any. The
-  /// events and artefacts that come once more come all at once.
-  FeedBatch next(const Cursor& cursor, std::int64_t points_max);
+  /// Up to `rows_max` points, and as many events and artefacts, after `cursor`, of the first branch that has any. Where
+  /// there are more of one, the others wait with what was written later.
+  FeedBatch next(const Cursor& cursor, std::int64_t rows_max);
   /// Grows with what next() gives.
   const FeedSeries& series(std::int64_t id);
   FeedEnd end() const;
 
  private:
   void read_series();
-  void replay(std::int64_t points_max, FeedBatch& batch) const;
 
   Database database_;
   std::vector<std::optional<FeedSeries>> series_;

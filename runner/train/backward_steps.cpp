@@ -83,11 +83,10 @@ void refuse_what_needs_gradients(const Experiment& experiment, core::Diagnostics
     refuse("training.auto_micro_batch", "a step that does not fit into memory cannot be taken back",
            "leave auto_micro_batch out, or use another optimizer");
   }
-  for (std::size_t i = 0; i < experiment.callbacks.size(); ++i) {
-    if (!experiment.callbacks[i]->reads_gradients()) continue;
-    const std::string path = "callbacks[" + std::to_string(i) + "]";
-    refuse(path.c_str(), "callback " + recipe.at_path(path + ".type")->as_string() + " would find no gradients",
-           "gradients: false looks at the weights alone; or another optimizer");
+  for (const BuiltCallback& one : experiment.callbacks) {
+    if (!one.callback->reads_gradients()) continue;
+    diagnostics.error(one.place, optimizer + ": callback " + one.type + " would find no gradients",
+                      "gradients: false looks at the weights alone; or another optimizer");
   }
   if (experiment.rounded_weights != nullptr) {
     refuse("precision", "it moves weights of float32, and bf16-true has others",

@@ -118,7 +118,7 @@ void feed(const std::string& run_dir) {
   const double peak_mb = peak_rss_mb();
   // As a tracker that is told everything anew: all up to the last row comes once more.
   store::Cursor again;
-  again.metric_row = stored_points(run_dir);
+  again.rows.metrics = stored_points(run_dir);
   again.branch = -1;
   const std::int64_t replayed = read_to_end(feed, again);
   std::printf(

@@ -10,6 +10,7 @@
 #include "runner/store/cursors.h"
 #include "runner/store/run_writer.h"
 #include "tests/runner/store/fixture.h"
+#include "tests/trackers/followed_run.h"
 
 namespace {
 
@@ -79,30 +80,12 @@ class Tool final : public Tracker {
   }
 };
 
-/// Instead of waiting, something happens.
-struct Meanwhile final : Waiter {
-  bool wait(std::int64_t ms) override {
-    waited_ms.push_back(ms);
-    return next && next();
-  }
-  std::function<bool()> next;
-  std::vector<std::int64_t> waited_ms;
-};
-
-struct Fixture {
-  Fixture() : writer(store_test::create(store_test::new_run(output), clock)) { run.dir = writer->run_dir(); }
-  void log(std::int64_t step, double value) { store_test::log(*writer, "loss", step, value); }
-  void commit() { writer->flush_durable(); }
+/// The same tool in every call: it keeps what was flushed.
+struct Fixture : tracker_tests::FollowedRun {
   FollowResult follow(bool until_end = false) {
     return trackers::follow(run, tool, {"tool", until_end}, clock, meanwhile);
   }
-
-  store_test::OutputDir output;
-  FixedClock clock;
-  std::unique_ptr<RunWriter> writer;
-  Run run;
   Tool tool;
-  Meanwhile meanwhile;
 };
 
 }  // namespace
@@ -127,22 +110,19 @@ TEST_CASE("what went wrong is on record until the next flush", "[trackers][follo
   f.follow();
   CHECK(record().problem == "the tool says no");
   CHECK(record().problem_ms == f.clock.wall_ms());
-  CHECK(record().cursor.metric_row == 0);
+  CHECK(record().cursor.rows.metrics == 0);
   f.tool.logs_fail = {Remedy::kLeaveOut};
   f.follow();
   CHECK(record().problem.empty());
   CHECK(record().left_out == 1);
-  CHECK(record().cursor.metric_row == 1);
+  CHECK(record().cursor.rows.metrics == 1);
   CHECK(runner::store::last_metric_row(f.run.dir) == 1);
 }
 
 TEST_CASE("each call brings what is new, once", "[trackers][follow]") {
   Fixture f;
   f.log(1, 5);
-  Node text = Node::mapping();
-  text.set("name", Node::string("sample"));
-  text.set("text", Node::string("to be"));
-  f.writer->event("text", 1, text);
+  f.text(1, "sample", "to be");
   f.commit();
   CHECK(f.follow().points == 1);
   CHECK(f.tool.kept == Lines{"loss@1=5", "sample: to be"});

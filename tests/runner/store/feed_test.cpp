@@ -95,7 +95,7 @@ TEST_CASE("a run that goes back says to where, and a reader may begin anew", "[s
   log(*writer, "loss", 4, 24);
   writer->flush_durable();
   cursor.branch = -1;
-  CHECK(read_on(feed, cursor) == Pieces{"back to -1: loss@0=10 loss@1=11 loss@2=12 loss@3=23 loss@4=24"});
+  CHECK(read_on(feed, cursor) == Pieces{"back to -1: loss@0=10 loss@1=11 loss@2=12 loss@3=23", "loss@4=24"});
 }
 
 TEST_CASE("what comes once more comes in pieces, and may be left in the middle", "[store][feed]") {
@@ -113,18 +113,18 @@ TEST_CASE("what comes once more comes in pieces, and may be left in the middle",
   log(*writer, "loss", 7, 27);
   writer->flush_durable();
   cursor.branch = -1;
-  const Pieces pieces = {"back to -1: loss@0=10 loss@1=11 loss@2=12", "loss@3=13 loss@4=24 loss@5=25",
-                         "loss@6=26 loss@7=27"};
+  const Pieces pieces = {"back to -1: loss@0=10 loss@1=11 loss@2=12", "loss@3=13 loss@4=24 loss@5=25", "loss@6=26",
+                         "loss@7=27"};
   Cursor first = cursor;
   CHECK(read_on(feed, first, 3) == pieces);
-  CHECK(first.replayed_row == -1);
+  CHECK_FALSE(first.replay);
   const FeedBatch begun = feed.next(cursor, 3);
   writer->go_back(6);  // while half of it is told
   log(*writer, "loss", 7, 37);
   writer->flush_durable();
   Cursor second = begun.end;
   CHECK(read_on(feed, second, 3) ==
-        Pieces{"loss@3=13 loss@4=24 loss@5=25", "loss@6=26 loss@7=27", "back to 6: loss@7=37"});
+        Pieces{"loss@3=13 loss@4=24 loss@5=25", "loss@6=26", "loss@7=27", "back to 6: loss@7=37"});
 }
 
 TEST_CASE("a branch that grew from an older one brings what lies between", "[store][feed]") {
@@ -147,10 +147,11 @@ TEST_CASE("a branch that grew from an older one brings what lies between", "[sto
   Feed feed(run_dir);
   Cursor cursor;
   const Pieces pieces = read_on(feed, cursor);
-  REQUIRE(pieces.size() == 3);
+  REQUIRE(pieces.size() == 4);
   CHECK(pieces[0] == "loss@1=11 loss@2=12 loss@3=13 loss@4=14");
   CHECK(pieces[1] == "back to 1: loss@2=22");
-  CHECK(pieces[2] == "back to 1: loss@2=12 loss@3=13 loss@4=34 resume");
+  CHECK(pieces[2] == "back to 1: loss@2=12 loss@3=13");
+  CHECK(pieces[3] == "loss@4=34 resume");
 }
 
 TEST_CASE("what lies in files comes with the rest, and once more to a reader that begins anew", "[store][feed]") {
@@ -178,8 +179,9 @@ TEST_CASE("what lies in files comes with the rest, and once more to a reader tha
   writer->flush_durable();
   cursor.branch = -1;
   CHECK(read_on(feed, cursor) ==
-        Pieces{"back to -1: step-1 step-2 step-4 step-5 checkpoints/step-1 checkpoints/step-2 checkpoints/step-4 "
-               "/elsewhere/table.json checkpoints/step-5"});
+        Pieces{"back to -1: step-1 step-2 step-4 checkpoints/step-1 checkpoints/step-2 checkpoints/step-4 "
+               "/elsewhere/table.json",
+               "step-5 checkpoints/step-5"});
 }
 
 TEST_CASE("a branch that leaves nothing behind takes nothing back", "[store][feed]") {
@@ -195,4 +197,30 @@ TEST_CASE("a branch that leaves nothing behind takes nothing back", "[store][fee
   log(*writer, "loss", 3, 23);
   writer->flush_durable();
   CHECK(read_on(feed, cursor) == Pieces{"loss@3=23"});
+}
+
+TEST_CASE("where there are many of one kind, the others wait with what came later", "[store][feed]") {
+  const OutputDir output;
+  FixedClock clock;
+  const auto writer = create(new_run(output), clock);
+  for (int step = 1; step <= 5; ++step) {
+    clock.now_ms += 1000;
+    log(*writer, "loss", step, step);
+    writer->event("e" + std::to_string(step), step, runner::core::Node::mapping());
+    if (step == 4) {
+      for (const char* kind : {"a", "b", "c"}) writer->event(kind, step, runner::core::Node::mapping());
+    }
+  }
+  writer->flush_durable();
+  Feed feed(writer->run_dir());
+  const Pieces pieces = {"loss@1=1 loss@2=2 e1 e2", "loss@3=3 loss@4=4 e3 e4", "a b", "loss@5=5 c e5"};
+  Cursor cursor;
+  CHECK(read_on(feed, cursor, 2) == pieces);
+  writer->go_back(4);
+  clock.now_ms += 1000;
+  writer->event("e6", 6, runner::core::Node::mapping());
+  writer->flush_durable();
+  cursor.branch = -1;
+  CHECK(read_on(feed, cursor, 2) ==
+        Pieces{"back to -1: loss@1=1 loss@2=2 e1 e2", "loss@3=3 loss@4=4 e3 e4", "a b", "c", "e6"});
 }
