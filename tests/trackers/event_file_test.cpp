@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tests/runner/store/fixture.h"
-#include "trackers/crc32c.h"
+#include "trackers/crc32.h"
 #include "trackers/wire.h"
 
 namespace {
