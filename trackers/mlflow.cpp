@@ -15,8 +15,9 @@
 #include "generated/tracker/mlflow.h"  // Config; declares make()
 #include "runner/core/log.h"
 #include "runner/core/units.h"
+#include "runner/core/utf8.h"
 #include "trackers/config_values.h"
-#include "trackers/crc32c.h"
+#include "trackers/crc32.h"
 #include "trackers/environment.h"
 #include "trackers/json_text.h"
 #include "trackers/mlflow_names.h"
@@ -29,6 +30,7 @@ namespace trackers::mlflow {
 namespace {
 
 using nlohmann::json;
+using runner::core::json_quote;
 using runner::core::Node;
 using Remedy = TrackerError::Remedy;
 
@@ -128,7 +130,7 @@ class Mlflow final : public Tracker {
     }
     if (body.empty()) return;
     if (status_ != "RUNNING") set_status("RUNNING", 0);
-    server_->post("runs/log-batch", R"({"run_id":)" + json_text(run_id_) + R"(,"metrics":[)" + body + "]}");
+    server_->post("runs/log-batch", R"({"run_id":)" + json_quote(run_id_) + R"(,"metrics":[)" + body + "]}");
   }
 
   void log_text(const Text& text) override { put("texts/" + file_name(text) + ".txt", text.text); }
@@ -380,7 +382,7 @@ class Mlflow final : public Tracker {
 
   std::string metric_text(const Point& point) {
     std::string& key = keys_[*point.name];
-    if (key.empty()) key = R"({"key":)" + json_text(mlflow_name(*point.name));
+    if (key.empty()) key = R"({"key":)" + json_quote(mlflow_name(*point.name));
     return key + R"(,"value":)" + number_text(point.value, kWords) + R"(,"timestamp":)" +
            std::to_string(point.time_ms) + R"(,"step":)" + std::to_string(point.step) + "}";
   }

@@ -4,7 +4,7 @@
 #include <cstdio>
 
 #include "runner/core/utf8.h"
-#include "trackers/crc32c.h"
+#include "trackers/crc32.h"
 
 namespace trackers {
 namespace {
