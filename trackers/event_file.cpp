@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "runner/core/files.h"
-#include "trackers/crc32c.h"
+#include "trackers/crc32.h"
 #include "trackers/wire_reader.h"
 
 // The messages Event, Summary, TensorProto, SessionLog (tensorflow/core) and HParamsPluginData (tensorboard/plugins).
