@@ -84,18 +84,22 @@ class Following {
   FollowResult result() {
     std::int64_t backoff_ms = kBackoffMs;
     for (;;) {
+      std::string problem, hint;
       try {
         go();
         return result_;
       } catch (const TrackerError& error) {
-        if (error.remedy() != Remedy::kTryAgain || !options_.until_end) return stopped(error);
+        if (error.remedy() != Remedy::kTryAgain || !options_.until_end) return stopped(error.what(), error.hint());
         tell(error);
+        problem = error.what();
+        hint = error.hint();
       } catch (const SqliteError& error) {
         if (!error.may_pass() || !options_.until_end) throw;
+        problem = error.what();
       }
       if (flushed_since_error_) backoff_ms = kBackoffMs;
       flushed_since_error_ = false;
-      if (!waiter_.wait(backoff_ms)) return result_;
+      if (!waiter_.wait(backoff_ms)) return stopped(problem, hint);
       backoff_ms = std::min(2 * backoff_ms, kBackoffMaxMs);
     }
   }
@@ -311,10 +315,9 @@ class Following {
     }
   }
 
-  FollowResult& stopped(const TrackerError& error) {
-    note(error);
-    result_.problem = error.what();
-    result_.hint = error.hint();
+  FollowResult& stopped(const std::string& problem, const std::string& hint) {
+    result_.problem = problem;
+    result_.hint = hint;
     return result_;
   }
 
