@@ -31,6 +31,7 @@ using Remedy = TrackerError::Remedy;
 
 constexpr std::int64_t kPollMs = 250;
 constexpr std::int64_t kFlushMs = 1000;
+constexpr std::int64_t kFlushPoints = 262'144;  // or so many: what a tracker has not flushed is in memory
 constexpr std::int64_t kPointsMax = 65'536;  // of one piece: some megabytes
 constexpr std::int64_t kTableBytesMax = 64'000'000;
 constexpr std::int64_t kBackoffMs = 1000, kBackoffMaxMs = 60'000;
@@ -83,18 +84,22 @@ class Following {
   FollowResult result() {
     std::int64_t backoff_ms = kBackoffMs;
     for (;;) {
+      std::string problem, hint;
       try {
         go();
         return result_;
       } catch (const TrackerError& error) {
-        if (error.remedy() != Remedy::kTryAgain || !options_.until_end) return stopped(error);
+        if (error.remedy() != Remedy::kTryAgain || !options_.until_end) return stopped(error.what(), error.hint());
         tell(error);
+        problem = error.what();
+        hint = error.hint();
       } catch (const SqliteError& error) {
         if (!error.may_pass() || !options_.until_end) throw;
+        problem = error.what();
       }
       if (flushed_since_error_) backoff_ms = kBackoffMs;
       flushed_since_error_ = false;
-      if (!waiter_.wait(backoff_ms)) return result_;
+      if (!waiter_.wait(backoff_ms)) return stopped(problem, hint);
       backoff_ms = std::min(2 * backoff_ms, kBackoffMaxMs);
     }
   }
@@ -115,7 +120,8 @@ class Following {
       const bool said_something = take_console();
       if (!batch.empty()) take(batch);
       if (!batch.empty() || said_something) {
-        if (clock_.monotonic_ns() - flushed_ns_ >= kFlushMs * 1'000'000) flush(false);
+        const bool is_time = clock_.monotonic_ns() - flushed_ns_ >= kFlushMs * 1'000'000;
+        if (is_time || points_ >= kFlushPoints) flush(false);
         continue;
       }
       if (ending != Ending::kOpen || !options_.until_end) return end(ending, end_of_run);
@@ -309,10 +315,9 @@ class Following {
     }
   }
 
-  FollowResult& stopped(const TrackerError& error) {
-    note(error);
-    result_.problem = error.what();
-    result_.hint = error.hint();
+  FollowResult& stopped(const std::string& problem, const std::string& hint) {
+    result_.problem = problem;
+    result_.hint = hint;
     return result_;
   }
 

@@ -161,6 +161,16 @@ TEST_CASE("a tool that is down is tried again, later each time", "[trackers][fol
   CHECK(f.tool.ended == Ending::kFinished);
 }
 
+TEST_CASE("one that has to leave while a tool is down says what is wrong", "[trackers][follow]") {
+  Fixture f;
+  f.log(1, 5);
+  f.commit();
+  f.meanwhile.next = [] { return false; };
+  f.tool.starts_fail = {Remedy::kTryAgain};
+  CHECK(f.follow(true).problem == "the tool says no");
+  CHECK(f.tool.kept.empty());
+}
+
 TEST_CASE("without a run to wait for, a tool that is down ends the call", "[trackers][follow]") {
   Fixture f;
   f.log(1, 5);
