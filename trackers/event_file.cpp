@@ -23,8 +23,6 @@ constexpr std::size_t kHeadBytes = 12, kFootBytes = 4;
 constexpr int kFloat = 1, kDouble = 2, kString = 7;  // types of a tensor
 constexpr std::uint64_t kSessionStart = 1;
 
-std::uint32_t masked(std::uint32_t crc) { return ((crc >> 15) | (crc << 17)) + 0xa282ead8U; }
-
 template <typename Number>
 Number little_endian(std::string_view bytes) {
   Number value = 0;
@@ -39,14 +37,14 @@ std::optional<std::string_view> next_record(std::string_view& rest, std::string&
   damage = "its last record is cut";
   if (rest.size() < kHeadBytes) return std::nullopt;
   const auto length = little_endian<std::uint64_t>(rest);
-  const bool sound = masked(crc32c(rest.substr(0, 8))) == little_endian<std::uint32_t>(rest.substr(8));
+  const bool sound = masked_crc32c(rest.substr(0, 8)) == little_endian<std::uint32_t>(rest.substr(8));
   if (!sound) {
     damage = "a checksum does not fit";
     return std::nullopt;
   }
   if (length > rest.size() - kHeadBytes || rest.size() - kHeadBytes - length < kFootBytes) return std::nullopt;
   const std::string_view record = rest.substr(kHeadBytes, length);
-  if (masked(crc32c(record)) != little_endian<std::uint32_t>(rest.substr(kHeadBytes + length))) {
+  if (masked_crc32c(record) != little_endian<std::uint32_t>(rest.substr(kHeadBytes + length))) {
     damage = "a checksum does not fit";
     return std::nullopt;
   }

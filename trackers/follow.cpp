@@ -31,6 +31,7 @@ using Remedy = TrackerError::Remedy;
 
 constexpr std::int64_t kPollMs = 250;
 constexpr std::int64_t kFlushMs = 1000;
+constexpr std::int64_t kFlushPoints = 262'144;  // or so many: what a tracker has not flushed is in memory
 constexpr std::int64_t kPointsMax = 65'536;  // of one piece: some megabytes
 constexpr std::int64_t kTableBytesMax = 64'000'000;
 constexpr std::int64_t kBackoffMs = 1000, kBackoffMaxMs = 60'000;
@@ -118,7 +119,8 @@ class Following {
       const bool said_something = take_console();
       if (!batch.empty()) take(batch);
       if (!batch.empty() || said_something) {
-        if (clock_.monotonic_ns() - flushed_ns_ >= kFlushMs * 1'000'000) flush(false);
+        const bool is_time = clock_.monotonic_ns() - flushed_ns_ >= kFlushMs * 1'000'000;
+        if (is_time || points_ >= kFlushPoints) flush(false);
         continue;
       }
       if (ending != Ending::kOpen || !options_.until_end) return end(ending, end_of_run);

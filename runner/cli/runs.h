@@ -9,6 +9,7 @@
 #include "runner/core/clock.h"
 #include "runner/core/diagnostics.h"
 #include "runner/core/node.h"
+#include "runner/store/filter.h"
 #include "runner/store/run_reader.h"
 
 namespace runner::cli {
@@ -62,6 +63,12 @@ std::optional<store::RunSummary> find_run(const RunsContext& context, const std:
 std::optional<std::vector<store::RunSummary>> find_runs(const RunsContext& context,
                                                         const std::vector<std::string>& texts,
                                                         core::Diagnostics& diagnostics);
+/// Recipes are read only where a name, or one of the filter's, is theirs, and of them no more than what is asked for: a
+/// thousand whole ones take longer than all the rest. `output_dir` holds the runs.
+void read_recipes_for(std::vector<store::RunSummary>& runs, const std::string& output_dir,
+                      const std::optional<store::Filter>& filter, const std::vector<std::string>& names,
+                      const core::Clock& clock);
+
 /// Those that are named, and those that a filter takes (smoke runs and archived ones where it asks for them), newest
 /// last. Nothing when `diagnostics` has the reason; there is always one at least.
 std::optional<std::vector<store::RunSummary>> choose_runs(const RunsContext& context,
@@ -79,6 +86,10 @@ Better better_end(const std::string& metric, const core::Node& resolved);
 /// The metrics worth a column where none were asked for: those with a good end; losses first, of them those of
 /// validation, the most common first.
 std::vector<std::string> key_metrics(const std::vector<store::RunSummary>& runs);
+
+/// Whether a metric tells how the machine was used: what stands beside each other leaves these out, as there are
+/// dozens.
+bool is_of_the_machine(const std::string& metric);
 
 /// A run as `--format json` writes it, without its recipe.
 core::Node run_json(const store::RunSummary& run);

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
 #include <string_view>
 #include <tuple>
@@ -7,6 +8,8 @@
 
 #include "runner/cli/runs.h"
 #include "runner/store/filter.h"
+#include "runner/store/run_files.h"
+#include "runner/store/system_metrics.h"
 
 namespace runner::cli {
 namespace {
@@ -55,6 +58,22 @@ std::optional<std::vector<store::RunSummary>> find_runs(const RunsContext& conte
   return runs;
 }
 
+void read_recipes_for(std::vector<store::RunSummary>& runs, const std::string& output_dir,
+                      const std::optional<store::Filter>& filter, const std::vector<std::string>& names,
+                      const core::Clock& clock) {
+  std::vector<std::string> wanted = filter ? filter->recipe_names(runs, clock) : std::vector<std::string>();
+  std::copy_if(names.begin(), names.end(), std::back_inserter(wanted),
+               [&](const std::string& name) { return store::needs_recipe(runs, name, clock); });
+  if (wanted.empty()) return;
+  store::read_recipe_values(output_dir, wanted, runs);
+  const bool all_known = std::all_of(wanted.begin(), wanted.end(), [&runs](const std::string& name) {
+    return std::any_of(runs.begin(), runs.end(),
+                       [&name](const store::RunSummary& run) { return run.resolved.at_path(name) != nullptr; });
+  });
+  // What no run has is a slip of the pen, or lies in a list: both take the whole of them.
+  if (!all_known) std::for_each(runs.begin(), runs.end(), store::read_resolved);
+}
+
 std::optional<std::vector<store::RunSummary>> choose_runs(const RunsContext& context,
                                                           const std::vector<std::string>& texts,
                                                           const std::string& filter, core::Diagnostics& diagnostics) {
@@ -62,14 +81,17 @@ std::optional<std::vector<store::RunSummary>> choose_runs(const RunsContext& con
   if (!chosen || filter.empty()) return chosen;
   const auto parsed = store::Filter::parse(filter, diagnostics);
   if (!parsed) return std::nullopt;
-  const std::vector<store::RunSummary> all = store::list_runs(context.output_dir, context.clock);
+  std::vector<store::RunSummary> all = store::list_runs(context.output_dir, context.clock, {.with_recipe = false});
+  read_recipes_for(all, context.output_dir, parsed, {}, context.clock);
   parsed->check_names(all, context.clock, diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;
   for (auto run = all.rbegin(); run != all.rend(); ++run) {
     const bool hidden = (run->smoke && !parsed->names("smoke")) || (run->archived && !parsed->names("archived"));
     const bool there =
         std::any_of(chosen->begin(), chosen->end(), [&](const auto& one) { return one.run_dir == run->run_dir; });
-    if (!hidden && !there && parsed->accepts(*run, context.clock)) chosen->push_back(*run);
+    if (hidden || there || !parsed->accepts(*run, context.clock)) continue;
+    chosen->push_back(*run);
+    store::read_resolved(chosen->back());
   }
   if (!chosen->empty()) return chosen;
   diagnostics.error({}, "no run in " + context.output_dir + " fits the filter", "`roux runs list` shows what there is");
@@ -110,6 +132,10 @@ std::vector<std::string> key_metrics(const std::vector<store::RunSummary>& runs)
   std::vector<std::string> names;
   for (std::size_t i = 0; i < sorted.size() && i < kMetricColumnsMax; ++i) names.push_back(sorted[i].first);
   return names;
+}
+
+bool is_of_the_machine(const std::string& metric) {
+  return metric.starts_with(std::string(store::kSystemContext) + "/");
 }
 
 Node run_json(const store::RunSummary& run) {

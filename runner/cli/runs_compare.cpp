@@ -77,6 +77,7 @@ void add_metrics(Rows& rows, const Runs& runs) {
   if (names.empty()) return;
   add_title(rows, "last value of each metric", runs.size());
   for (const std::string& name : names) {
+    if (is_of_the_machine(name)) continue;
     const int best = best_run(runs, name);
     std::vector<Cell> row = {{"  " + printable(name)}};
     for (std::size_t i = 0; i < runs.size(); ++i) {

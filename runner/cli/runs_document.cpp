@@ -86,11 +86,11 @@ std::string base64(const std::string& bytes) {
 /// Plain text between Markdown's signs.
 std::string escape_markdown(const std::string& text) {
   std::string safe;
-  for (const char c : escape_html(text)) {
+  for (const char c : text) {
     if (std::string_view("\\`*_[]|#~$!").find(c) != std::string_view::npos) safe += '\\';
     safe += c;
   }
-  return safe;
+  return escape_html(safe);  // afterwards: the # of an entity is no heading
 }
 
 class Markdown final : public Document {

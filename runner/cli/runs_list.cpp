@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <iterator>
 #include <sstream>
 #include <utility>
 
@@ -197,23 +196,6 @@ core::Place flag(const std::string& text) {
   return {std::make_shared<core::Source>(core::Source{text, "", core::Source::Kind::kFlag}), 0, 0, 1};
 }
 
-/// Recipes are read only where a name is theirs, and of them no more than what is asked for: a thousand whole ones take
-/// longer than all the rest.
-void read_recipes_if_needed(Runs& runs, const std::string& output_dir, const std::optional<store::Filter>& filter,
-                            const std::vector<std::string>& names, const core::Clock& clock) {
-  std::vector<std::string> wanted = filter ? filter->recipe_names(runs, clock) : std::vector<std::string>();
-  std::copy_if(names.begin(), names.end(), std::back_inserter(wanted),
-               [&](const std::string& name) { return store::needs_recipe(runs, name, clock); });
-  if (wanted.empty()) return;
-  store::read_recipe_values(output_dir, wanted, runs);
-  const bool all_known = std::all_of(wanted.begin(), wanted.end(), [&runs](const std::string& name) {
-    return std::any_of(runs.begin(), runs.end(),
-                       [&name](const RunSummary& run) { return run.resolved.at_path(name) != nullptr; });
-  });
-  // What no run has is a slip of the pen, or lies in a list: both take the whole of them.
-  if (!all_known) std::for_each(runs.begin(), runs.end(), store::read_resolved);
-}
-
 std::string nothing_to_show(const RunsContext& context, const RunsListRequest& request, std::size_t hidden) {
   if (!request.filter.empty()) return "no run fits the filter\n";
   if (hidden > 0) return "only smoke runs and archived ones in " + context.output_dir + "; --all shows them\n";
@@ -247,7 +229,7 @@ std::optional<std::string> runs_list(const RunsContext& context, const RunsListR
   for (const std::string& name : {key.name, request.group_by}) {
     if (!name.empty()) names.push_back(name);
   }
-  read_recipes_if_needed(runs, folder, filter, names, context.clock);
+  read_recipes_for(runs, folder, filter, names, context.clock);
   if (filter) filter->check_names(runs, context.clock, diagnostics);
   for (const std::string& name : request.columns) {
     store::check_name(name, flag("--columns"), runs, context.clock, diagnostics);

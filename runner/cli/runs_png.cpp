@@ -2,6 +2,7 @@
 #include <cstdlib>
 
 #include "runner/cli/runs_chart.h"
+#include "trackers/crc32.h"
 
 // PNG (ISO/IEC 15948) with deflate (RFC 1951) in its simplest form that still makes a chart small: each row as what
 // differs from the row above, and runs of one byte by the fixed codes. A library for it would be the only thing that
@@ -100,17 +101,8 @@ std::uint32_t adler32(const std::string& bytes) {
   return b << 16 | a;
 }
 
-std::uint32_t crc32(const std::string& bytes) {
-  std::uint32_t crc = 0xFFFFFFFF;
-  for (const char byte : bytes) {
-    crc ^= static_cast<unsigned char>(byte);
-    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) * 0xEDB88320);
-  }
-  return ~crc;
-}
-
 std::string chunk(const std::string& type, const std::string& data) {
-  return big_endian(static_cast<std::uint32_t>(data.size())) + type + data + big_endian(crc32(type + data));
+  return big_endian(static_cast<std::uint32_t>(data.size())) + type + data + big_endian(trackers::crc32(type + data));
 }
 
 }  // namespace

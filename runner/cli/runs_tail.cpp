@@ -12,6 +12,7 @@
 #include "runner/core/utf8.h"
 #include "runner/store/feed.h"
 #include "runner/store/run_files.h"
+#include "runner/store/system_metrics.h"
 
 namespace runner::cli {
 namespace {
@@ -98,7 +99,7 @@ class Metrics final : public Source {
   }
 
   bool wanted(const store::FeedSeries& series) const {
-    if (names_.empty()) return series.context != "system";
+    if (names_.empty()) return series.context != store::kSystemContext;
     return std::any_of(names_.begin(), names_.end(),
                        [key = series.key()](const std::string& name) { return core::matches_wildcard(name, key); });
   }

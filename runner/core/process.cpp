@@ -40,6 +40,15 @@ namespace {
   _exit(127);
 }
 
+/// The child borrows this process's memory until it becomes the other program: a fork would copy the page tables of all
+/// that LibTorch has mapped, and then every page that either of them touches.
+pid_t begin(const std::vector<char*>& arguments, const std::vector<char*>& environment, int output, int input,
+            Process::Fate fate) {
+  const pid_t pid = vfork();
+  if (pid == 0) become(arguments, environment, output, input, fate);
+  return pid;
+}
+
 }  // namespace
 
 Process::Process(const std::vector<std::string>& command, const std::map<std::string, std::string>& environment,
@@ -54,7 +63,7 @@ Process::Process(const std::vector<std::string>& command, const std::map<std::st
     for (const int end : ends) close(end);
     throw RunError(std::string("cannot make a socket: ") + std::strerror(error));
   }
-  // Everything that allocates happens before the fork: another thread may hold the allocator's lock.
+  // Everything that allocates happens before the child is there: another thread may hold the allocator's lock.
   std::vector<char*> arguments;
   for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
@@ -69,8 +78,7 @@ Process::Process(const std::vector<std::string>& command, const std::map<std::st
       variables.push_back(*variable);
   }
   variables.push_back(nullptr);
-  pid_ = fork();
-  if (pid_ == 0) become(arguments, variables, ends[1], inputs[1], fate);
+  pid_ = begin(arguments, variables, ends[1], inputs[1], fate);
   const int error = errno;
   close(ends[1]);
   if (inputs[1] >= 0) close(inputs[1]);

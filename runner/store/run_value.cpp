@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <set>
+#include <string_view>
 
 #include "runner/core/suggest.h"
 #include "runner/store/filter.h"
@@ -26,7 +27,7 @@ std::int64_t end_ms(const RunSummary& run, const core::Clock& clock) {
 }
 
 struct Builtin {
-  const char* name;
+  std::string_view name;
   std::optional<Node> (*value)(const RunSummary&, const core::Clock&);
 };
 

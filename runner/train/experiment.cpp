@@ -20,7 +20,6 @@
 #include "runner/train/activation_checkpointing.h"
 #include "runner/train/backward_steps.h"
 #include "runner/train/precision.h"
-#include "runner/train/rank_limits.h"
 #include "runner/train/rounded_weights.h"
 #include "runner/train/stepper_options.h"
 #include "runner/train/weight_average.h"
@@ -282,7 +281,6 @@ void build_training(Experiment& experiment, Diagnostics& diagnostics) {
     experiment.callbacks.push_back({block.find("type")->as_string(), block.place(), std::move(callback)});
   }
   refuse_what_needs_gradients(experiment, diagnostics);
-  refuse_what_needs_one_process(experiment, diagnostics);
 }
 
 }  // namespace

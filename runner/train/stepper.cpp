@@ -67,7 +67,10 @@ void Stepper::set_notes(std::size_t count, std::function<std::vector<double>()> 
   notes_ = std::move(notes);
   if (experiment_.ranks == nullptr) return;
   rank_gradients_.reset();  // two must not look at one parameter
-  rank_gradients_ = std::make_unique<RankGradients>(*experiment_.ranks, parameters_, options_.ddp, kOwnNotes + count);
+  const auto use = backward_steps_ != nullptr ? RankGradients::Use::kInPass : RankGradients::Use::kAfterPasses;
+  rank_gradients_ =
+      std::make_unique<RankGradients>(*experiment_.ranks, parameters_, options_.ddp, kOwnNotes + count, use);
+  if (backward_steps_ != nullptr) backward_steps_->put_together_by(rank_gradients_->relay());
 }
 
 bool Stepper::ranks_are_one() const { return local_sgd_ == nullptr || local_sgd_->are_one(); }
@@ -153,22 +156,32 @@ void Stepper::note_window(StepResult& result) const {
   if (scaler_.enabled()) result.loss_scale = scaler_.scale();
 }
 
-void Stepper::accumulate(StepResult& result) {
-  std::exception_ptr shortage;
+std::exception_ptr Stepper::try_pass(const std::function<void()>& pass) {
   try {
-    run_passes(result);
+    pass();
   } catch (const std::exception& error) {
     // The others wait for the sums, and have to make the step again as well.
     if (rank_gradients_ == nullptr || !is_out_of_memory(error)) throw;
-    shortage = std::current_exception();
+    return std::current_exception();
   }
-  if (rank_gradients_ != nullptr) exchange_gradients(result, shortage);
+  return nullptr;
+}
+
+void Stepper::accumulate(StepResult& result) {
+  const std::exception_ptr shortage = try_pass([&] { run_passes(result); });
+  if (rank_gradients_ != nullptr) {
+    exchange(result, shortage);
+    share_statistics();  // not while gradients are under way, which set out earlier on a busier rank
+    rank_gradients_->check();
+  }
   note_window(result);
 }
 
+double Stepper::rank_weight() const { return rank_gradients_ != nullptr ? rank_gradients_->weight() : 1.0; }
+
 void Stepper::run_passes(StepResult& result) {
   if (statistics_ != nullptr) statistics_->begin();
-  const double shared = rank_gradients_ != nullptr ? rank_gradients_->weight() : 1.0;
+  const double shared = rank_weight();
   for (const MicroBatch& micro : window_.mine()) {
     const bool last = &micro == &window_.mine().back();
     const double weight = window_.weight_of(micro);
@@ -191,7 +204,7 @@ void Stepper::trace(const char* what) const {
 
 // The weights are those of the whole window, so sums over the ranks are its gradient and its loss. After a pass that
 // failed, too: what is added up then is of no use, but nobody is left waiting.
-void Stepper::exchange_gradients(StepResult& result, const std::exception_ptr& shortage) {
+void Stepper::exchange(StepResult& result, const std::exception_ptr& shortage) {
   RECORD_USER_SCOPE("exchange");
   trace("exchange");
   std::vector<double> mine = {result.loss, shortage ? 1.0 : 0.0};
@@ -199,10 +212,6 @@ void Stepper::exchange_gradients(StepResult& result, const std::exception_ptr& s
   mine.insert(mine.end(), more.begin(), more.end());
   const std::int64_t ranks = experiment_.ranks->size();
   result.notes = rank_gradients_->finish((window_.passes() + ranks - 1) / ranks, mine);
-  if (statistics_ != nullptr) {  // not while gradients are under way, which set out earlier on a busier rank
-    statistics_->pass_by(window_.others_after());
-    statistics_->finish();
-  }
   result.loss = 0;
   result.rank_losses.clear();
   bool fits = true;
@@ -213,7 +222,12 @@ void Stepper::exchange_gradients(StepResult& result, const std::exception_ptr& s
     notes.erase(notes.begin(), notes.begin() + kOwnNotes);
   }
   if (!fits) share_shortage(*experiment_.ranks, shortage);
-  rank_gradients_->check();
+}
+
+void Stepper::share_statistics() {
+  if (statistics_ == nullptr) return;
+  statistics_->pass_by(window_.others_after());
+  statistics_->finish();
 }
 
 StepResult Stepper::step(bool want_grad_norm, const Judge& may_move) {
@@ -256,21 +270,43 @@ StepResult Stepper::step(bool want_grad_norm, const Judge& may_move) {
   return result;
 }
 
+std::optional<at::Tensor> Stepper::forward_alone() {
+  if (statistics_ != nullptr) statistics_->begin();
+  if (window_.mine().empty()) return std::nullopt;
+  const MicroBatch& micro = window_.mine().front();
+  if (statistics_ != nullptr) statistics_->pass_by(micro.others_before);
+  return forward(micro, window_.weight_of(micro) * rank_weight());
+}
+
+void Stepper::backward_alone(const std::optional<at::Tensor>& sum) {
+  if (sum) backward(*sum, window_.weight_of(window_.mine().front()) * rank_weight());
+}
+
 // What has to be known of all gradients before the first weight moves costs a pass of its own, forward too: the graph
 // of the first one is gone, and with it its activations.
 void Stepper::step_in_backward(bool want_grad_norm, const Judge& may_move, StepResult& result) {
-  const MicroBatch& micro = window_.mine().front();
-  const double weight = window_.weight_of(micro), unscale = 1.0 / scaler_.scale();
+  RUNNER_ASSERT(window_.mine().size() <= 1, "no gradient is kept for a second micro-batch: refused before");
+  const double unscale = 1.0 / scaler_.scale();
   const bool norm_first = options_.clip.norm || options_.judges_norm || scaler_.enabled();
   const components::RandomState random = components::RandomState::now();
   std::optional<components::BufferValues> buffers;
-  if (norm_first) buffers.emplace(experiment_.model->buffers());
-  at::Tensor sum = forward(micro, weight);
-  note_loss(micro, sum.item<double>(), weight, result);
+  if (norm_first) {
+    buffers.emplace(experiment_.model->buffers());
+    backward_steps_->measure(unscale);
+  }
+  std::optional<at::Tensor> sum;
+  const std::exception_ptr shortage = try_pass([&] {
+    sum = forward_alone();
+    if (!sum) return;
+    const MicroBatch& micro = window_.mine().front();
+    note_loss(micro, sum->item<double>(), window_.weight_of(micro), result);
+    if (norm_first) backward_alone(sum);
+  });
+  if (norm_first) backward_steps_->end_pass();
+  if (rank_gradients_ != nullptr) exchange(result, shortage);
   note_window(result);
   if (norm_first) {
-    backward_steps_->measure(unscale);
-    backward(sum, weight);
+    share_statistics();
     result.grad_norm = backward_steps_->norm();
     if (scaler_.enabled() && !std::isfinite(*result.grad_norm)) return leave_overflow(may_move, result);
   }
@@ -281,12 +317,15 @@ void Stepper::step_in_backward(bool want_grad_norm, const Judge& may_move, StepR
   if (norm_first) {
     random.restore();
     buffers->restore();
-    sum = forward(micro, weight);
+    sum = forward_alone();
   }
   optimizer_began_ = true;
   const double coefficient = options_.clip.norm ? clip_coefficient(*result.grad_norm, *options_.clip.norm) : 1.0;
   backward_steps_->move(unscale, coefficient, want_grad_norm && !norm_first);
-  backward(sum, weight);
+  backward_alone(sum);
+  const std::vector<bool> used = backward_steps_->end_pass();
+  share_statistics();  // not before: the pass looks at what the forward pass left of them
+  if (!used.empty()) rank_gradients_->check_used(used);
   if (want_grad_norm && !norm_first) result.grad_norm = backward_steps_->norm();
   end_step(result);
 }

@@ -124,7 +124,12 @@ class Stepper {
     return (window_.recipe_batches() + processes - 1) / processes;
   }
   void run_passes(StepResult& result);
-  void exchange_gradients(StepResult& result, const std::exception_ptr& shortage);
+  /// By how much more a micro-batch counts for what the processes do with its gradients.
+  double rank_weight() const;
+  /// Makes it; what it threw where memory ran out and other processes wait, to be told to exchange().
+  std::exception_ptr try_pass(const std::function<void()>& pass);
+  void exchange(StepResult& result, const std::exception_ptr& shortage);
+  void share_statistics();
   void trace(const char* what) const;
   at::Tensor forward(const MicroBatch& micro, double weight);
   void backward(const at::Tensor& sum, double weight);
@@ -134,6 +139,9 @@ class Stepper {
   void note_window(StepResult& result) const;
   /// A step of which each gradient is used and freed as it arrives.
   void step_in_backward(bool want_grad_norm, const Judge& may_move, StepResult& result);
+  /// The forward pass of the only micro-batch that this process has then; nothing where it has none.
+  std::optional<at::Tensor> forward_alone();
+  void backward_alone(const std::optional<at::Tensor>& sum);
   /// The end of a step whose scaled gradients are not finite.
   void leave_overflow(const Judge& may_move, StepResult& result);
   void end_step(const StepResult& result);

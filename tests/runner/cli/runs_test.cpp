@@ -6,6 +6,9 @@
 #include <functional>
 #include <limits>
 
+#include "runner/cli/runs_chart.h"
+#include "runner/cli/runs_document.h"
+#include "runner/cli/runs_draw.h"
 #include "runner/cli/runs_keep.h"
 #include "runner/cli/runs_plot.h"
 #include "runner/cli/runs_tail.h"
@@ -320,10 +323,41 @@ TEST_CASE("names that were made to do harm do none in a table, in CSV and in JSO
     CHECK(text.find(std::string(200, 'x')) == std::string::npos);
   }
   CHECK(std::count(texts[1].begin(), texts[1].end(), '\n') == 2);
+  for (const std::string& name : hostile) {
+    const std::string plot =
+        runs_plot({output.path, clock, narrow}, {.curves = {.metrics = {name}}, .width = 40}, diagnostics).value();
+    CAPTURE(plot);
+    CHECK(plot.find('\x1b') == std::string::npos);
+    CHECK(std::count(plot.begin(), plot.end(), '\n') == 18);  // a title, 16 lines, an axis
+  }
   CHECK(runs_list({output.path, clock, kPlain}, {.columns = {hostile[0], hostile[1]}, .format = "csv"}, diagnostics) ==
         "\"a/b/\"\"c\"\",d\",\"two\nlines\"\n1.5,1.5\n");
   CHECK(runs_list({output.path, clock, kPlain}, {.columns = {hostile[4]}, .format = "json"}, diagnostics) ==
         "[\n  {\n    \"\u202egnp.exe\": 1.5\n  }\n]\n");
+}
+
+TEST_CASE("a page and a picture hold names as text, whatever is in them", "[cli][runs]") {
+  const std::string name = "<script>alert('1')</script> & \"x\" | `y` \x1b[31m \u202e \u05d0\u05d1";
+  const std::string svg = chart_svg({{name, {{1, 2}, {2, 3}}}}, {.title = name});
+  auto html = html_document(name);
+  auto markdown = markdown_document(name);
+  for (Document* document : {html.get(), markdown.get()}) {
+    document->paragraph(name);
+    document->table({{name, "b"}, {name, "2"}});
+    document->list({name});
+    document->verbatim(name, name + "\n" + name);
+    document->picture(svg, name);
+  }
+  for (const std::string& text : {svg, html->text(), markdown->text()}) {
+    CAPTURE(text);
+    CHECK(text.find('\x1b') == std::string::npos);
+    CHECK(text.find("\u202e") == std::string::npos);
+    CHECK(text.find("\u05d0\u05d1") != std::string::npos);
+  }
+  CHECK(svg.find("<script") == std::string::npos);
+  CHECK(html->text().find("<script") == std::string::npos);
+  CHECK(markdown->text().find("| &lt;script&gt;alert(&#39;1&#39;)") != std::string::npos);
+  CHECK(markdown->text().find("\\| \\`y\\`") != std::string::npos);
 }
 
 TEST_CASE("a run that somebody writes stays where it is", "[cli][runs]") {
