@@ -316,6 +316,7 @@ class Following {
   }
 
   FollowResult& stopped(const std::string& problem, const std::string& hint) {
+    note(problem);
     result_.problem = problem;
     result_.hint = hint;
     return result_;
@@ -325,13 +326,13 @@ class Following {
     const char* what = error.remedy() == Remedy::kLeaveOut ? "; this is left out" : "; trying again";
     if (std::exchange(told_, error.what()) == error.what()) return;
     runner::core::log_warning("tracker " + options_.name + ": " + error.what() + what);
-    if (error.remedy() != Remedy::kLeaveOut) note(error);
+    if (error.remedy() != Remedy::kLeaveOut) note(error.what());
   }
 
   /// For somebody who looks at the run, beside the record of the last flush.
-  void note(const TrackerError& error) {
+  void note(const std::string& problem) {
     runner::store::TrackerRecord flushed = cursors_->get(options_.name);
-    flushed.problem = error.what();
+    flushed.problem = problem;
     flushed.problem_ms = clock_.wall_ms();
     cursors_->put(options_.name, flushed);
   }
