@@ -117,4 +117,5 @@ def main():
     print(f"W&B takes {count} points, a text, a table, pictures, a histogram, a file and the recipe as run.db has them")
 
 
-main()
+if __name__ == "__main__":
+    main()
