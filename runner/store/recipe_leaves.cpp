@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "runner/core/json.h"
-#include "runner/core/path.h"
 
 namespace runner::store {
 namespace {
@@ -25,26 +24,6 @@ void add_leaves(const Node& node, const std::string& path, std::string& text) {
   }
 }
 
-bool copy_value(std::string_view leaves, const std::vector<core::PathStep>& steps, Node& recipe) {
-  const std::string begin = begin_of_line(core::path_text(steps));
-  // Not string_view::find(), which stops at the first character of each line.
-  const void* found = memmem(leaves.data(), leaves.size(), begin.data(), begin.size());
-  if (found == nullptr) return false;
-  const auto at_byte = static_cast<std::size_t>(static_cast<const char*>(found) - leaves.data());
-  const std::string_view value = leaves.substr(at_byte + begin.size());
-  auto node = core::parse_json(value.substr(0, value.find('\n')));
-  if (!node) return false;
-  Node* at = &recipe;
-  for (std::size_t i = 0; i + 1 < steps.size(); ++i) {
-    if (!at->is_mapping()) *at = Node::mapping();
-    Node* below = at->find(steps[i].key);
-    at = below != nullptr ? below : &at->set(steps[i].key, Node::mapping());
-  }
-  if (!at->is_mapping()) *at = Node::mapping();
-  at->set(steps.back().key, std::move(node).value());
-  return true;
-}
-
 }  // namespace
 
 std::string pack_leaves(const Node& recipe) {
@@ -53,12 +32,35 @@ std::string pack_leaves(const Node& recipe) {
   return text + "\n";
 }
 
-bool copy_leaf(std::string_view leaves, std::string_view path, Node& recipe) {
+LeafPath::LeafPath(std::string_view path) {
   auto steps = core::parse_path(path);
-  if (!steps) return false;
-  if (copy_value(leaves, steps.value(), recipe)) return true;
+  if (!steps) return;
+  places_.push_back({steps.value(), begin_of_line(core::path_text(steps.value()))});
   steps.value().push_back({"type", -1});
-  return copy_value(leaves, steps.value(), recipe);
+  places_.push_back({steps.value(), begin_of_line(core::path_text(steps.value()))});
+}
+
+bool LeafPath::copy(std::string_view leaves, Node& recipe) const {
+  for (const Place& place : places_) {
+    // Not string_view::find(), which stops at the first character of each line.
+    const std::string& begin = place.begin_of_line;
+    const void* found = memmem(leaves.data(), leaves.size(), begin.data(), begin.size());
+    if (found == nullptr) continue;
+    const auto at_byte = static_cast<std::size_t>(static_cast<const char*>(found) - leaves.data());
+    const std::string_view value = leaves.substr(at_byte + begin.size());
+    auto node = core::parse_json(value.substr(0, value.find('\n')));
+    if (!node) return false;
+    Node* at = &recipe;
+    for (std::size_t i = 0; i + 1 < place.steps.size(); ++i) {
+      if (!at->is_mapping()) *at = Node::mapping();
+      Node* below = at->find(place.steps[i].key);
+      at = below != nullptr ? below : &at->set(place.steps[i].key, Node::mapping());
+    }
+    if (!at->is_mapping()) *at = Node::mapping();
+    at->set(place.steps.back().key, std::move(node).value());
+    return true;
+  }
+  return false;
 }
 
 }  // namespace runner::store

@@ -2,8 +2,10 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "runner/core/node.h"
+#include "runner/core/path.h"
 
 namespace runner::store {
 
@@ -11,8 +13,21 @@ namespace runner::store {
 /// it. Lists are one value each, a path into one is not found.
 std::string pack_leaves(const core::Node& recipe);
 
-/// Copies what `leaves` has at a path, or the `type` of a block that is there, to the same path of `recipe`. False
-/// where there is neither.
-bool copy_leaf(std::string_view leaves, std::string_view path, core::Node& recipe);
+/// Where to look in such lines: made once, for many recipes.
+class LeafPath {
+ public:
+  /// `optimizer.lr`; of a block that is there, its `type`. What is no path is found nowhere.
+  explicit LeafPath(std::string_view path);
+
+  /// Copies what is there to the same path of `recipe`. False where nothing is.
+  bool copy(std::string_view leaves, core::Node& recipe) const;
+
+ private:
+  struct Place {
+    std::vector<core::PathStep> steps;
+    std::string begin_of_line;
+  };
+  std::vector<Place> places_;  ///< the path itself, and its type
+};
 
 }  // namespace runner::store

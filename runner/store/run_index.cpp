@@ -127,17 +127,15 @@ std::unordered_map<std::string, RunIndex::Row> RunIndex::load() const {
   return rows;
 }
 
-std::unordered_map<std::string, std::string> RunIndex::recipes() const {
-  std::unordered_map<std::string, std::string> recipes;
+void RunIndex::each_recipe(const std::function<void(std::string_view, std::string_view)>& give) const {
   try {
     const Database database(path(), Database::Mode::kRead);
-    if (!is_current(database)) return {};
+    if (!is_current(database)) return;
     Statement all = database.prepare("SELECT folder, leaves FROM recipes");
-    while (all.step()) recipes.emplace(all.text(0), all.text(1));
+    while (all.step()) give(all.view(0), all.view(1));
   } catch (const SqliteError& error) {
     core::log_debug(error.what());  // load() has said what there is to do
   }
-  return recipes;
 }
 
 void RunIndex::store(const std::vector<std::pair<std::string, Row>>& changed,

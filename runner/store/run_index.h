@@ -1,6 +1,8 @@
 #pragma once
 
+#include <functional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -22,8 +24,8 @@ class RunIndex {
 
   /// By folder name.
   std::unordered_map<std::string, Row> load() const;
-  /// pack_leaves() of each recipe, by folder name.
-  std::unordered_map<std::string, std::string> recipes() const;
+  /// Gives the folder name of each run and the pack_leaves() of its recipe, which are gone afterwards.
+  void each_recipe(const std::function<void(std::string_view folder, std::string_view leaves)>& give) const;
   void store(const std::vector<std::pair<std::string, Row>>& changed, const std::vector<std::string>& gone) const;
 
  private:

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <memory>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 
@@ -176,16 +177,19 @@ std::vector<RunSummary> list_runs(const std::string& output_dir, const core::Clo
 
 void read_recipe_values(const std::string& output_dir, const std::vector<std::string>& names,
                         std::vector<RunSummary>& runs) {
-  const auto recipes = RunIndex(output_dir).recipes();
+  const std::vector<LeafPath> paths(names.begin(), names.end());
+  std::unordered_map<std::string_view, RunSummary*> unread;
   for (RunSummary& run : runs) {
-    const auto known = recipes.find(std::filesystem::path(run.run_dir).filename());
-    if (known == recipes.end()) {
-      read_resolved(run);
-      continue;
-    }
-    run.resolved = core::Node::mapping();
-    for (const std::string& name : names) copy_leaf(known->second, name, run.resolved);
+    unread.emplace(std::string_view(run.run_dir).substr(run.run_dir.rfind('/') + 1), &run);
   }
+  RunIndex(output_dir).each_recipe([&](std::string_view folder, std::string_view leaves) {
+    const auto run = unread.find(folder);
+    if (run == unread.end()) return;
+    run->second->resolved = core::Node::mapping();
+    for (const LeafPath& path : paths) path.copy(leaves, run->second->resolved);
+    unread.erase(run);
+  });
+  for (const auto& [folder, run] : unread) read_resolved(*run);
 }
 
 core::Result<RunSummary> find_run(const std::string& output_dir, const std::string& text, const core::Clock& clock) {

@@ -15,7 +15,7 @@ TEST_CASE("a value of a recipe is taken from its lines", "[store][index]") {
   const std::string leaves = pack_leaves(recipe);
   const auto copied = [&](const char* path) {
     core::Node found = core::Node::mapping();
-    return copy_leaf(leaves, path, found) ? core::to_json(found, -1) : "nothing";
+    return LeafPath(path).copy(leaves, found) ? core::to_json(found, -1) : "nothing";
   };
   CHECK(copied("optimizer.lr") == R"({"optimizer": {"lr": 0.001}})");
   CHECK(copied("optimizer") == R"({"optimizer": {"type": "adamw"}})");
