@@ -32,7 +32,7 @@ using Remedy = TrackerError::Remedy;
 constexpr std::int64_t kPollMs = 250;
 constexpr std::int64_t kFlushMs = 1000;
 constexpr std::int64_t kFlushPoints = 262'144;  // or so many: what a tracker has not flushed is in memory
-constexpr std::int64_t kPointsMax = 65'536;  // of one piece: some megabytes
+constexpr std::int64_t kPointsMax = 65'536;     // of one piece: some megabytes
 constexpr std::int64_t kTableBytesMax = 64'000'000;
 constexpr std::int64_t kBackoffMs = 1000, kBackoffMaxMs = 60'000;
 
