@@ -189,7 +189,7 @@ class Comet final : public Tracker {
     const std::string more = JsonObject()
                                  .text("assetId", sha256(key_ + file).substr(0, kIdDigits))
                                  .json("context", "null")
-                                 .text("fileName", shown)
+                                 .text("fileName", one_line(shown))
                                  .text("extension", fs::path(file).extension().string().substr(1))
                                  .flag("overwrite", false)
                                  .json("runId", "null")
