@@ -135,11 +135,7 @@ class DvcLive final : public Tracker {
   void flush(bool durable) override {
     for (auto& [name, series] : series_) {
       if (series.unwritten.empty()) continue;
-      RecordFile file(folder_ + "/plots/metrics/" + path_of(name) + ".tsv", series.bytes);
-      file.append(series.unwritten);
-      file.flush(durable);
-      series.bytes = file.bytes();
-      series.unwritten.clear();
+      flush(series, "plots/metrics/" + path_of(name) + ".tsv", durable);
     }
     Node metrics = Node::mapping();
     metrics.set("step", Node::integer(last_step_));
@@ -164,10 +160,10 @@ class DvcLive final : public Tracker {
   }
 
  private:
-  /// What another run left there goes.
+  /// What was there goes, first of all the file that names the others.
   void begin(const Run& run) {
     std::error_code ignored;
-    for (const char* path : {"metrics.json", "plots/metrics", "plots/images", "plots/custom"}) {
+    for (const char* path : {"dvc.yaml", "metrics.json", "plots/metrics", "plots/images", "plots/custom"}) {
       fs::remove_all(folder_ + "/" + path, ignored);
     }
     write(kOwner, run.id + "\n");
@@ -192,6 +188,19 @@ class DvcLive final : public Tracker {
     plots_ = *state.find("plots");
     has_images_ = state.find("images")->as_bool();
     last_step_ = state.find("step")->as_integer();
+  }
+
+  void flush(Series& series, const std::string& path, bool durable) const {
+    if (series.bytes == 0) {
+      write(path, series.unwritten);  // dvc refuses a file that has no header yet
+      series.bytes = static_cast<std::int64_t>(series.unwritten.size());
+    } else {
+      RecordFile file(folder_ + "/" + path, series.bytes);
+      file.append(series.unwritten);
+      file.flush(durable);
+      series.bytes = file.bytes();
+    }
+    series.unwritten.clear();
   }
 
   /// dvc refuses an entry that names nothing.

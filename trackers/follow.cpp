@@ -32,7 +32,7 @@ using Remedy = TrackerError::Remedy;
 constexpr std::int64_t kPollMs = 250;
 constexpr std::int64_t kFlushMs = 1000;
 constexpr std::int64_t kFlushPoints = 262'144;  // or so many: what a tracker has not flushed is in memory
-constexpr std::int64_t kPointsMax = 65'536;  // of one piece: some megabytes
+constexpr std::int64_t kPointsMax = 65'536;     // of one piece: some megabytes
 constexpr std::int64_t kTableBytesMax = 64'000'000;
 constexpr std::int64_t kBackoffMs = 1000, kBackoffMaxMs = 60'000;
 
@@ -84,22 +84,21 @@ class Following {
   FollowResult result() {
     std::int64_t backoff_ms = kBackoffMs;
     for (;;) {
-      std::string problem, hint;
+      std::optional<TrackerError> problem;
       try {
         go();
         return result_;
       } catch (const TrackerError& error) {
-        if (error.remedy() != Remedy::kTryAgain || !options_.until_end) return stopped(error.what(), error.hint());
+        if (error.remedy() != Remedy::kTryAgain || !options_.until_end) return stopped(error);
         tell(error);
-        problem = error.what();
-        hint = error.hint();
+        problem = error;
       } catch (const SqliteError& error) {
         if (!error.may_pass() || !options_.until_end) throw;
-        problem = error.what();
+        problem = TrackerError(Remedy::kTryAgain, error.what());
       }
       if (flushed_since_error_) backoff_ms = kBackoffMs;
       flushed_since_error_ = false;
-      if (!waiter_.wait(backoff_ms)) return stopped(problem, hint);
+      if (!waiter_.wait(backoff_ms)) return with(*problem);
       backoff_ms = std::min(2 * backoff_ms, kBackoffMaxMs);
     }
   }
@@ -315,9 +314,14 @@ class Following {
     }
   }
 
-  FollowResult& stopped(const std::string& problem, const std::string& hint) {
-    result_.problem = problem;
-    result_.hint = hint;
+  FollowResult& stopped(const TrackerError& error) {
+    note(error);
+    return with(error);
+  }
+
+  FollowResult& with(const TrackerError& error) {
+    result_.problem = error.what();
+    result_.hint = error.hint();
     return result_;
   }
 

@@ -1,5 +1,7 @@
 #include "trackers/json_text.h"
 
+#include "runner/core/utf8.h"
+
 namespace trackers {
 
 using runner::core::Node;
@@ -12,5 +14,19 @@ std::string json_text(const Table& table) {
   whole.set("data", std::move(data));
   return runner::core::to_json(whole, -1);
 }
+
+JsonObject& JsonObject::json(const char* key, std::string_view value) {
+  text_ += text_.empty() ? "\"" : ",\"";
+  text_ += key;
+  text_ += "\":";
+  text_ += value;
+  return *this;
+}
+
+JsonObject& JsonObject::text(const char* key, std::string_view value) {
+  return json(key, runner::core::json_quote(value));
+}
+
+JsonObject& JsonObject::integer(const char* key, std::int64_t value) { return json(key, std::to_string(value)); }
 
 }  // namespace trackers

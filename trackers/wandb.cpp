@@ -1,4 +1,5 @@
 // Messages: wandb's wandb_internal.proto; field numbers as there.
+#include <algorithm>
 #include <ctime>
 #include <filesystem>
 #include <map>
@@ -34,6 +35,8 @@ using runner::core::Node;
 constexpr NumberWords kWords = {"NaN", "Infinity", "-Infinity"};
 constexpr const char *kProducer = "0.31.0", *kConsumerMin = "0.70.0";
 constexpr std::size_t kDigestDigits = 20;
+constexpr const char *kFolder = "offline-run-", *kOwner = ".tracker";
+constexpr std::int64_t kOwnerBytesMax = 1000;
 constexpr std::string_view kOfMachine = "system/";
 
 // Fields of a Record: what it is.
@@ -111,11 +114,15 @@ class Wandb final : public Tracker {
     file_.reset();
     row_.reset();
     changed_.clear();
+    const auto dir = given(config_.dir, "WANDB_DIR");
+    root_ = fs::absolute(dir ? *dir + "/wandb" : run.dir + "/" + name_).string();
+    id_ = given(config_.id, "WANDB_RUN_ID").value_or(run.id);
     if (state.is_mapping()) {
       go_on(state);
     } else {
       begin();
     }
+    remove_forgotten();
   }
 
   // Nothing can be taken back from a file: it is written anew, and the upload replaces what was there from its first
@@ -241,7 +248,7 @@ class Wandb final : public Tracker {
  private:
   static std::string file_of(const std::string& folder) {
     const std::string name = fs::path(folder).filename().string();  // offline-run-20261122_080500-ID
-    return folder + "/run-" + name.substr(name.find('-', std::string_view("offline-run-").size()) + 1) + ".wandb";
+    return folder + "/run-" + name.substr(name.find('-', std::string_view(kFolder).size()) + 1) + ".wandb";
   }
 
   static bool is_uploaded(const std::string& folder) {
@@ -279,19 +286,15 @@ class Wandb final : public Tracker {
 
   /// A folder for as long as it goes without an interruption.
   void open() {
-    const std::string root = [this] {
-      if (const auto dir = given(config_.dir, "WANDB_DIR")) return *dir + "/wandb";
-      return run_.dir + "/" + name_;
-    }();
-    runner::core::make_folders(root).value();
-    const std::string id = given(config_.id, "WANDB_RUN_ID").value_or(run_.id);
+    runner::core::make_folders(root_).value();
     std::error_code error;
     std::string folder;
     for (std::int64_t time_ms = runner::core::system_clock().wall_ms();; time_ms += 1000) {
-      folder = fs::absolute(root).string() + "/offline-run-" + time_text(time_ms) + "-" + id;
+      folder = root_ + "/" + kFolder + time_text(time_ms) + "-" + id_;
       if (fs::create_directory(folder, error)) break;
       if (error) throw TrackerError(TrackerError::Remedy::kPause, "cannot make " + folder + ": " + error.message());
     }
+    runner::core::write_file_atomic(folder + "/" + kOwner, owner()).value();
     folders_.push_back(folder);
     file_.emplace(file_of(folder), 0);
     records_ = 0;
@@ -299,15 +302,31 @@ class Wandb final : public Tracker {
     version.text(1, kProducer).text(2, kConsumerMin);
     header.message(1, version);
     add(kHeader, header);
-    add(kRun, run_record(id));
+    add(kRun, run_record());
   }
 
-  Wire run_record(const std::string& id) const {
+  /// Two trackers of one run may share a folder.
+  std::string owner() const { return run_.id + " " + name_ + "\n"; }
+
+  /// A folder that was made after the last flush before a crash is in no state: what it holds comes once more.
+  void remove_forgotten() const {
+    std::error_code ignored;
+    for (const auto& entry : fs::directory_iterator(root_, ignored)) {
+      const std::string folder = entry.path().string(), name = entry.path().filename().string();
+      if (!name.starts_with(kFolder) || !name.ends_with("-" + id_) || is_uploaded(folder)) continue;
+      if (std::find(folders_.begin(), folders_.end(), folder) != folders_.end()) continue;
+      const auto made_by = runner::core::read_file(folder + "/" + kOwner, kOwnerBytesMax);
+      if (made_by && made_by.value() == owner()) fs::remove_all(folder, ignored);
+      fs::remove(folder, ignored);  // where it is empty
+    }
+  }
+
+  Wire run_record() const {
     Wire config, wire;
     for (const auto& entry : run_.config.entries()) {
       if (!entry.value.is_null()) config.message(1, item(entry.key, runner::core::to_json(entry.value, -1)));
     }
-    wire.text(1, id).text(3, given(config_.project, "WANDB_PROJECT").value_or(run_.project)).message(4, config);
+    wire.text(1, id_).text(3, given(config_.project, "WANDB_PROJECT").value_or(run_.project)).message(4, config);
     const std::pair<int, std::optional<std::string>> texts[] = {
         {2, given(config_.entity, "WANDB_ENTITY")},
         {6, given(config_.group, "WANDB_RUN_GROUP")},
@@ -416,6 +435,7 @@ class Wandb final : public Tracker {
   const Config config_;
   const std::string name_;
   Run run_;
+  std::string root_, id_;
   std::vector<std::string> folders_;  // of the run, the newest last
   std::optional<WandbFile> file_;     // of the newest one, while it is open
   std::int64_t records_ = 0;

@@ -57,7 +57,7 @@ Node recipe_of(const ForeignRun& run, const std::string& name) {
 
 Node origin_of(const ForeignRun& run) {
   Node origin = Node::mapping();
-  origin.set("imported_from", Node::string(run.source));
+  origin.set(store::kImportedFrom, Node::string(run.source));
   origin.set("imported_by", Node::string(run.tool));
   return origin;
 }
@@ -147,7 +147,7 @@ std::vector<ForeignRun> read_path(const std::string& path, core::Diagnostics& di
 std::set<std::string> imported_before(const RunsContext& context) {
   std::set<std::string> sources;
   for (const store::RunSummary& run : store::list_runs(context.output_dir, context.clock, {.with_recipe = false})) {
-    if (const Node* source = run.summary.find("imported_from")) sources.insert(source->scalar_text());
+    if (const Node* source = run.summary.find(store::kImportedFrom)) sources.insert(source->scalar_text());
   }
   return sources;
 }

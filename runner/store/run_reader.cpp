@@ -234,7 +234,7 @@ std::optional<RunSummary> newest_unfinished(const std::string& output_dir, const
     if (!is_run_folder(output_dir + "/" + folder)) continue;
     RunSummary run = read_run(output_dir + "/" + folder);
     settle_status(run, clock);
-    if (run.smoke || (run.archived && !run.owner)) continue;
+    if (run.smoke || (run.archived && !run.owner) || run.summary.find(kImportedFrom) != nullptr) continue;
     if (run.owner) return complete(std::move(run));
     if (run.status == RunStatus::kUnreadable) {
       note("passing over " + run.run_dir + ", which cannot be read: " + run.reason + way_out(run));

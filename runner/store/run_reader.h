@@ -32,6 +32,9 @@ struct RunSummary {
   bool archived = false;  ///< lists leave it out
 };
 
+/// Key of the summary of a run that another tool has made: where it came from. Nobody goes on with such a run.
+inline constexpr const char* kImportedFrom = "imported_from";
+
 struct SeriesPoint {
   std::int64_t step;
   double value;

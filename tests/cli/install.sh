@@ -106,6 +106,7 @@ EOF
 } >plugin.log 2>&1 || { cat plugin.log; fail "a plugin's author cannot build against the installation"; }
 [ -f plugin/build/generated/lr_scheduler/cosine.h ] || fail "the installed schema_gen wrote nothing"
 bare "$prefix/bin/roux" run tracked.yaml >tracked.log 2>&1 || { cat tracked.log; fail "a run with a plugin fails"; }
-grep -qF 'tracker plugin: told {"colour":"red"}' tracked.log || { cat tracked.log; fail "what a plugin prints is not told"; }
-[ "$(grep -cx 'loss 20' points.txt)" = 1 ] || { cat tracked.log points.txt; fail "the plugin has not the last loss once"; }
+show() { cat tracked.log points.txt; fail "$1"; }
+grep -qF 'tracker plugin: told {"colour": "red"}' tracked.log || show "what a plugin prints is not told"
+[ "$(grep -cx 'loss 20' points.txt)" = 1 ] || show "the plugin has not the last loss once"
 echo "installed, moved, built against, and extended by a tracker"

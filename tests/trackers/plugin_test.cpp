@@ -44,7 +44,7 @@ TEST_CASE("a program reads what a run tells", "[trackers][plugin]") {
   CHECK(result.problem.empty());
   CHECK(result.points == 1);
   CHECK(content("got.jsonl") ==
-        R"({"type":"options","resumed":false,"options":{"a":[1]}})"
+        R"({"type":"options","resumed":false,"options":{"a": [1]}})"
         "\n"
         R"({"type":"start","run":")" +
             f.run.id + R"(","name":"tiny","config":)" + runner::core::to_json(f.run.config, -1) +

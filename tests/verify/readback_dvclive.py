@@ -105,4 +105,5 @@ def main():
     print(f"dvc shows {count} points, pictures, a table and the recipe as run.db has them")
 
 
-main()
+if __name__ == "__main__":
+    main()

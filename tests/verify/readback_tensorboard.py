@@ -78,4 +78,5 @@ def main():
     print(f"TensorBoard reads {count} points, a text, a table, pictures, a histogram and hyperparameters as run.db has them")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -103,4 +103,5 @@ def main():
     print(f"csv and jsonl hold {count} points as run.db has them")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -101,11 +101,7 @@ def check_resume(source, roux, folder):
     run.sync()
     parts = [read_back(source, "wandb", at, "--leet", "--sync") for at in folders(run)]
     assert [part["run"]["id"] for part in parts] == [anew["run"]["id"]] * 2, parts
-    found = {}
-    for part in parts:
-        for name, points in points_of(part["sync"]["history"]).items():
-            found.setdefault(name, []).extend(points)
-    check_points(found, run.points())
+    check_points(points_of([row for part in parts for row in part["sync"]["history"]]), run.points())
 
 
 def main():
@@ -117,4 +113,5 @@ def main():
     print(f"W&B takes {count} points, a text, a table, pictures, a histogram, a file and the recipe as run.db has them")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <fstream>
 #include <functional>
 #include <limits>
 
 #include "runner/cli/runs_chart.h"
 #include "runner/cli/runs_document.h"
 #include "runner/cli/runs_draw.h"
+#include "runner/cli/runs_import.h"
 #include "runner/cli/runs_keep.h"
 #include "runner/cli/runs_plot.h"
 #include "runner/cli/runs_tail.h"
@@ -436,4 +438,20 @@ TEST_CASE("axes are logarithmic, and a moving average begins where the values do
   CHECK(points[0].second == 4);
   CHECK(std::isnan(points[1].second));
   CHECK(points[2].second == Approx(8.0 / 3));
+}
+
+TEST_CASE("nobody goes on with a run that another tool has made", "[cli][runs]") {
+  const OutputDir output;
+  FixedClock clock;
+  auto own = store_test::create(store_test::new_run(output, "tiny"), clock);
+  own->finish(store::RunStatus::kStopped, "SIGTERM");
+  clock.now_ms += 1000;
+  std::ofstream(output.path + "/tiny.csv") << "step,loss\n1,0.5\n";
+  Diagnostics diagnostics;
+  const auto said = runs_import({output.path, clock, kPlain}, {.paths = {output.path + "/tiny.csv"}}, diagnostics);
+  REQUIRE(said);
+  CHECK(said->find("  tiny: 1 metric, 1 point from ") != std::string::npos);
+  const auto found = store::newest_unfinished(output.path, "tiny", clock);
+  REQUIRE(found);
+  CHECK(found->id == own->run_id());
 }

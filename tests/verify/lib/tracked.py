@@ -202,9 +202,10 @@ def check_points(found, expected, keep=lambda value: value):
             assert same(float(value), keep(points[step])), (name, step, value, points[step])
 
 
-def read_back(source, tool, *words, environment=None):
+def read_back(source, tool, *words, whole=True):
     """What tests/verify/tools/verify_TOOL.py prints; it fails where the data are not whole."""
     script = source / "tests/verify/tools" / f"verify_{tool}.py"
-    done = subprocess.run([sys.executable, script, *map(str, words)], capture_output=True, text=True, env=environment)
-    assert done.returncode == 0, (tool, done.stdout[-3000:], done.stderr[-3000:])
+    done = subprocess.run([sys.executable, script, *map(str, words)], capture_output=True, text=True)
+    complaints = [line for line in done.stdout.splitlines() if "rror" in line or "problem" in line]
+    assert done.returncode == 0 or not whole, (tool, words, complaints[:20], done.stdout[-300:], done.stderr[-3000:])
     return json.loads(done.stdout)
