@@ -42,13 +42,18 @@ std::optional<std::string> path_to_write(Session& session) {
   return std::nullopt;
 }
 
-void write_default(Session& session, bool force) {
+/// The same for a new file, which replaces none unless `force`.
+std::optional<std::string> path_of_new(Session& session, bool force) {
   const auto path = path_to_write(session);
-  if (!path) return;
   std::error_code error;
-  if (!force && std::filesystem::exists(*path, error)) {
-    return session.fail(*path + " is there already", "`roux config update` keeps what it says, --force does not");
-  }
+  if (!path || force || !std::filesystem::exists(*path, error)) return path;
+  session.fail(*path + " is there already", "`roux config update` keeps what it says, --force does not");
+  return std::nullopt;
+}
+
+void write_default(Session& session, bool force) {
+  const auto path = path_of_new(session, force);
+  if (!path) return;
   write(session, *path, launch_config_text(Node::mapping()));
 }
 
@@ -57,7 +62,7 @@ void update(Session& session) {
   const auto path = path_to_write(session);
   if (!path) return;
   const auto launch = read_launch_config(*path);
-  if (!launch) return session.fail(launch.failure().message);
+  if (!launch) return session.fail(launch.failure().message, launch.failure().hint);
   const registry::Fragment* schema = registry::Registry::builtin().find("section", "launch");
   Node kept = Node::mapping();
   for (const Node::Entry& entry : launch.value().entries()) {
@@ -68,6 +73,20 @@ void update(Session& session) {
     }
   }
   write(session, *path, launch_config_text(kept));
+}
+
+/// What the sections say has to be what a recipe may say; told at the place that it comes from.
+void check_sections(const Node& sections, core::Diagnostics& diagnostics) {
+  const auto any = std::make_shared<const core::Source>(core::Source{"no recipe", kAnyRecipe});
+  Node whole = recipe::read_yaml(any, {}, diagnostics).value_or(Node::mapping());
+  for (const Node::Entry& section : sections.entries()) {
+    if (!section.value.is_mapping() || whole.find(section.key) == nullptr) {
+      whole.set(section.key, section.value);
+      continue;
+    }
+    for (const Node::Entry& key : section.value.entries()) whole.find(section.key)->set(key.key, key.value);
+  }
+  registry::validate_recipe(whole, registry::Registry::builtin(), diagnostics);
 }
 
 /// The answer to a question, read as a value of a recipe; nothing where it is left empty.
@@ -82,8 +101,8 @@ std::optional<Node> ask(const std::string& question) {
   return recipe::read_value(source, answer, diagnostics);
 }
 
-void ask_all(Session& session) {
-  const auto path = path_to_write(session);
+void ask_all(Session& session, bool force) {
+  const auto path = path_of_new(session, force);
   if (!path) return;
   Node launch = Node::mapping();
   const auto take = [&](const char* key, const std::string& question) {
@@ -102,21 +121,13 @@ void ask_all(Session& session) {
   }
   take("num_cpu_threads_per_process", "threads of each process [the cores, shared out]");
   std::printf("\n");
+  Node sections = Node::mapping();
+  sections.set("launch", launch);
+  core::Diagnostics diagnostics;
+  check_sections(sections, diagnostics);
+  session.show(diagnostics);
+  if (diagnostics.has_errors()) return void(session.exit_code = core::kExitUsage);
   write(session, *path, launch_config_text(launch));
-}
-
-/// What the sections say has to be what a recipe may say; told at its place in the file that they come from.
-void check_sections(const Node& sections, core::Diagnostics& diagnostics) {
-  const auto any = std::make_shared<const core::Source>(core::Source{"no recipe", kAnyRecipe});
-  Node whole = recipe::read_yaml(any, {}, diagnostics).value_or(Node::mapping());
-  for (const Node::Entry& section : sections.entries()) {
-    if (!section.value.is_mapping() || whole.find(section.key) == nullptr) {
-      whole.set(section.key, section.value);
-      continue;
-    }
-    for (const Node::Entry& key : section.value.entries()) whole.find(section.key)->set(key.key, key.value);
-  }
-  registry::validate_recipe(whole, registry::Registry::builtin(), diagnostics);
 }
 
 void import(Session& session, const std::string& file, const std::string& output) {
@@ -159,9 +170,10 @@ void add_config(CLI::App& app, Session& session) {
       "\nThe file is ROUX_CONFIG_FILE, else ~/.config/roux/launch.yaml. Flags win over the environment "
       "(ROUX_LAUNCH_NUM_PROCESSES=2), that over the recipe, and that over the file.");
   CLI::App* init = command->add_subcommand("init", "ask some questions and write the file");
-  init->callback([&session] { session.command = [&session] { ask_all(session); }; });
-
   auto force = std::make_shared<bool>(false);
+  init->add_flag("--force", *force, "replace a file that is there");
+  init->callback([&session, force] { session.command = [&session, force] { ask_all(session, *force); }; });
+
   CLI::App* defaults = command->add_subcommand("default", "write the file with every key in a comment");
   defaults->add_flag("--force", *force, "replace a file that is there");
   defaults->callback([&session, force] { session.command = [&session, force] { write_default(session, *force); }; });

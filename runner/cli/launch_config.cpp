@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
-#include <optional>
+#include <sstream>
 
 #include "runner/core/files.h"
 #include "runner/recipe/read.h"
@@ -14,22 +14,41 @@ namespace {
 
 using core::Node;
 
-std::optional<Node> read(const std::string& path, core::Diagnostics& diagnostics) {
+bool only_comments(const std::string& text) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t begin = line.find_first_not_of(" \t\r");
+    if (begin != std::string::npos && line[begin] != '#') return false;
+  }
+  return true;
+}
+
+/// The `launch` mapping, empty where the file says nothing; what else the file holds is told.
+Node read(const std::string& path, core::Diagnostics& diagnostics) {
   const recipe::Limits limits;
   auto text = core::read_file(path, limits.file_bytes_max);
   if (!text) {
     diagnostics.error({}, text.failure().message, text.failure().hint);
-    return std::nullopt;
+    return Node::mapping();
   }
+  if (only_comments(text.value())) return Node::mapping();
   const auto source =
       std::make_shared<const core::Source>(core::Source{path, std::move(text).value(), core::Source::Kind::kFile});
-  auto node = recipe::read_yaml(source, limits, diagnostics);
-  if (node && node->is_null()) node = Node::mapping(node->place());  // all of it is comments
-  if (node && !node->is_mapping()) {
-    diagnostics.error(node->place(), "this is no mapping", "write launch: {...}");
-    return std::nullopt;
+  const auto node = recipe::read_yaml(source, limits, diagnostics);
+  if (!node) return Node::mapping();
+  Node launch = Node::mapping();
+  if (!node->is_mapping()) diagnostics.error(node->place(), "this is no mapping", "write launch: {...}");
+  for (const Node::Entry& entry : node->entries()) {
+    if (entry.key != "launch") {
+      diagnostics.error(entry.key_place, "the file of this machine holds launch: {...} alone, got " + entry.key,
+                        "what is to be trained stands in the recipe");
+    } else if (entry.value.is_mapping()) {
+      launch = entry.value;
+    } else if (!entry.value.is_null()) {
+      diagnostics.error(entry.value.place(), "launch has to be a mapping", "write launch: {...}");
+    }
   }
-  return node;
+  return launch;
 }
 
 }  // namespace
@@ -48,24 +67,17 @@ std::string config_in_use(core::Diagnostics& diagnostics) {
   const std::string path = config_path();
   std::error_code error;
   if (path.empty() || !std::filesystem::exists(path, error)) return "";
-  const auto node = read(path, diagnostics);
-  if (!node || node->entries().empty()) return "";
-  for (const Node::Entry& entry : node->entries()) {
-    if (entry.key == "launch" && entry.value.is_mapping()) continue;
-    diagnostics.error(entry.key_place, "the file of this machine holds launch: {...} alone, got " + entry.key,
-                      "what is to be trained stands in the recipe");
-  }
-  return path;
+  return read(path, diagnostics).entries().empty() ? "" : path;
 }
 
 core::Result<Node> read_launch_config(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::exists(path, error)) return Node::mapping();
   core::Diagnostics diagnostics;
-  const auto node = read(path, diagnostics);
-  if (!node) return core::Failure{path + ": " + diagnostics.all().front().message};
-  const Node* launch = node->find("launch");
-  return launch != nullptr && launch->is_mapping() ? *launch : Node::mapping();
+  Node launch = read(path, diagnostics);
+  if (!diagnostics.has_errors()) return launch;
+  const core::Diagnostic& first = diagnostics.all().front();
+  return core::Failure{(first.place.known() ? first.place.text() + ": " : "") + first.message, first.hint};
 }
 
 std::string launch_config_text(const Node& launch) {

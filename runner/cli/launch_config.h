@@ -17,7 +17,7 @@ std::string config_path();
 /// The path where there is such a file; "" where there is none. What it holds beside `launch` is told.
 std::string config_in_use(core::Diagnostics& diagnostics);
 
-/// The `launch` mapping of a file; empty where the file is missing. Failure when it cannot be read.
+/// The `launch` mapping of a file; empty where the file is missing. Failure when it cannot be read, or holds more.
 core::Result<core::Node> read_launch_config(const std::string& path);
 
 /// The file with these values; each key that is not among them stands in a comment, with its default.

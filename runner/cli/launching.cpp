@@ -57,6 +57,22 @@ void share_out_cores(int local_size) {
   setenv(kThreads, std::to_string(threads).c_str(), /*overwrite=*/0);
 }
 
+/// Of a process that somebody else has started: keys that a supervisor of ours would follow.
+void tell_what_does_nothing(const sections::launch::Config& launch, const launch::StartedRank& rank) {
+  std::string keys;
+  const auto add = [&](bool given, const char* key) {
+    if (given) keys += (keys.empty() ? "launch." : ", ") + std::string(key);
+  };
+  add(launch.max_restarts > 0, "max_restarts");
+  add(launch.log_dir.has_value(), "log_dir");
+  add(launch.tee != 0, "tee");
+  add(launch.enable_cpu_affinity, "enable_cpu_affinity");
+  add(launch.hosts.has_value(), "hosts");
+  add(launch.min_machines.has_value(), "min_machines");
+  const std::string who = rank.starter.empty() ? "who set RANK and WORLD_SIZE" : rank.starter;
+  if (!keys.empty()) core::log_warning(keys + " without effect: " + who + " looks after these processes");
+}
+
 std::vector<std::string> global_flags(const Session& session) {
   std::vector<std::string> flags = {core::own_program(), "--log-format", session.log_format};
   if (session.quiet) flags.emplace_back("--quiet");
@@ -145,6 +161,7 @@ std::optional<core::RankPlace> rank_here(Session& session, const registry::Recip
   if (!started.value()) return std::nullopt;
   const launch::StartedRank& rank = *started.value();
   if (rank.place.size == launch.num_processes) {
+    if (!launch::is_spoken_for()) tell_what_does_nothing(launch, rank);
     if (!rank.starter.empty() && !launch.num_cpu_threads_per_process) share_out_cores(rank.place.local_size);
     return rank.place;
   }

@@ -61,7 +61,7 @@ engine::TrainRequest request_of(const Session& session, const RunFlags& flags) {
 void leave_the_word_to_rank_0(const Session& session) {
   if (session.verbose || std::getenv(launch::kSupervised) != nullptr) return;
   core::LogOptions options = core::log_options();
-  options.terminal = core::LogLevel::kError;
+  options.level = core::LogLevel::kError;
   core::configure_log(options);
 }
 

@@ -13,6 +13,7 @@
 #include <exception>
 #include <future>
 #include <map>
+#include <stdexcept>
 #include <utility>
 
 #include "runner/core/beside.h"
@@ -69,6 +70,16 @@ core::RunError peer_lost(const std::string& message, const std::string& hint) {
   return core::RunError(message, hint, core::kExitPeerLost);
 }
 
+/// LibTorch's client has a limit for the connection, and none for the first word of who listens there, which may be
+/// no store, or one that hangs.
+c10::intrusive_ptr<c10d::TCPStore> opened_within(milliseconds limit, const std::string& address,
+                                                 const c10d::TCPStoreOptions& options) {
+  auto opening = core::beside([=] { return c10::make_intrusive<c10d::TCPStore>(address, options); });
+  if (opening.wait_for(limit) != std::future_status::timeout) return opening.get();
+  new auto(std::move(opening));  // its thread waits for ever; the process is about to end
+  throw std::runtime_error("what listens there says nothing");
+}
+
 c10::intrusive_ptr<c10d::TCPStore> open_store(const core::RankPlace& place, milliseconds timeout, bool hosts) {
   c10d::TCPStoreOptions options;
   options.port = place.master_port;
@@ -76,7 +87,7 @@ c10::intrusive_ptr<c10d::TCPStore> open_store(const core::RankPlace& place, mill
   options.waitWorkers = false;
   options.timeout = timeout;
   try {
-    return c10::make_intrusive<c10d::TCPStore>(place.master_addr, options);
+    return opened_within(2 * timeout, place.master_addr, options);
   } catch (const std::exception& error) {
     const std::string where = place.master_addr + ":" + std::to_string(place.master_port);
     const std::string holder = hosts ? core::holder_of_port(place.master_port) : "";

@@ -28,7 +28,7 @@ loss: mse
 optimizer: {type: adam, lr: 1.0e-2}
 training: {max_steps: 50, micro_batch_size: 2, global_batch_size: 8}
 logging_steps: 1
-launch: {timeout: 60s}
+launch: {timeout: 1h}
 )";
 
 bool succeeds(const std::string& line) {

@@ -46,6 +46,22 @@ TEST_CASE("a rank with nothing to do leaves only when the others have come in", 
   }
 }
 
+TEST_CASE("a port at which no store answers is told", "[distributed]") {
+  const runner::core::ListeningSocket silent;
+  runner::core::RankPlace place;
+  place.rank = 1;
+  place.size = 2;
+  place.master_port = silent.port();
+  try {
+    runner::distributed::meet(place, {.timeout_s = 0.01});
+    FAIL("there was nobody to meet");
+  } catch (const runner::core::RunError& error) {
+    CHECK(error.what() == "rank 1 finds no store to meet the others at 127.0.0.1:" + std::to_string(silent.port()) +
+                              ": what listens there says nothing");
+    CHECK(error.exit_code() == runner::core::kExitPeerLost);
+  }
+}
+
 TEST_CASE("sums, and what is handed over, are the same on every rank", "[distributed]") {
   const int size = GENERATE(1, 2, 3, 4);
   CAPTURE(size);
