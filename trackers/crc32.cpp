@@ -51,4 +51,9 @@ std::uint32_t crc32c(std::string_view bytes) {
   return ~by_table(kCastagnoli, ~0U, bytes);
 }
 
+std::uint32_t masked_crc32c(std::string_view bytes) {
+  const std::uint32_t crc = crc32c(bytes);
+  return ((crc >> 15) | (crc << 17)) + 0xa282ead8U;
+}
+
 }  // namespace trackers

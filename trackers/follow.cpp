@@ -31,7 +31,8 @@ using Remedy = TrackerError::Remedy;
 
 constexpr std::int64_t kPollMs = 250;
 constexpr std::int64_t kFlushMs = 1000;
-constexpr std::int64_t kPointsMax = 65'536;  // of one piece: some megabytes
+constexpr std::int64_t kFlushPoints = 262'144;  // or so many: what a tracker has not flushed is in memory
+constexpr std::int64_t kPointsMax = 65'536;     // of one piece: some megabytes
 constexpr std::int64_t kTableBytesMax = 64'000'000;
 constexpr std::int64_t kBackoffMs = 1000, kBackoffMaxMs = 60'000;
 
@@ -83,18 +84,21 @@ class Following {
   FollowResult result() {
     std::int64_t backoff_ms = kBackoffMs;
     for (;;) {
+      std::optional<TrackerError> problem;
       try {
         go();
         return result_;
       } catch (const TrackerError& error) {
         if (error.remedy() != Remedy::kTryAgain || !options_.until_end) return stopped(error);
         tell(error);
+        problem = error;
       } catch (const SqliteError& error) {
         if (!error.may_pass() || !options_.until_end) throw;
+        problem = TrackerError(Remedy::kTryAgain, error.what());
       }
       if (flushed_since_error_) backoff_ms = kBackoffMs;
       flushed_since_error_ = false;
-      if (!waiter_.wait(backoff_ms)) return result_;
+      if (!waiter_.wait(backoff_ms)) return with(*problem);
       backoff_ms = std::min(2 * backoff_ms, kBackoffMaxMs);
     }
   }
@@ -115,7 +119,8 @@ class Following {
       const bool said_something = take_console();
       if (!batch.empty()) take(batch);
       if (!batch.empty() || said_something) {
-        if (clock_.monotonic_ns() - flushed_ns_ >= kFlushMs * 1'000'000) flush(false);
+        const bool is_time = clock_.monotonic_ns() - flushed_ns_ >= kFlushMs * 1'000'000;
+        if (is_time || points_ >= kFlushPoints) flush(false);
         continue;
       }
       if (ending != Ending::kOpen || !options_.until_end) return end(ending, end_of_run);
@@ -198,8 +203,13 @@ class Following {
   }
 
   void hand_over(std::span<const Point> points) {
-    const auto count = static_cast<std::int64_t>(points.size());
-    if (count > 0 && taken([&] { tracker_.log(points); }, count)) points_ += count;
+    const std::size_t most = tracker_.points_max();
+    while (!points.empty()) {
+      const auto some = points.first(std::min(points.size(), most));
+      const auto count = static_cast<std::int64_t>(some.size());
+      if (taken([&] { tracker_.log(some); }, count)) points_ += count;
+      points = points.subspan(some.size());
+    }
   }
 
   void hand_over(const FeedEvent& event) {
@@ -306,6 +316,10 @@ class Following {
 
   FollowResult& stopped(const TrackerError& error) {
     note(error);
+    return with(error);
+  }
+
+  FollowResult& with(const TrackerError& error) {
     result_.problem = error.what();
     result_.hint = error.hint();
     return result_;

@@ -30,8 +30,6 @@ enum DataType { kFloat = 1, kString = 7 };
 enum DataClass { kTensor = 2 };
 enum SessionStatus { kSuccess = 1, kFailure = 2, kRunning = 3 };
 
-std::uint32_t masked(std::uint32_t crc) { return ((crc >> 15) | (crc << 17)) + 0xa282ead8U; }
-
 template <typename Number>
 void append(std::string& bytes, Number value) {
   const auto raw = std::bit_cast<std::array<char, sizeof value>>(value);  // this machine is little-endian, as the file
@@ -43,9 +41,9 @@ std::string framed(const std::string& message) {
   std::string record;
   record.reserve(message.size() + 16);
   append(record, static_cast<std::uint64_t>(message.size()));
-  append(record, masked(crc32c(record)));
+  append(record, masked_crc32c(record));
   record += message;
-  append(record, masked(crc32c(message)));
+  append(record, masked_crc32c(message));
   return record;
 }
 

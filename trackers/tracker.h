@@ -123,7 +123,9 @@ class Tracker {
   /// started anew and given all that counts.
   virtual void rewind(std::int64_t /*step*/) {}
   virtual bool starts_anew_after_rewind() const { return false; }
+  /// At most points_max() of them: what stands or falls together.
   virtual void log(std::span<const Point> points) = 0;
+  virtual std::size_t points_max() const { return SIZE_MAX; }
   virtual void log_text(const Text&) {}
   virtual void log_histogram(const Histogram&) {}
   virtual void log_image(const Image&) {}

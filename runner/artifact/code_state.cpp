@@ -73,6 +73,7 @@ std::string last_line(std::string text) {
 std::string why(const Output& output) {
   if (output.status == kNoSuchProgram) return "git is not installed";
   if (output.status < 0) return "git took too long";
+  if (output.text.find("not a git repository") != std::string::npos) return "no git repository";
   return last_line(output.text);
 }
 

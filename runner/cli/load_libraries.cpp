@@ -1,9 +1,9 @@
 #include <dlfcn.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <string>
 
+#include "runner/core/before_torch.h"
 #include "runner/cuda/cuda.h"
 #include "runner/engine/engine.h"
 
@@ -17,17 +17,6 @@ std::string library_path(const char* name) {
   if (error) return name;
   return (program.parent_path().parent_path() / "lib" / name).string();
 }
-
-/// A thread of OpenMP looks out for its next work before it sleeps, by default so long that beside other programs it
-/// keeps a core from the very thread that it waits for: a step then takes ten times as long. Some microseconds are
-/// enough for the next kernel. To be said before the library is loaded; what somebody has said already stays.
-void shorten_waits() {
-  if (std::getenv("OMP_WAIT_POLICY") == nullptr) setenv("GOMP_SPINCOUNT", "2000", /*overwrite=*/0);
-}
-
-/// LibTorch's own record of collectives is one for all groups of a process, and their threads write into it without a
-/// lock. roux keeps a record of its own (distributed/trail.h).
-void leave_out_flight_recorder() { setenv("TORCH_FR_BUFFER_SIZE", "0", /*overwrite=*/0); }
 
 core::Failure no_engine(const std::string& what) {
   return {"cannot load the training engine: " + what,
@@ -45,8 +34,7 @@ core::Failure no_cuda(const std::string& what) {
 core::Result<engine::Engine*> engine::load_engine() {
   static Engine* loaded = nullptr;
   if (loaded != nullptr) return loaded;
-  shorten_waits();
-  leave_out_flight_recorder();
+  core::prepare_for_torch();
   const std::string path = library_path("libroux_engine.so");
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (library == nullptr) return no_engine(dlerror());

@@ -40,10 +40,10 @@ class Lines {
 
   std::string text() const {
     std::size_t width = 0;
-    for (const auto& [name, value] : lines_) width = std::max(width, display_width(name));
+    for (const auto& [name, value] : lines_) width = std::max(width, terminal_columns(name));
     std::string text;
     for (const auto& [name, value] : lines_) {
-      text += "  " + name + std::string(width - display_width(name) + 2, ' ') + value + "\n";
+      text += "  " + name + std::string(width - terminal_columns(name) + 2, ' ') + value + "\n";
     }
     return text;
   }
@@ -131,6 +131,7 @@ std::string head_text(const Page& page, const RunsContext& context) {
   lines.add("id", run.id);
   if (!run.label.empty()) lines.add("label", printable(run.label));
   if (!run.tags.empty()) lines.add("tags", printable(joined(run.tags, ", ")));
+  if (run.archived) lines.add("archived", "yes; `roux runs list --all` shows it");
   if (run.owner) {
     lines.add("held by", "pid " + std::to_string(run.owner->pid) + " on " + printable(run.owner->host) + " since " +
                              store::utc_text(run.owner->since_ms));
@@ -374,18 +375,15 @@ std::optional<std::string> show_metric(const RunsContext& context, const RunSumm
 
 std::optional<std::string> runs_show(const RunsContext& context, const RunsShowRequest& request,
                                      core::Diagnostics& diagnostics) {
-  auto found = store::find_run(context.output_dir, request.run, context.clock);
-  if (!found) {
-    diagnostics.error({}, found.failure().message, found.failure().hint);
-    return std::nullopt;
-  }
+  auto found = find_run(context, request.run, diagnostics);
+  if (!found) return std::nullopt;
   if (request.branch == "all" && request.metric.empty()) {
     diagnostics.error({}, "--branch all draws a metric, but --metric names none",
                       "add --metric NAME; without it, the page lists the branches");
     return std::nullopt;
   }
   Page page;
-  page.run = std::move(found).value();
+  page.run = std::move(*found);
   if (!request.metric.empty()) return show_metric(context, page.run, request, diagnostics);
   if (page.run.status != store::RunStatus::kUnreadable) {
     // A run that has just begun has no database yet; the head says all there is.

@@ -59,7 +59,7 @@ std::optional<registry::Recipe> Session::load(const std::string& path, const rec
   core::Diagnostics diagnostics;
   std::optional<registry::Recipe> recipe =
       registry::load_recipe(path, options, registry::Registry::builtin(), diagnostics);
-  if (!recipe || std::getenv(launch::kSupervised) == nullptr) show(diagnostics);  // else the supervisor did
+  if (!recipe || !launch::is_spoken_for()) show(diagnostics);
   if (!recipe) exit_code = core::kExitUsage;
   return recipe;
 }

@@ -105,6 +105,7 @@ class Log {
       formatter->add_flag<LevelPrefix>('*', options_.color).set_pattern("%*%v");
       terminal_->set_formatter(std::move(formatter));
     }
+    terminal_->set_level(level_of(options_.terminal));
     std::vector<spdlog::sink_ptr> sinks{terminal_};
     if (file_) {
       file_->set_formatter(std::make_unique<spdlog::pattern_formatter>(json ? kJsonPattern : kFilePattern, utc));

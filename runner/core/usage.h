@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runner/core/clock.h"
+#include "runner/core/gpu_usage.h"
 
 namespace runner::core {
 
@@ -17,7 +18,7 @@ class UsageReader {
   /// `folder`: whose disk is looked at. `proc`: where the kernel's files are.
   UsageReader(std::string folder, const Clock& clock, std::string proc = "/proc");
 
-  using Reading = std::pair<const char*, double>;
+  using Reading = std::pair<std::string, double>;
   /// Under MLflow's names where it has one. Shares of time are of that since the last call, the first one since the
   /// reader was made; bytes that were moved are counted from there, too. `process_cpu_percentage` is 100 for one core
   /// that was never idle, the other percentages are of the whole machine.
@@ -40,6 +41,7 @@ class UsageReader {
   const std::string proc_;
   const Counters first_;
   Counters last_;
+  std::optional<GpuUsage> gpus_;  ///< from the first reading on
 };
 
 }  // namespace runner::core

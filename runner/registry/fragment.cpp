@@ -356,7 +356,7 @@ class Reader {
   void read_holds(const Node& root) {
     fragment_.holds = texts(root, "x-holds");
     const bool tracks = fragment_.kind == "tracker";
-    if (tracks == fragment_.holds.empty())
+    if (tracks != (root.find("x-holds") != nullptr))
       error(root, tracks ? "a tracker says in x-holds what it keeps" : "x-holds applies to trackers only");
     for (const std::string& word : fragment_.holds)
       if (std::find(holdable().begin(), holdable().end(), word) == holdable().end())

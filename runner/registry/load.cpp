@@ -75,9 +75,10 @@ std::string Recipe::hash() const {
 
 std::string Recipe::resolved_json() const { return core::to_json(resolved(), 2); }
 
-std::optional<Recipe> load_recipe(const std::string& path, const recipe::ComposeOptions& options,
-                                  const Registry& registry, core::Diagnostics& diagnostics) {
-  std::optional<recipe::Composed> composed = recipe::compose(path, options, diagnostics);
+namespace {
+
+std::optional<Recipe> checked(const std::string& path, std::optional<recipe::Composed> composed,
+                              const Registry& registry, core::Diagnostics& diagnostics) {
   if (!composed) {
     diagnostics.sort();
     return std::nullopt;
@@ -91,6 +92,19 @@ std::optional<Recipe> load_recipe(const std::string& path, const recipe::Compose
   diagnostics.sort();
   if (diagnostics.has_errors()) return std::nullopt;
   return loaded;
+}
+
+}  // namespace
+
+std::optional<Recipe> load_recipe(const std::string& path, const recipe::ComposeOptions& options,
+                                  const Registry& registry, core::Diagnostics& diagnostics) {
+  return checked(path, recipe::compose(path, options, diagnostics), registry, diagnostics);
+}
+
+std::optional<Recipe> load_recipe_text(const std::shared_ptr<const core::Source>& source,
+                                       const recipe::ComposeOptions& options, const Registry& registry,
+                                       core::Diagnostics& diagnostics) {
+  return checked(source->name, recipe::compose_text(source, options, diagnostics), registry, diagnostics);
 }
 
 }  // namespace runner::registry

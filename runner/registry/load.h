@@ -33,4 +33,9 @@ struct Recipe {
 std::optional<Recipe> load_recipe(const std::string& path, const recipe::ComposeOptions& options,
                                   const Registry& registry, core::Diagnostics& diagnostics);
 
+/// The same of a text that is in memory.
+std::optional<Recipe> load_recipe_text(const std::shared_ptr<const core::Source>& source,
+                                       const recipe::ComposeOptions& options, const Registry& registry,
+                                       core::Diagnostics& diagnostics);
+
 }  // namespace runner::registry

@@ -168,7 +168,7 @@ void Committer::run() {
       if (!commit_with_patience(batch)) break;
       if (!beat()) break;
       if (batch.ending) {
-        database_->execute("PRAGMA journal_mode=DELETE");  // one file again, readable where nothing may be written
+        join_files();
         break;
       }
     }
@@ -181,6 +181,15 @@ void Committer::run() {
   database_.reset();
   const std::lock_guard lock(mutex_);
   ended_ = true;
+}
+
+/// One file again, readable where nothing may be written. Not while somebody reads; everything is in, in either form.
+void Committer::join_files() {
+  try {
+    database_->execute("PRAGMA journal_mode=DELETE");
+  } catch (const SqliteError& error) {
+    if (!error.may_pass()) throw;
+  }
 }
 
 Batch Committer::next_batch() {

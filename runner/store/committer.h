@@ -110,6 +110,7 @@ class Committer {
   bool give_up(const Batch& batch, std::int64_t since_ns) const;
   void fail(const std::string& message, const std::string& hint, int exit_code);
   void throw_if_failed_locked() const;
+  void join_files();
   bool beat();
 
   const Start start_;

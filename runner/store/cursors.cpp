@@ -2,19 +2,11 @@
 
 #include "runner/core/json.h"
 #include "runner/core/log.h"
+#include "runner/store/annotations.h"
 #include "runner/store/schema.h"
 
 namespace runner::store {
 namespace {
-
-Database open_annotations(const std::string& run_dir) {
-  Database database(annotations_db_path(run_dir), Database::Mode::kCreate);
-  Transaction transaction(database);
-  if (is_empty(database)) create_annotations_schema(database);
-  check_format(database, kAnnotationsFormat).value();
-  transaction.commit();
-  return database;
-}
 
 /// The column `state` holds what has no column of its own.
 TrackerRecord record_of(const Statement& row) {

@@ -15,12 +15,15 @@ class RunIndex {
   struct Row {
     std::string fingerprint;  ///< sizes and times of the run's databases
     RunSummary run;           ///< as read_run() gave it
+    std::string leaves;       ///< pack_leaves() of its recipe; not loaded: recipes() has them
   };
 
   explicit RunIndex(const std::string& output_dir) : output_dir_(output_dir) {}
 
   /// By folder name.
   std::unordered_map<std::string, Row> load() const;
+  /// pack_leaves() of each recipe, by folder name.
+  std::unordered_map<std::string, std::string> recipes() const;
   void store(const std::vector<std::pair<std::string, Row>>& changed, const std::vector<std::string>& gone) const;
 
  private:

@@ -16,6 +16,8 @@ namespace runner::store {
 
 enum class RunStatus { kRunning, kFinished, kFailed, kStopped, kCrashed, kUnreadable };  ///< the last two are only read
 std::string_view to_text(RunStatus status);
+/// All of them, in the order of the enumeration.
+std::vector<std::string> status_texts();
 
 /// What a new run is made from.
 struct NewRun {
@@ -27,6 +29,7 @@ struct NewRun {
   /// File name inside the run folder -> content: `recipe.yaml` as written, and what it extends under `recipe/`.
   std::vector<std::pair<std::string, std::string>> recipe_files;
   std::vector<std::string> command_line;
+  std::int64_t created_ms = 0;  ///< of a run that was made elsewhere; 0: now
 };
 
 /// Where a resume goes on from.

@@ -105,7 +105,7 @@ class Loop final : public Context, public core::Stateful {
       while (!stepper_.ranks_are_one() && !work_is_done()) one_step();
       stepper_.meet();
       const Progress& now = stepper_.progress();
-      for (auto& callback : experiment_.callbacks) callback->on_step_end(*this);
+      for (const auto& one : experiment_.callbacks) one.callback->on_step_end(*this);
       const bool eval_due = eval_.eval_steps && due(*eval_.eval_steps, before, now, experiment_.total_steps);
       log_end();
       save_due_ = saver_.due(before, now);
@@ -405,7 +405,7 @@ class Loop final : public Context, public core::Stateful {
     stepper_.note_evaluation([this](const std::string& name) { return metric(name); });
     {
       const JudgedWeights judged(experiment_);
-      for (auto& callback : experiment_.callbacks) callback->on_eval_end(*this);
+      for (const auto& one : experiment_.callbacks) one.callback->on_eval_end(*this);
     }
     log_end();
     if (improved && saver_.config().save_best) save_as_planned();  // after the callbacks: their state is of this step
@@ -446,7 +446,7 @@ class Loop final : public Context, public core::Stateful {
     saver_.finish();
     result_.last_checkpoint = saver_.last_checkpoint();
     if (!interrupted) {
-      for (auto& callback : experiment_.callbacks) callback->on_train_end(*this);
+      for (const auto& one : experiment_.callbacks) one.callback->on_train_end(*this);
     }
     console_.clear();
     result_.summary = summary();

@@ -214,10 +214,12 @@ core::RunError as_run_error(const std::exception& error) {
   return core::RunError((torch ? "LibTorch: " : "") + plain_text(error));
 }
 
-int train_into(Experiment& experiment, store::RunWriter& run, const TrainRequest& request, const LoopRequest& loop,
-               const core::Clock& clock) {
+int train_into(Experiment& experiment, store::RunWriter& run, std::optional<CapsuleRecorder>& recorder,
+               const TrainRequest& request, const LoopRequest& loop, const core::Clock& clock) {
   try {
     const LoopResult result = run_loop(experiment, run, loop, clock);
+    if (recorder) recorder->finish(is_resumable(result.ending) ? 0 : kCapsulePatience_ms);
+    recorder.reset();  // what it adds belongs before the end of the run
     const int status = finish(run, result);
     if (!experiment.is_first()) return status;
     if (!request.quiet) print_summary(experiment, run, result);
@@ -228,10 +230,12 @@ int train_into(Experiment& experiment, store::RunWriter& run, const TrainRequest
     // And what another process did says nothing about this run.
     const bool resumable = error.exit_code() == core::kExitResumable || error.exit_code() == core::kExitUsage ||
                            error.exit_code() == core::kExitPeerLost;
+    recorder.reset();
     run.finish(resumable ? store::RunStatus::kStopped : store::RunStatus::kFailed, error.what());
     throw;
   } catch (const std::exception& error) {
     const core::RunError clear = as_run_error(error);
+    recorder.reset();
     run.finish(store::RunStatus::kFailed, clear.what());
     throw clear;
   }
@@ -336,9 +340,7 @@ int train(const registry::Recipe& recipe, const TrainRequest& request, double pe
   loop.verify_seconds = verify_seconds;
   loop.peak_flops = peak_flops;
   loop.process_age_s = core::process_age_s();
-  const int status = train_into(*experiment, *run, request, loop, clock);
-  if (status == core::kExitDone && recorder) recorder->finish(kCapsulePatience_ms);
-  return status;
+  return train_into(*experiment, *run, recorder, request, loop, clock);
 }
 
 }  // namespace runner::train

@@ -6,6 +6,7 @@ import math
 import os
 import shlex
 import shutil
+import socket
 import sqlite3
 import statistics
 import subprocess
@@ -107,6 +108,7 @@ def fill(roux, folder, runs):
             database.execute("UPDATE info SET value = ? WHERE key = 'id'", (new_id,))
         os.utime(copy / "run.db", (then, then))
         os.utime(copy / "annotations.db", (then, then))
+        os.utime(copy, (then, then))
 
 
 def answers(a):
@@ -360,6 +362,26 @@ def trackers(a):
           max(written["peak_rss_mb"], read["replay_peak_rss_mb"]) < 200)
 
 
+def outage(a):
+    """The same training with and without an MLflow server that does not answer: refused, and accepted in silence."""
+    script = [sys.executable, HERE / "roux_outage.py", a.roux, RECIPES / "steps.yaml"]
+    with socket.socket() as refuses, socket.socket() as hangs:
+        for server in (refuses, hangs):
+            server.bind(("127.0.0.1", 0))
+        hangs.listen()
+
+        def told(server):
+            block = {"type": "mlflow", "tracking_uri": "http://127.0.0.1:%d" % server.getsockname()[1], "finish_timeout": 0}
+            return [*script, "--set", "trackers=" + json.dumps([block])]
+
+        table = interleave(max(10, a.rounds), ["step_us"], {"roux": script, "refused": told(refuses), "hanging": told(hangs)})
+    print("\noutage: a step of a run without trackers, and of one whose MLflow server is not there")
+    for name, row in table["step_us"].items():
+        ratio = row["ratio_to_first"]
+        check(f"outage: {name}", f"{name}: median {row['median']:.2f} us, {ratio:.3f} of the untracked, at most 1.03",
+              ratio <= 1.03)
+
+
 def index(a):
     """The first list reads every run.db, the others the index."""
     runs = 10_000
@@ -389,12 +411,12 @@ def main():
     parser.add_argument("--dataload", required=True)
     parser.add_argument("--store", required=True)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("what", nargs="*", metavar="startup|steps|answers|checkpoint|profiler|dataload|resnet|gpt|ddp|link|trackers|index")
+    parser.add_argument("what", nargs="*", metavar="startup|steps|answers|checkpoint|profiler|dataload|resnet|gpt|ddp|link|trackers|outage|index")
     a = parser.parse_args()
     topics = {"startup": startup, "steps": steps, "answers": answers, "checkpoint": checkpoint,
               "profiler": profiler,
               "dataload": dataload, "resnet": resnet, "gpt": gpt, "ddp": ddp, "link": link,
-              "trackers": trackers, "index": index}
+              "trackers": trackers, "outage": outage, "index": index}
     unknown = [w for w in a.what if w not in topics]
     if unknown:
         parser.error(f"no benchmark is called \"{unknown[0]}\"; there are {', '.join(topics)}")

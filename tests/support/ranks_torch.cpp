@@ -1,9 +1,9 @@
 #include "tests/support/ranks_torch.h"
 
-#include <cstdlib>
 #include <exception>
 #include <thread>
 
+#include "runner/core/before_torch.h"
 #include "runner/core/listening_socket.h"
 #include "runner/distributed/store_host.h"
 
@@ -12,8 +12,8 @@ namespace {
 
 using runner::distributed::ProcessGroup;
 
-// As the program does before it loads the engine; here ranks are threads of one process. Before any of them is there.
-const int flight_recorder_is_left_out = setenv("TORCH_FR_BUFFER_SIZE", "0", /*overwrite=*/0);
+// As the program does before it loads the engine; here before there is a rank, for ranks are threads of one process.
+const bool prepared = (runner::core::prepare_for_torch(), true);
 
 std::vector<std::exception_ptr> end_of_ranks(const RanksOptions& options,
                                              const std::function<void(ProcessGroup&)>& body) {

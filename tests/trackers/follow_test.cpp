@@ -10,6 +10,7 @@
 #include "runner/store/cursors.h"
 #include "runner/store/run_writer.h"
 #include "tests/runner/store/fixture.h"
+#include "tests/trackers/followed_run.h"
 
 namespace {
 
@@ -79,30 +80,12 @@ class Tool final : public Tracker {
   }
 };
 
-/// Instead of waiting, something happens.
-struct Meanwhile final : Waiter {
-  bool wait(std::int64_t ms) override {
-    waited_ms.push_back(ms);
-    return next && next();
-  }
-  std::function<bool()> next;
-  std::vector<std::int64_t> waited_ms;
-};
-
-struct Fixture {
-  Fixture() : writer(store_test::create(store_test::new_run(output), clock)) { run.dir = writer->run_dir(); }
-  void log(std::int64_t step, double value) { store_test::log(*writer, "loss", step, value); }
-  void commit() { writer->flush_durable(); }
+/// The same tool in every call: it keeps what was flushed.
+struct Fixture : tracker_tests::FollowedRun {
   FollowResult follow(bool until_end = false) {
     return trackers::follow(run, tool, {"tool", until_end}, clock, meanwhile);
   }
-
-  store_test::OutputDir output;
-  FixedClock clock;
-  std::unique_ptr<RunWriter> writer;
-  Run run;
   Tool tool;
-  Meanwhile meanwhile;
 };
 
 }  // namespace
@@ -139,10 +122,7 @@ TEST_CASE("what went wrong is on record until the next flush", "[trackers][follo
 TEST_CASE("each call brings what is new, once", "[trackers][follow]") {
   Fixture f;
   f.log(1, 5);
-  Node text = Node::mapping();
-  text.set("name", Node::string("sample"));
-  text.set("text", Node::string("to be"));
-  f.writer->event("text", 1, text);
+  f.text(1, "sample", "to be");
   f.commit();
   CHECK(f.follow().points == 1);
   CHECK(f.tool.kept == Lines{"loss@1=5", "sample: to be"});
@@ -179,6 +159,16 @@ TEST_CASE("a tool that is down is tried again, later each time", "[trackers][fol
   CHECK(f.meanwhile.waited_ms == std::vector<std::int64_t>{1000, 2000, 4000, 8000, 16000, 32000, 60000, 60000});
   CHECK(f.tool.kept == Lines{"loss@1=5"});
   CHECK(f.tool.ended == Ending::kFinished);
+}
+
+TEST_CASE("one that has to leave while a tool is down says what is wrong", "[trackers][follow]") {
+  Fixture f;
+  f.log(1, 5);
+  f.commit();
+  f.meanwhile.next = [] { return false; };
+  f.tool.starts_fail = {Remedy::kTryAgain};
+  CHECK(f.follow(true).problem == "the tool says no");
+  CHECK(f.tool.kept.empty());
 }
 
 TEST_CASE("without a run to wait for, a tool that is down ends the call", "[trackers][follow]") {
