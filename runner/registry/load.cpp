@@ -65,7 +65,7 @@ Node Recipe::resolved() const {
 std::string Recipe::hash() const {
   Node values = resolved();
   // What says where and how a run lies, and what has gone into the values already.
-  for (const char* key : {"launch", "trackers", "output_dir", "run_name", "vars", "extends", "description"})
+  for (const char* key : {"launch", "trackers", "output_dir", "run_name", "vars", "extends", "description", "sweep"})
     values.erase(key);
   char text[17];
   std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(fnv1a(core::to_json(values, -1))));
@@ -76,20 +76,29 @@ std::string Recipe::resolved_json() const { return core::to_json(resolved(), 2);
 
 std::optional<Recipe> load_recipe(const std::string& path, const recipe::ComposeOptions& options,
                                   const Registry& registry, core::Diagnostics& diagnostics) {
+  std::optional<Recipe> recipe = read_recipe(path, options, registry, diagnostics);
+  if (diagnostics.has_errors()) recipe.reset();
+  return recipe;
+}
+
+std::optional<Recipe> read_recipe(const std::string& path, const recipe::ComposeOptions& options,
+                                  const Registry& registry, core::Diagnostics& diagnostics) {
   std::optional<recipe::Composed> composed = recipe::compose(path, options, diagnostics);
-  if (!composed) {
-    diagnostics.sort();
-    return std::nullopt;
-  }
-  Recipe loaded;
-  loaded.path = path;
-  loaded.sources = std::move(composed->sources);
-  loaded.root = validate_recipe(composed->root, registry, diagnostics);
-  recipe::settle(loaded.root, diagnostics);
-  check_settled(loaded.root, registry, diagnostics);
+  if (composed) return settle_recipe(path, std::move(*composed), registry, diagnostics);
   diagnostics.sort();
-  if (diagnostics.has_errors()) return std::nullopt;
-  return loaded;
+  return std::nullopt;
+}
+
+Recipe settle_recipe(const std::string& path, recipe::Composed composed, const Registry& registry,
+                     core::Diagnostics& diagnostics) {
+  Recipe settled;
+  settled.path = path;
+  settled.sources = std::move(composed.sources);
+  settled.root = validate_recipe(composed.root, registry, diagnostics);
+  recipe::settle(settled.root, diagnostics);
+  check_settled(settled.root, registry, diagnostics);
+  diagnostics.sort();
+  return settled;
 }
 
 }  // namespace runner::registry
