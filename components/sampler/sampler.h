@@ -20,7 +20,8 @@ struct Tried {
   };
   Point point;
   State state = State::kOpen;
-  double value = 0;  ///< the smaller the better, whatever the goal of the sweep
+  double value = 0;       ///< the smaller the better, whatever the goal of the sweep
+  std::int64_t step = 0;  ///< at which it was measured
 };
 
 /// Chooses variants: a pure function of the seed and of what was tried, so that a sweep which is stopped and goes on

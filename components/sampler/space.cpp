@@ -65,6 +65,22 @@ std::int64_t Dimension::count() const {
   return steps < static_cast<double>(kCountMax) ? static_cast<std::int64_t>(steps) + 1 : 0;
 }
 
+bool Dimension::has(double value) const {
+  if (!std::isfinite(value)) return false;
+  const auto is_step = [this](double from_zero) {
+    const double steps = from_zero / step;
+    return std::abs(steps - std::round(steps)) <= kSlack * std::max(1.0, std::abs(steps));
+  };
+  switch (kind) {
+    case Kind::kChoice: return value >= 0 && value < static_cast<double>(choices) && value == std::floor(value);
+    case Kind::kNormal: return (!log || value > 0) && (step == 0 || is_step(value));
+    case Kind::kInteger:
+    case Kind::kReal: break;
+  }
+  if (value < min || value > max || (kind == Kind::kInteger && value != std::floor(value))) return false;
+  return step == 0 || is_step(value - min);
+}
+
 double Dimension::nth(std::int64_t index) const {
   const auto i = static_cast<double>(index);
   if (kind == Kind::kChoice) return i;

@@ -5,6 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "runner/core/node.h"
+#include "runner/core/result.h"
+
 namespace components::sampler {
 
 /// A variant as samplers see it: one number for each dimension, NaN where the dimension plays no part. A choice is its
@@ -31,6 +34,8 @@ struct Dimension {
   double quantile(double u) const;
   /// How many values there are; 0: more than can be counted out.
   std::int64_t count() const;
+  /// Whether a number is one of its values.
+  bool has(double value) const;
   /// The value number `index`, from 0 in rising order, where they are finitely many.
   double nth(std::int64_t index) const;
 };
@@ -45,6 +50,8 @@ class Space {
   virtual bool is_active(const Point& point, std::size_t index) const = 0;
   /// Whether the constraints hold of a whole point.
   virtual bool allows(const Point& point) const = 0;
+  /// The point that sets these values (path -> value). Failure says which of them the space does not have.
+  virtual runner::core::Result<Point> locate(const runner::core::Node& values) const = 0;
 };
 
 /// The value with a probability of `u` (0 < u < 1) below it in the standard normal distribution.

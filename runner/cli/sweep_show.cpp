@@ -59,7 +59,7 @@ bool has_ended(const Trial& trial) {
 
 /// What is left at the pace so far; "" where nobody can say.
 std::string time_left(const OpenSweep& open, const std::vector<Trial>& trials) {
-  const auto variants = variants_to_come(open.sweep);
+  const auto variants = open.sweep.variants_to_come();
   double spent_s = 0;
   std::int64_t ended = 0;
   for (const Trial& trial : trials) {
@@ -77,7 +77,7 @@ std::string time_left(const OpenSweep& open, const std::vector<Trial>& trials) {
 std::string heading(const OpenSweep& open, const std::vector<Trial>& trials) {
   std::string text =
       open.study->info().name + "  " + open.sweep.metric() + (open.sweep.maximizes() ? " (larger is better)" : "");
-  const auto variants = variants_to_come(open.sweep);
+  const auto variants = open.sweep.variants_to_come();
   std::int64_t ended = 0;
   for (const TrialState state : {TrialState::kComplete, TrialState::kPruned, TrialState::kFailed})
     ended += count_of(trials, state);

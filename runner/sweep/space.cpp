@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "runner/recipe/override.h"
 #include "runner/sweep/space_reader.h"
@@ -46,6 +47,44 @@ bool RecipeSpace::allows(const Point& point) const {
   const Node recipe = scene(point, point.size());
   return std::all_of(constraints_.begin(), constraints_.end(),
                      [&](const registry::Expression& constraint) { return constraint.holds(recipe); });
+}
+
+core::Result<Point> RecipeSpace::locate(const Node& values) const {
+  Point point(parts_.size(), std::numeric_limits<double>::quiet_NaN());
+  std::size_t used = 0;
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    const SpacePart& part = parts_[i];
+    if (!is_active(point, i)) continue;
+    std::vector<Node> given;
+    for (const std::string& path : part.paths) {
+      const Node* value = values.find(path);
+      if (value == nullptr) return core::Failure{"it has no value for " + path};
+      given.push_back(*value);
+    }
+    used += given.size();
+    const auto coordinate = part.find(given);
+    if (!coordinate) {
+      return core::Failure{
+          part.dimension.name + " has no value " +
+          (given.size() == 1 ? core::to_json(given[0], -1) : core::to_json(Node::sequence(given), -1))};
+    }
+    point[i] = *coordinate;
+  }
+  if (used == values.entries().size()) return point;
+  return core::Failure{"it sets more than what plays a part in it: " + text(point)};
+}
+
+std::optional<double> SpacePart::find(const std::vector<Node>& values) const {
+  if (dimension.kind != Dimension::Kind::kChoice) {
+    if (!values[0].is_number() || !dimension.has(values[0].as_double())) return std::nullopt;
+    return values[0].as_double();
+  }
+  const auto same = [](const Node& a, const Node& b) { return a.same_value(b); };
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    if (std::equal(values.begin(), values.end(), choices[i].begin(), choices[i].end(), same))
+      return static_cast<double>(i);
+  }
+  return std::nullopt;
 }
 
 void RecipeSpace::add_assignments(const Point& point, std::size_t index, std::vector<Assignment>& list) const {

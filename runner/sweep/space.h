@@ -30,6 +30,9 @@ struct SpacePart {
   std::vector<std::vector<core::Node>> choices;  ///< of kChoice: the values by choice and path
   std::optional<registry::Expression> when;
   core::Place place;
+
+  /// The coordinate that sets these values, one for each path.
+  std::optional<double> find(const std::vector<core::Node>& values) const;
 };
 
 /// The `sweep` section of a recipe as something to choose from.
@@ -41,6 +44,7 @@ class RecipeSpace final : public components::sampler::Space {
   const std::vector<Dimension>& dimensions() const override { return dimensions_; }
   bool is_active(const Point& point, std::size_t index) const override;
   bool allows(const Point& point) const override;
+  core::Result<Point> locate(const core::Node& values) const override;
 
   /// What the point sets, in an order in which a changed `type` comes before the keys of its block.
   std::vector<Assignment> assignments(const Point& point) const;

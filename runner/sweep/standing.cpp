@@ -3,12 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "components/sampler/walk.h"
-
 namespace runner::sweep {
 namespace {
-
-constexpr std::int64_t kCountedMax = 100'000;  // points of a grid are counted out no further
 
 std::string short_number(double value) {
   char text[32];
@@ -40,6 +36,7 @@ std::vector<VariantStanding> standings_of(const std::vector<Variant>& variants, 
     if (count[i]++ == 0 || weight(trial.state) > weight(list[i].state)) list[i].state = trial.state;
     if (!trial.value || !is_over(trial.state)) continue;
     sums[i] += *trial.value;
+    list[i].step = measured[i] == 0 ? trial.step : std::min(list[i].step, trial.step);
     ++measured[i];
   }
   for (std::size_t i = 0; i < list.size(); ++i) {
@@ -58,16 +55,6 @@ std::optional<VariantStanding> best_of(const Sweep& sweep, const std::vector<Var
   return best;
 }
 
-std::optional<std::int64_t> variants_to_come(const Sweep& sweep) {
-  std::int64_t count = 0;
-  if (!components::sampler::is_finite(sweep.space())) return sweep.config().n_trials;
-  if (sweep.config().sampler && sweep.config().sampler->find("type")->as_string() != "grid")
-    return sweep.config().n_trials;
-  components::sampler::walk_points(sweep.space(), [&count](const Point&) { return ++count < kCountedMax; });
-  if (count == kCountedMax) return sweep.config().n_trials;
-  return std::min(count, sweep.config().n_trials.value_or(count));
-}
-
 std::string standing_line(const Sweep& sweep, Study& study, std::int64_t number) {
   const std::vector<Variant> variants = study.variants();
   const std::vector<Trial> trials = study.trials();
@@ -83,7 +70,7 @@ std::string standing_line(const Sweep& sweep, Study& study, std::int64_t number)
   }
   const auto over = std::count_if(trials.begin(), trials.end(), [](const Trial& t) { return is_over(t.state); });
   line += "  " + std::to_string(over);
-  if (const auto all = variants_to_come(sweep)) line += " of " + std::to_string(*all * sweep.config().replicates);
+  if (const auto all = sweep.variants_to_come()) line += " of " + std::to_string(*all * sweep.config().replicates);
   return line + " done";
 }
 

@@ -16,6 +16,7 @@ struct VariantStanding {
   /// kWaiting or kRunning while one of them is; else kFailed or kPruned where one of them is; else kComplete.
   TrialState state = TrialState::kWaiting;
   std::optional<double> value;  ///< the mean of those that are complete or pruned
+  std::int64_t step = 0;        ///< the least at which one of them was measured
 };
 
 std::vector<VariantStanding> standings_of(const std::vector<Variant>& variants, const std::vector<Trial>& trials);
@@ -25,9 +26,6 @@ std::optional<VariantStanding> best_of(const Sweep& sweep, const std::vector<Var
 
 /// `trial 3  val/loss 0.0640  optimizer.lr=0.01  best 0.0612 (trial 1)  4 of 9 done`.
 std::string standing_line(const Sweep& sweep, Study& study, std::int64_t trial);
-
-/// How many variants there will be; nothing where only the sampler knows.
-std::optional<std::int64_t> variants_to_come(const Sweep& sweep);
 
 std::string trial_recipe_path(const Study& study, std::int64_t trial);
 

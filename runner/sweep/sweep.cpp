@@ -1,5 +1,6 @@
 #include "runner/sweep/sweep.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "components/sampler/walk.h"
@@ -18,29 +19,58 @@ Node sampler_block(const Sweep::Config& config, const RecipeSpace& space) {
   if (config.sampler) return *config.sampler;
   const bool all = !config.n_trials && components::sampler::is_finite(space);
   core::Diagnostics none;
-  return registry::validate_component(Node::string(all ? "grid" : "random"), "sampler", "sweep.sampler",
+  return registry::validate_component(Node::string(all ? "grid" : "tpe"), "sampler", "sweep.sampler",
                                       registry::Registry::builtin(), none);
 }
 
 /// What the sampler asks of the space, and who says when it is enough.
-void check_sampler(const registry::Recipe& recipe, const Sweep::Config& config, const RecipeSpace& space,
-                   core::Diagnostics& diagnostics) {
-  const bool finite = components::sampler::is_finite(space);
-  const Node block = sampler_block(config, space);
-  if (block.find("type")->as_string() == "grid") {
-    if (finite) return;
-    for (const Dimension& dimension : space.dimensions()) {
-      if (dimension.count() > 0) continue;
-      diagnostics.error(recipe.at("sweep").find("sampler")->place(),
-                        "a grid tries all values, but " + dimension.name + " has no end of them",
-                        "give it values: [...] or steps of q, or take another sampler");
+class SamplerCheck {
+ public:
+  SamplerCheck(const registry::Recipe& recipe, const Sweep::Config& config, const RecipeSpace& space,
+               core::Diagnostics& diagnostics)
+      : recipe_(recipe), config_(config), space_(space), diagnostics_(diagnostics) {}
+
+  void look_at(const Node& block) {
+    const std::string& type = block.find("type")->as_string();
+    if (type == "grid") return grid(block);
+    if (type == "list") {
+      points(*block.find("points"));
+      const Node* then = block.find("then");
+      return then->is_null() ? void() : look_at(*then);
     }
-    return;
+    if (config_.n_trials) return;
+    diagnostics_.error(recipe_.at("sweep").place(), "nothing says how many variants to try",
+                       components::sampler::is_finite(space_)
+                           ? "add n_trials, or sampler: grid, which tries all there are"
+                           : "add n_trials");
   }
-  if (config.n_trials) return;
-  diagnostics.error(recipe.at("sweep").place(), "nothing says how many variants to try",
-                    finite ? "add n_trials, or sampler: grid, which tries all there are" : "add n_trials");
-}
+
+ private:
+  void grid(const Node& block) {
+    for (const Dimension& dimension : space_.dimensions()) {
+      if (dimension.count() > 0) continue;
+      diagnostics_.error(block.place(), "a grid tries all values, but " + dimension.name + " has no end of them",
+                         "give it values: [...] or steps of q, or take another sampler");
+    }
+  }
+
+  void points(const Node& list) {
+    for (const Node& values : list.items()) {
+      const auto point = space_.locate(values);
+      if (!point) {
+        diagnostics_.error(values.place(), "this variant is none of the sweep's: " + point.failure().message,
+                           "each names a value for every parameter that plays a part in it");
+      } else if (!space_.allows(point.value())) {
+        diagnostics_.error(values.place(), "this variant does not meet the constraints");
+      }
+    }
+  }
+
+  const registry::Recipe& recipe_;
+  const Sweep::Config& config_;
+  const RecipeSpace& space_;
+  core::Diagnostics& diagnostics_;
+};
 
 /// Null where there is no sweep, or a wrong one.
 std::shared_ptr<const RecipeSpace> read_space(const registry::Recipe& recipe, core::Diagnostics& diagnostics) {
@@ -48,7 +78,8 @@ std::shared_ptr<const RecipeSpace> read_space(const registry::Recipe& recipe, co
   if (section == nullptr || !section->is_mapping()) return nullptr;
   auto space = RecipeSpace::read(recipe, diagnostics);
   if (!diagnostics.has_errors()) {
-    check_sampler(recipe, sections::sweep::parse_config(*section), *space, diagnostics);
+    const auto config = sections::sweep::parse_config(*section);
+    SamplerCheck(recipe, config, *space, diagnostics).look_at(sampler_block(config, *space));
   }
   diagnostics.sort();
   return space;
@@ -79,6 +110,22 @@ std::optional<Sweep> Sweep::read(const std::string& recipe_path, recipe::Compose
   const Node block = sampler_block(sweep.config_, *sweep.space_);
   sweep.sampler_ = components::sampler::build(block, {sweep.space_, seed_of(block, sweep.base_)});
   return sweep;
+}
+
+std::optional<std::int64_t> Sweep::variants_to_come() const {
+  constexpr std::int64_t kCountedMax = 100'000;
+  const Node block = sampler_block(config_, *space_);
+  const std::string& type = block.find("type")->as_string();
+  std::int64_t count = 0;
+  if (type == "grid") {
+    components::sampler::walk_points(*space_, [&count](const Point&) { return ++count < kCountedMax; });
+    if (count == kCountedMax) return config_.n_trials;
+  } else if (type == "list" && block.find("then")->is_null()) {
+    count = static_cast<std::int64_t>(block.find("points")->items().size());
+  } else {
+    return config_.n_trials;
+  }
+  return std::min(count, config_.n_trials.value_or(count));
 }
 
 std::string Sweep::identity() const { return core::to_json(open_.root, -1); }

@@ -38,6 +38,8 @@ class Sweep {
   const components::sampler::Sampler& sampler() const { return *sampler_; }
   const std::string& recipe_dir() const { return open_.recipe_dir; }
   const std::string& metric() const { return *config_.metric.name; }
+  /// How many variants there will be; nothing where they are too many to count out.
+  std::optional<std::int64_t> variants_to_come() const;
   bool maximizes() const { return config_.metric.goal == sections::sweep::Goal::kMaximize; }
   /// `maximize` made `minimize` and back: what samplers see of a value, and the value of what they see.
   double signed_value(double value) const { return maximizes() ? -value : value; }

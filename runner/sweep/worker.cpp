@@ -247,6 +247,7 @@ std::vector<components::sampler::Tried> tried_of(const Sweep& sweep, const std::
                   : standing.state == TrialState::kFailed ? State::kFailed
                                                           : State::kOpen;
     tried.value = standing.value ? sweep.signed_value(*standing.value) : std::numeric_limits<double>::quiet_NaN();
+    tried.step = standing.step;
     list.push_back(std::move(tried));
   }
   return list;

@@ -1,8 +1,10 @@
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <set>
 #include <vector>
 
+#include "components/sampler/parzen.h"
 #include "components/sampler/sampler.h"
 #include "components/sampler/walk.h"
 #include "runner/registry/registry.h"
@@ -23,6 +25,7 @@ class PlainSpace final : public components::sampler::Space {
   const std::vector<Dimension>& dimensions() const override { return dimensions_; }
   bool is_active(const Point&, std::size_t) const override { return true; }
   bool allows(const Point&) const override { return true; }
+  runner::core::Result<Point> locate(const Node&) const override { return Point(dimensions_.size(), 1.0); }
 
  private:
   std::vector<Dimension> dimensions_;
@@ -129,6 +132,82 @@ TEST_CASE("the inverse of the normal distribution is exact to the last digits", 
 TEST_CASE("a grid tries every combination once, the last dimension first", "[sampler][grid]") {
   const auto sampler = build(Node::string("grid"), {choices(2), integers(4, 6, 2)});
   CHECK(proposed(*sampler, 10) == std::vector<Point>{{0, 4}, {0, 6}, {1, 4}, {1, 6}});
+}
+
+TEST_CASE("unscrambled Sobol points are SciPy's", "[sampler][sobol]") {
+  Node block = Node::mapping();
+  block.set("type", Node::string("sobol"));
+  block.set("scramble", Node::boolean(false));
+  const auto points = proposed(*build(block, std::vector<Dimension>(64, reals(0, 1))), 256);
+  // scipy.stats.qmc.Sobol(64, scramble=False).random(256)
+  CHECK(points[0] == Point(64, 0.0));
+  CHECK(points[1] == Point(64, 0.5));
+  CHECK(points[3][5] == 0.25);
+  CHECK(points[100][17] == 0.7421875);
+  CHECK(points[200][40] == 0.20703125);
+  CHECK(points[255][63] == 0.33984375);
+}
+
+TEST_CASE("scrambled Sobol points fill each dimension evenly, in an order of the seed's own", "[sampler][sobol]") {
+  const std::vector<Dimension> dimensions(8, reals(0, 1));
+  const auto points = proposed(*build(Node::string("sobol"), dimensions, 3), 64);
+  for (std::size_t i = 0; i < dimensions.size(); ++i) {
+    std::set<int> stretches;
+    for (const Point& point : points) stretches.insert(static_cast<int>(point[i] * 64));
+    CHECK(stretches.size() == 64);
+  }
+  CHECK(points == proposed(*build(Node::string("sobol"), dimensions, 3), 64));
+  CHECK(points != proposed(*build(Node::string("sobol"), dimensions, 4), 64));
+}
+
+TEST_CASE("TPE finds the bottom of a bowl sooner than random draws do", "[sampler][tpe]") {
+  const std::vector<Dimension> dimensions = {reals(-5, 5), reals(1e-4, 1, 0, true), choices(3), integers(1, 9)};
+  const auto value = [](const Point& x) {
+    return x[0] * x[0] + std::pow(std::log10(x[1]) + 2, 2) + (x[2] == 1 ? 0 : 1) + 0.1 * std::pow(x[3] - 4, 2);
+  };
+  const auto best = [&](const char* name, std::uint64_t seed) {
+    const auto sampler = build(Node::string(name), dimensions, seed);
+    std::vector<Tried> tried;
+    double least = 1e9;
+    for (int i = 0; i < 60; ++i) {
+      const Point point = sampler->propose(tried).value();
+      tried.push_back({point, Tried::State::kComplete, value(point)});
+      least = std::min(least, value(point));
+    }
+    return least;
+  };
+  std::vector<double> modelled, drawn;
+  for (std::uint64_t seed = 0; seed < 9; ++seed) {
+    modelled.push_back(best("tpe", seed));
+    drawn.push_back(best("random", seed));
+  }
+  std::sort(modelled.begin(), modelled.end());
+  std::sort(drawn.begin(), drawn.end());
+  CHECK(modelled[4] < 0.25 * drawn[4]);
+}
+
+TEST_CASE("TPE is a function of what was tried, and keeps away from what still trains", "[sampler][tpe]") {
+  const std::vector<Dimension> dimensions = {reals(0, 1)};
+  const auto sampler = build(Node::string("tpe"), dimensions, 3);
+  std::vector<Tried> tried;
+  for (int i = 0; i < 20; ++i) tried.push_back({{0.05 * i}, Tried::State::kComplete, std::abs(0.05 * i - 0.5)});
+  const Point first = sampler->propose(tried).value();
+  CHECK(sampler->propose(tried) == first);
+  CHECK(first[0] == Approx(0.5).margin(0.2));
+  for (int i = 0; i < 10; ++i) tried.push_back({{0.5}, Tried::State::kOpen, NAN});
+  CHECK(std::abs(sampler->propose(tried).value()[0] - 0.5) > 0.05);
+}
+
+TEST_CASE("a density over values that can be counted adds up to 1", "[sampler][tpe]") {
+  const PlainSpace space({choices(3), integers(1, 20), integers(1, 20, 0, true), reals(0, 1, 0.25)});
+  const std::vector<Point> points = {{0, 3, 4, 0.5}, {2, 5, 1, 1}, {2, 20, 20, 0}};
+  const components::sampler::Parzen density(space, {0, 1, 2, 3}, {&points[0], &points[1], &points[2]}, 1.0);
+  double sum = 0;
+  components::sampler::walk_points(space, [&](const Point& point) {
+    sum += std::exp(density.log_density(point));
+    return true;
+  });
+  CHECK(sum == Approx(1.0).epsilon(1e-6));
 }
 
 TEST_CASE("random variants depend on the seed and their number alone", "[sampler][random]") {

@@ -99,6 +99,15 @@ TEST_CASE("each mistake in a sweep is told at its place", "[sweep]") {
       {"no end at all",
        "  parameters: {optimizer.lr: {min: 0.1, max: 0.2}}",
        {"nothing says how many variants to try (add n_trials)"}},
+      {"a variant that is none",
+       "  sampler: {type: list, points: [{vars.width: 9}, {vars.width: 8, optimizer.lr: 1}, {}]}\n"
+       "  parameters: {vars.width: {values: [8, 16]}}",
+       {"this variant is none of the sweep's: vars.width has no value 9 (each names a value for every parameter that "
+        "plays a part in it)",
+        "this variant is none of the sweep's: it sets more than what plays a part in it: vars.width=8 (each names a "
+        "value for every parameter that plays a part in it)",
+        "this variant is none of the sweep's: it has no value for vars.width (each names a value for every parameter "
+        "that plays a part in it)"}},
       {"several seeds of several seeds",
        "  replicates: 2\n  parameters: {seed: {values: [1, 2]}}",
        {"seed is varied, and replicates trains each variant with several seeds (leave one of the two out)"}},
@@ -163,6 +172,22 @@ TEST_CASE("a variant is the recipe with its values", "[sweep]") {
   CHECK(trial->at("launch.num_cpu_threads_per_process").as_integer() == 2);
   CHECK(trial->at("training.auto_micro_batch").as_string() == "halve");
   CHECK(trial->at("sweep").is_null());
+}
+
+TEST_CASE("given variants come first, then another sampler's", "[sweep][sampler]") {
+  Diagnostics diagnostics;
+  const auto sweep = read_sweep(
+      "  n_trials: 3\n  sampler: {type: list, points: [{vars.width: 12, optimizer.lr: 0.5}], then: {type: random}}\n"
+      "  parameters: {vars.width: {min: 4, max: 16, q: 4}, optimizer.lr: {min: 0.1, max: 0.9}}",
+      diagnostics);
+  INFO(runner::core::render(diagnostics));
+  REQUIRE(sweep.has_value());
+  const auto first = sweep->sampler().propose({});
+  CHECK(first == Point{12, 0.5});
+  const auto second = sweep->sampler().propose({{*first}});
+  REQUIRE(second.has_value());
+  CHECK(second != first);
+  CHECK(sweep->variants_to_come() == 3);
 }
 
 TEST_CASE("what is compared follows from what is monitored", "[sweep]") {
