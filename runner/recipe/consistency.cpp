@@ -202,7 +202,7 @@ void monitor_needs_evaluation(SettledTree& tree) {
   if (tree.given("eval.eval_steps") || tree.was_refused("eval")) return;
   for (const std::string& path : monitor_paths(tree)) {
     if (path == "checkpoint.monitor" && !tree.is_true("checkpoint.save_best")) continue;
-    if (path == "sweep.metric.name") continue;  // the evaluation at the end will do
+    if (path == "sweep.metric.name" && !tree.text("sweep.pruner.type")) continue;  // the evaluation at the end will do
     tree.error(path, path + " is " + *tree.text(path) + ", but nothing is evaluated before the end",
                "say how often with eval.eval_steps");
   }

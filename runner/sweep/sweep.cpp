@@ -109,7 +109,16 @@ std::optional<Sweep> Sweep::read(const std::string& recipe_path, recipe::Compose
   sweep.config_ = sections::sweep::parse_config(sweep.base_.at("sweep"));
   const Node block = sampler_block(sweep.config_, *sweep.space_);
   sweep.sampler_ = components::sampler::build(block, {sweep.space_, seed_of(block, sweep.base_)});
+  if (sweep.config_.pruner) {
+    sweep.pruner_ = components::pruner::build(*sweep.config_.pruner, {sweep.maximizes(), sweep.total_steps()});
+  }
   return sweep;
+}
+
+std::optional<std::int64_t> Sweep::total_steps() const {
+  const Node& steps = base_.at("training.max_steps");
+  if (steps.is_null()) return std::nullopt;
+  return steps.as_integer();
 }
 
 std::optional<std::int64_t> Sweep::variants_to_come() const {

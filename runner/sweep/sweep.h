@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "components/pruner/pruner.h"
 #include "components/sampler/sampler.h"
 #include "generated/section/sweep.h"
 #include "runner/core/diagnostics.h"
@@ -38,6 +39,10 @@ class Sweep {
   const components::sampler::Sampler& sampler() const { return *sampler_; }
   const std::string& recipe_dir() const { return open_.recipe_dir; }
   const std::string& metric() const { return *config_.metric.name; }
+  /// Null where no trial is given up on the way.
+  const components::pruner::Pruner* pruner() const { return pruner_.get(); }
+  /// Steps of a trial; nothing where the recipe limits it otherwise.
+  std::optional<std::int64_t> total_steps() const;
   /// How many variants there will be; nothing where they are too many to count out.
   std::optional<std::int64_t> variants_to_come() const;
   bool maximizes() const { return config_.metric.goal == sections::sweep::Goal::kMaximize; }
@@ -62,6 +67,7 @@ class Sweep {
   Config config_;
   std::shared_ptr<const RecipeSpace> space_;
   std::shared_ptr<components::sampler::Sampler> sampler_;
+  std::shared_ptr<components::pruner::Pruner> pruner_;
 };
 
 /// Reads the sweep of a checked recipe for its mistakes alone; nothing where there is none.

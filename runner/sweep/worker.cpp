@@ -55,6 +55,7 @@ Worker::End Worker::run() {
     }
     if (running_.empty()) break;
     wait_for_something();
+    if (sweep_.pruner() != nullptr) prune();
     look_at_processes();
     beat();
   }
@@ -95,6 +96,11 @@ void Worker::start(Trial trial) {
   const bool unjudged = run && run->id != trial.run;
   // Of a run that has ended: its worker went before it could write down how the trial came out.
   const std::optional<int> status = unjudged ? status_of(*run) : std::nullopt;
+  if (unjudged) {
+    if (const auto at = pruned_at(sweep_, study_, trial.number, read_curve(run->run_dir, metric_.name))) {
+      return give_up(trial, *run, *at);
+    }
+  }
   if (status) return conclude(trial, run, judge(run, *status, "", metric_));
   const auto recipe = write_recipe(trial, run_name);
   if (!recipe) {
@@ -110,7 +116,7 @@ void Worker::start(Trial trial) {
   }
   launch::RankProcess::Options how;
   how.output = launch::RankProcess::Output::kKept;
-  Running running{std::move(trial), run_name, nullptr};
+  Running running{std::move(trial), run_name, nullptr, std::nullopt};
   running.process =
       std::make_unique<launch::RankProcess>("trial " + std::to_string(running.trial.number), command, how);
   running_.push_back(std::move(running));
@@ -159,7 +165,15 @@ void Worker::look_at_processes() {
     }
     const auto ended = running++;
     const auto run = find_trial_run(output_dir_, ended->run_name, clock_);
-    conclude(ended->trial, run, judge(run, ended->process->status(), ended->process->last_words(), metric_));
+    // It may have gone on beyond the point at which it is given up, or may have reported it just before its end.
+    if (run && !ended->pruned_at) {
+      ended->pruned_at = pruned_at(sweep_, study_, ended->trial.number, read_curve(run->run_dir, metric_.name));
+    }
+    if (run && ended->pruned_at) {
+      give_up(ended->trial, *run, *ended->pruned_at);
+    } else {
+      conclude(ended->trial, run, judge(run, ended->process->status(), ended->process->last_words(), metric_));
+    }
     running_.erase(ended);
   }
 }
@@ -173,6 +187,30 @@ void Worker::conclude(const Trial& trial, const std::optional<store::RunSummary>
   // A run that goes on is still to be judged.
   const bool goes_on = outcome.kind == Outcome::Kind::kInterrupted || outcome.kind == Outcome::Kind::kCrash;
   end.run = run && !(goes_on && end.state == TrialState::kWaiting) ? run->id : trial.run;
+  study_.end(trial.number, end, clock_.wall_ms());
+  tell(trial, end);
+}
+
+void Worker::prune() {
+  for (Running& running : running_) {
+    if (running.pruned_at) continue;
+    const auto run = find_trial_run(output_dir_, running.run_name, clock_);
+    if (!run || run->id == running.trial.run) continue;
+    running.pruned_at = pruned_at(sweep_, study_, running.trial.number, read_curve(run->run_dir, metric_.name));
+    if (running.pruned_at) running.process->send(SIGTERM);  // it saves, so that somebody can go on with it
+  }
+}
+
+void Worker::give_up(const Trial& trial, const store::RunSummary& run, const store::SeriesPoint& at) {
+  TrialEnd end;
+  end.state = TrialState::kPruned;
+  end.run = run.id;
+  end.step = at.step;
+  end.value = at.value;
+  end.reason = "given up at step " + std::to_string(at.step);
+  for (const store::SeriesPoint& point : read_curve(run.run_dir, metric_.name)) {
+    if (point.step <= at.step) end.curve.push_back(point);
+  }
   study_.end(trial.number, end, clock_.wall_ms());
   tell(trial, end);
 }
@@ -233,6 +271,30 @@ void Worker::beat() {
     throw core::RunError("another worker took over the trials of this one, which slept for too long",
                          "start it again: roux sweep resume " + study_.info().name);
   }
+}
+
+std::optional<store::SeriesPoint> pruned_at(const Sweep& sweep, Study& study, std::int64_t number,
+                                            const std::vector<store::SeriesPoint>& curve) {
+  if (sweep.pruner() == nullptr || curve.empty()) return std::nullopt;
+  using components::pruner::Curve;
+  const auto reports_of = [&sweep](const std::vector<store::SeriesPoint>& points) {
+    std::vector<components::pruner::Report> reports;
+    for (const store::SeriesPoint& point : points) reports.push_back({point.step, sweep.signed_value(point.value)});
+    return reports;
+  };
+  std::vector<Curve> others;
+  for (const Trial& trial : study.trials()) {
+    if (trial.number == number || trial.ended_ms == 0) continue;
+    others.push_back({trial.number, trial.state == TrialState::kComplete, reports_of(study.curve(trial.number))});
+  }
+  Curve mine{number, false, {}};
+  for (const store::SeriesPoint& point : curve) {
+    // At its last step a trial is complete, whoever looks first.
+    if (sweep.total_steps() && point.step >= *sweep.total_steps()) break;
+    mine.reports.push_back({point.step, sweep.signed_value(point.value)});
+    if (sweep.pruner()->gives_up(mine, others)) return point;
+  }
+  return std::nullopt;
 }
 
 std::vector<components::sampler::Tried> tried_of(const Sweep& sweep, const std::vector<Variant>& variants,

@@ -41,6 +41,7 @@ class Worker {
     Trial trial;
     std::string run_name;
     std::unique_ptr<launch::RankProcess> process;
+    std::optional<store::SeriesPoint> pruned_at;
   };
   bool may_start() const;
   bool start_next();
@@ -49,8 +50,10 @@ class Worker {
   core::Result<std::string> write_recipe(const Trial& trial, const std::string& run_name);
   void wait_for_something();
   void hear(int signal);
+  void prune();
   void look_at_processes();
   void conclude(const Trial& trial, const std::optional<store::RunSummary>& run, const Outcome& outcome);
+  void give_up(const Trial& trial, const store::RunSummary& run, const store::SeriesPoint& at);
   TrialEnd end_of(const Trial& trial, const Outcome& outcome);
   TrialEnd failed(const Trial& trial, const Outcome& outcome, std::string_view policy);
   void tell(const Trial& trial, const TrialEnd& end);
@@ -74,6 +77,10 @@ class Worker {
 
 /// `sweeps/NAME/workers/3`: whoever holds the lease in it is at work.
 std::string worker_folder(const Study& study, std::int64_t worker);
+
+/// Where a pruner gives up a trial with this curve, nothing where it does not; a function of what is on record.
+std::optional<store::SeriesPoint> pruned_at(const Sweep& sweep, Study& study, std::int64_t trial,
+                                            const std::vector<store::SeriesPoint>& curve);
 
 /// What samplers see of a study.
 std::vector<components::sampler::Tried> tried_of(const Sweep& sweep, const std::vector<Variant>& variants,

@@ -140,3 +140,19 @@ TEST_CASE("failures are classed, and handled by their policies", "[ranks][sweep]
     CHECK_FALSE(std::filesystem::exists(place.path() / "runs" / "sweeps"));
   }
 }
+
+TEST_CASE("a trial is given up at the same step however the sweep is disturbed", "[ranks][sweep]") {
+  const std::string recipe = std::string(kRecipe) + "  pruner: {type: asha, min_steps: 10, reduction_factor: 2}\n";
+  const tests::RunPlace calm(recipe), killed(recipe);
+  const auto ended = calm.roux({"sweep", "run", "recipe.yaml"});
+  INFO(ended.output);
+  REQUIRE(ended.status == 0);
+  CHECK(ended.output.find(" pruned at step ") != std::string::npos);
+  tests::Process sweep({tests::roux_program(), "sweep", "run", "recipe.yaml"}, killed.environment(),
+                       killed.path().string());
+  REQUIRE(sweep.wait_for("trial 2 "));
+  sweep.send(SIGKILL);
+  sweep.wait();
+  REQUIRE(killed.roux({"sweep", "resume"}).status == 0);
+  CHECK(trials(killed) == trials(calm));
+}
