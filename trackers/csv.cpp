@@ -2,6 +2,7 @@
 #include <string>
 
 #include "generated/tracker/csv.h"  // Config; declares make()
+#include "trackers/csv_field.h"
 #include "trackers/numbers.h"
 #include "trackers/record_file.h"
 #include "trackers/tracker.h"
@@ -14,20 +15,12 @@ using runner::core::Node;
 constexpr NumberWords kWords = {"nan", "inf", "-inf"};
 constexpr const char* kHeader = "run,metric,step,wall_time,value\r\n";
 
-/// RFC 4180: quoted where it holds what separates fields, quotes doubled.
-std::string field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
-  return quoted + "\"";
-}
-
 class Csv final : public Tracker {
  public:
   explicit Csv(Config config) : config_(std::move(config)) {}
 
   void start(const Run& run, const Node& state) override {
-    run_id_ = field(run.id);
+    run_id_ = csv_field(run.id, ',');
     const Node* bytes = state.is_mapping() ? state.find("bytes") : nullptr;
     const std::string path = config_.path.value_or(run.dir + "/metrics.csv");
     file_.emplace(path, bytes != nullptr ? bytes->as_integer() : 0);
@@ -36,9 +29,8 @@ class Csv final : public Tracker {
 
   void log(std::span<const Point> points) override {
     for (const Point& point : points) {
-      file_->append(run_id_ + "," + field(*point.name) + "," + std::to_string(point.step) + "," +
-                    std::to_string(point.time_ms / 1000) + "." + std::to_string(1000 + point.time_ms % 1000).substr(1) +
-                    "," + number_text(point.value, kWords) + "\r\n");
+      file_->append(run_id_ + "," + csv_field(*point.name, ',') + "," + std::to_string(point.step) + "," +
+                    seconds_text(point.time_ms) + "," + number_text(point.value, kWords) + "\r\n");
     }
   }
 

@@ -2,12 +2,17 @@
 
 #include <algorithm>
 #include <exception>
+#include <filesystem>
+#include <functional>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "runner/core/files.h"
+#include "runner/core/json.h"
 #include "runner/core/log.h"
 #include "runner/core/units.h"
+#include "runner/store/console_log.h"
 #include "runner/store/cursors.h"
 #include "runner/store/feed.h"
 #include "runner/store/lease.h"
@@ -17,13 +22,18 @@ namespace {
 
 using runner::core::Node;
 using runner::store::Feed;
+using runner::store::FeedArtefact;
 using runner::store::FeedBatch;
+using runner::store::FeedEnd;
+using runner::store::FeedEvent;
 using runner::store::SqliteError;
 using Remedy = TrackerError::Remedy;
 
 constexpr std::int64_t kPollMs = 250;
 constexpr std::int64_t kFlushMs = 1000;
-constexpr std::int64_t kPointsMax = 65'536;  // of one piece: some megabytes
+constexpr std::int64_t kFlushPoints = 262'144;  // or so many: what a tracker has not flushed is in memory
+constexpr std::int64_t kPointsMax = 65'536;     // of one piece: some megabytes
+constexpr std::int64_t kTableBytesMax = 64'000'000;
 constexpr std::int64_t kBackoffMs = 1000, kBackoffMaxMs = 60'000;
 
 Ending ending_of(const std::string& status, bool held) {
@@ -39,9 +49,31 @@ std::string text_or(const Node& data, const char* key, const std::string& otherw
 }
 
 double number_or(const Node& data, const char* key, double otherwise) {
-  const Node* value = data.find(key);
+  const Node* value = data.is_mapping() ? data.find(key) : nullptr;
   return value != nullptr && value->is_number() ? value->as_double() : otherwise;
 }
+
+/// `{"columns": ["a"], "data": [[1], [2]]}`; nothing where the file holds something else.
+std::optional<Table> read_table(const std::string& path) {
+  const auto text = runner::core::read_file(path, kTableBytesMax);
+  const auto read = text ? runner::core::parse_json(text.value()) : text.failure();
+  const Node* columns = read ? read.value().find("columns") : nullptr;
+  const Node* data = read ? read.value().find("data") : nullptr;
+  if (columns == nullptr || data == nullptr) return std::nullopt;
+  Table table;
+  for (const Node& column : columns->items()) table.columns.push_back(column.scalar_text());
+  for (const Node& row : data->items()) {
+    if (row.items().size() != table.columns.size()) return std::nullopt;
+    table.rows.push_back(row.items());
+  }
+  return table;
+}
+
+/// Anything but a point.
+struct Happening {
+  std::int64_t step;
+  std::function<void()> hand_over;
+};
 
 class Following {
  public:
@@ -52,18 +84,21 @@ class Following {
   FollowResult result() {
     std::int64_t backoff_ms = kBackoffMs;
     for (;;) {
+      std::optional<TrackerError> problem;
       try {
         go();
         return result_;
       } catch (const TrackerError& error) {
         if (error.remedy() != Remedy::kTryAgain || !options_.until_end) return stopped(error);
         tell(error);
+        problem = error;
       } catch (const SqliteError& error) {
         if (!error.may_pass() || !options_.until_end) throw;
+        problem = TrackerError(Remedy::kTryAgain, error.what());
       }
       if (flushed_since_error_) backoff_ms = kBackoffMs;
       flushed_since_error_ = false;
-      if (!waiter_.wait(backoff_ms)) return result_;
+      if (!waiter_.wait(backoff_ms)) return with(*problem);
       backoff_ms = std::min(2 * backoff_ms, kBackoffMaxMs);
     }
   }
@@ -75,26 +110,38 @@ class Following {
     if (!feed_) feed_.emplace(run_.dir);
     record_ = cursors_->get(options_.name);
     points_ = 0;
-    guarded([&] { tracker_.start(run_, record_.state); });
-    flushed_ns_ = clock_.monotonic_ns();
+    started_ = false;
     for (;;) {
       // Asked for before reading: what was written before the end is read after it.
-      const Ending ending = ending_of(feed_->status(), runner::store::live_owner(run_.dir, clock_).has_value());
+      const FeedEnd end_of_run = feed_->end();
+      const Ending ending = ending_of(end_of_run.status, runner::store::live_owner(run_.dir, clock_).has_value());
       const FeedBatch batch = feed_->next(record_.cursor, kPointsMax);
-      if (!batch.empty()) {
-        take(batch);
-        if (clock_.monotonic_ns() - flushed_ns_ >= kFlushMs * 1'000'000) flush(false);
+      const bool said_something = take_console();
+      if (!batch.empty()) take(batch);
+      if (!batch.empty() || said_something) {
+        const bool is_time = clock_.monotonic_ns() - flushed_ns_ >= kFlushMs * 1'000'000;
+        if (is_time || points_ >= kFlushPoints) flush(false);
         continue;
       }
-      if (ending != Ending::kOpen || !options_.until_end) return end(ending);
+      if (ending != Ending::kOpen || !options_.until_end) return end(ending, end_of_run);
+      start_once();
       if (dirty_) flush(false);
-      if (!waiter_.wait(kPollMs)) return end(Ending::kOpen);
+      if (!waiter_.wait(kPollMs)) return end(Ending::kOpen, end_of_run);
     }
   }
 
+  /// Not before there is something to tell: a run that was brought over whole is left alone.
+  void start_once() {
+    if (std::exchange(started_, true)) return;
+    guarded([&] { tracker_.start(run_, record_.state); });
+    flushed_ns_ = clock_.monotonic_ns();
+  }
+
   void take(const FeedBatch& batch) {
+    start_once();
     if (batch.rewind_to && record_.cursor.branch >= 0 && tracker_.starts_anew_after_rewind()) {
       record_.cursor.branch = -1;
+      record_.console_bytes = 0;
       record_.state = Node::null();
       guarded([&] { tracker_.start(run_, record_.state); });
       return;  // the next piece is the whole lineage up to here
@@ -102,36 +149,123 @@ class Following {
     guarded([&] {
       if (batch.rewind_to && record_.cursor.branch >= 0) tracker_.rewind(*batch.rewind_to);
     });
-    try {
-      guarded([&] { hand_over(batch); });
-      points_ += static_cast<std::int64_t>(batch.points.size());
-    } catch (const TrackerError& error) {
-      if (error.remedy() != Remedy::kLeaveOut) throw;
-      result_.left_out += static_cast<std::int64_t>(batch.points.size());
-      tell(error);
-    }
+    hand_over_by_step(batch);
     record_.cursor = batch.end;
     dirty_ = true;
   }
 
-  void hand_over(const FeedBatch& batch) {
+  /// False when nothing was said since the last time.
+  bool take_console() {
+    const auto rows = runner::store::read_console(run_.dir, record_.console_bytes);
+    if (rows.empty()) return false;
+    start_once();
+    std::vector<ConsoleLine> lines;
+    std::int64_t time_ms = run_.created_ms;
+    for (const auto& row : rows) {
+      if (row.time_ms > 0) time_ms = row.time_ms;
+      lines.push_back({row.text, time_ms, row.is_warning});
+    }
+    taken([&] { tracker_.log_console(lines); });
+    dirty_ = true;
+    return true;
+  }
+
+  /// Some tools take steps in rising order only.
+  void hand_over_by_step(const FeedBatch& batch) {
+    const auto by_step = [](const auto& a, const auto& b) { return a.step < b.step; };
+    std::vector<Point> points = points_of(batch);
+    std::stable_sort(points.begin(), points.end(), by_step);
+    std::span<const Point> rest = points;
+    std::vector<Happening> others;
+    for (const FeedEvent& event : batch.events) others.push_back({event.step, [&] { hand_over(event); }});
+    for (const FeedArtefact& artefact : batch.artefacts) {
+      others.push_back({artefact.step, [&] { hand_over(artefact); }});
+    }
+    std::stable_sort(others.begin(), others.end(), by_step);
+    for (const Happening& other : others) {
+      const auto beyond = std::upper_bound(rest.begin(), rest.end(), other.step,
+                                           [](std::int64_t step, const Point& point) { return step < point.step; });
+      hand_over(rest.first(static_cast<std::size_t>(beyond - rest.begin())));
+      rest = rest.subspan(static_cast<std::size_t>(beyond - rest.begin()));
+      other.hand_over();
+    }
+    hand_over(rest);
+  }
+
+  std::vector<Point> points_of(const FeedBatch& batch) {
     std::vector<Point> points;
     points.reserve(batch.points.size());
     for (const auto& point : batch.points) {
-      points.push_back({&name_of(point.series), point.step, point.time_ms, point.value});
+      points.push_back({&name_of(point.series), point.step, point.time_ms, point.value,
+                        feed_->series(point.series).context == "system"});
     }
-    if (!points.empty()) tracker_.log(points);
-    for (const auto& event : batch.events) {
-      const std::string name = text_or(event.data, "name", event.kind);
-      if (event.kind == "text") {
-        tracker_.log_text({name, text_or(event.data, "text", ""), event.step, event.time_ms});
-      } else if (event.kind == "histogram" && event.data.find("counts") != nullptr) {
-        Histogram histogram{
-            name, event.step, event.time_ms, number_or(event.data, "min", 0), number_or(event.data, "max", 0), {}};
-        for (const Node& count : event.data.find("counts")->items()) histogram.counts.push_back(count.as_double());
-        tracker_.log_histogram(histogram);
+    return points;
+  }
+
+  void hand_over(std::span<const Point> points) {
+    const std::size_t most = tracker_.points_max();
+    while (!points.empty()) {
+      const auto some = points.first(std::min(points.size(), most));
+      const auto count = static_cast<std::int64_t>(some.size());
+      if (taken([&] { tracker_.log(some); }, count)) points_ += count;
+      points = points.subspan(some.size());
+    }
+  }
+
+  void hand_over(const FeedEvent& event) {
+    const std::string name = text_or(event.data, "name", event.kind);
+    if (event.kind == "text") {
+      const Text text{name, text_or(event.data, "text", ""), event.step, event.time_ms};
+      taken([&] { tracker_.log_text(text); });
+    } else if (event.kind == "histogram" && event.data.find("counts") != nullptr) {
+      Histogram histogram{
+          name, event.step, event.time_ms, number_or(event.data, "min", 0), number_or(event.data, "max", 0), {}};
+      for (const Node& count : event.data.find("counts")->items()) histogram.counts.push_back(count.as_double());
+      taken([&] { tracker_.log_histogram(histogram); });
+    }
+  }
+
+  /// What is gone by now, as an old checkpoint, is passed over.
+  void hand_over(const FeedArtefact& artefact) {
+    const std::string path = (std::filesystem::path(run_.dir) / artefact.path).string();
+    const std::string name = text_or(artefact.data, "name", artefact.path);
+    std::error_code ignored;
+    if (!std::filesystem::exists(path, ignored)) return;
+    if (artefact.kind == "image") {
+      const Image image{name, text_or(artefact.data, "caption", ""), path, artefact.step, artefact.time_ms};
+      taken([&] { tracker_.log_image(image); });
+    } else if (artefact.kind == "table") {
+      std::optional<Table> table = read_table(path);
+      if (!table) {
+        leave_out(1);
+        return tell(TrackerError(Remedy::kLeaveOut, path + " holds no table"));
       }
+      table->name = name;
+      table->step = artefact.step;
+      table->time_ms = artefact.time_ms;
+      taken([&] { tracker_.log_table(*table); });
+    } else {
+      const Artifact artifact{name, artefact.kind, path, artefact.step, artefact.time_ms};
+      taken([&] { tracker_.log_artifact(artifact); });
     }
+  }
+
+  /// False when the tool refuses just this; then it is left out.
+  bool taken(const std::function<void()>& give, std::int64_t count = 1) {
+    try {
+      guarded(give);
+      return true;
+    } catch (const TrackerError& error) {
+      if (error.remedy() != Remedy::kLeaveOut) throw;
+      leave_out(count);
+      tell(error);
+      return false;
+    }
+  }
+
+  void leave_out(std::int64_t count) {
+    result_.left_out += count;
+    record_.left_out += count;
   }
 
   /// By its id, so that a name is put together once.
@@ -145,6 +279,8 @@ class Following {
   void flush(bool durable) {
     guarded([&] { tracker_.flush(durable); });
     record_.state = tracker_.state();
+    record_.ended.clear();
+    record_.problem.clear();
     cursors_->put(options_.name, record_);
     result_.points += std::exchange(points_, 0);
     flushed_ns_ = clock_.monotonic_ns();
@@ -152,9 +288,16 @@ class Following {
     flushed_since_error_ = true;
   }
 
-  void end(Ending ending) {
-    flush(true);
-    guarded([&] { tracker_.finish(ending); });
+  void end(Ending ending, const FeedEnd& run) {
+    const std::string told(to_text(ending));
+    if (started_ || record_.ended != told) {
+      start_once();
+      flush(true);
+      guarded([&] { tracker_.finish({ending, run.reason, run.time_ms, run.summary}); });
+      record_.ended = told;
+      record_.state = tracker_.state();
+      cursors_->put(options_.name, record_);
+    }
     feed_.reset();
     if (ending != Ending::kOpen) runner::store::put_journal_away(run_.dir);
   }
@@ -172,16 +315,29 @@ class Following {
   }
 
   FollowResult& stopped(const TrackerError& error) {
+    note(error);
+    return with(error);
+  }
+
+  FollowResult& with(const TrackerError& error) {
     result_.problem = error.what();
     result_.hint = error.hint();
     return result_;
   }
 
   void tell(const TrackerError& error) {
-    const char* what = error.remedy() == Remedy::kLeaveOut ? "; these points are left out" : "; trying again";
-    if (std::exchange(told_, error.what()) != error.what()) {
-      runner::core::log_warning("tracker " + options_.name + ": " + error.what() + what);
-    }
+    const char* what = error.remedy() == Remedy::kLeaveOut ? "; this is left out" : "; trying again";
+    if (std::exchange(told_, error.what()) == error.what()) return;
+    runner::core::log_warning("tracker " + options_.name + ": " + error.what() + what);
+    if (error.remedy() != Remedy::kLeaveOut) note(error);
+  }
+
+  /// For somebody who looks at the run, beside the record of the last flush.
+  void note(const TrackerError& error) {
+    runner::store::TrackerRecord flushed = cursors_->get(options_.name);
+    flushed.problem = error.what();
+    flushed.problem_ms = clock_.wall_ms();
+    cursors_->put(options_.name, flushed);
   }
 
   const Run& run_;
@@ -196,7 +352,7 @@ class Following {
   std::vector<std::unique_ptr<std::string>> names_;
   std::int64_t points_ = 0;  // handed over since the last flush
   std::int64_t flushed_ns_ = 0;
-  bool dirty_ = false, flushed_since_error_ = false;
+  bool started_ = false, dirty_ = false, flushed_since_error_ = false;
   std::string told_;
   FollowResult result_;
 };

@@ -1,26 +1,16 @@
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
 #include "generated/tracker/jsonl.h"  // Config; declares make()
-#include "trackers/numbers.h"
+#include "trackers/json_lines.h"
 #include "trackers/record_file.h"
 #include "trackers/tracker.h"
 
 namespace trackers::jsonl {
 namespace {
 
+using json_lines::line;
 using runner::core::Node;
-
-constexpr NumberWords kWords = {"\"NaN\"", "\"Infinity\"", "\"-Infinity\""};
-
-std::string quoted(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
-std::string seconds(std::int64_t time_ms) {
-  return std::to_string(time_ms / 1000) + "." + std::to_string(1000 + time_ms % 1000).substr(1);
-}
 
 class Jsonl final : public Tracker {
  public:
@@ -30,34 +20,27 @@ class Jsonl final : public Tracker {
     const Node* bytes = state.is_mapping() ? state.find("bytes") : nullptr;
     const std::string path = config_.path.value_or(run.dir + "/metrics.jsonl");
     file_.emplace(path, bytes != nullptr ? bytes->as_integer() : 0);
-    if (file_->bytes() > 0) return;
-    file_->append(R"({"type":"start","run":)" + quoted(run.id) + R"(,"name":)" + quoted(run.name) + R"(,"config":)" +
-                  runner::core::to_json(run.config, -1) + "}\n");
+    if (file_->bytes() == 0) file_->append(json_lines::start(run));
   }
 
-  void rewind(std::int64_t step) override {
-    file_->append(R"({"type":"rewind","step":)" + std::to_string(step) + "}\n");
-  }
+  void rewind(std::int64_t step) override { file_->append(json_lines::rewind(step)); }
 
   void log(std::span<const Point> points) override {
-    for (const Point& point : points) {
-      file_->append(R"({"type":"metric","name":)" + quoted(*point.name) + R"(,"step":)" + std::to_string(point.step) +
-                    R"(,"time":)" + seconds(point.time_ms) + R"(,"value":)" + number_text(point.value, kWords) + "}\n");
-    }
+    for (const Point& point : points) file_->append(line(point));
+  }
+  void log_text(const Text& text) override { file_->append(line(text)); }
+  void log_histogram(const Histogram& histogram) override { file_->append(line(histogram)); }
+  void log_image(const Image& image) override { file_->append(line(image)); }
+  void log_table(const Table& table) override { file_->append(line(table)); }
+  void log_artifact(const Artifact& artifact) override { file_->append(line(artifact)); }
+  void log_console(std::span<const ConsoleLine> lines) override {
+    for (const ConsoleLine& console : lines) file_->append(line(console));
   }
 
-  void log_text(const Text& text) override {
-    file_->append(R"({"type":"text","name":)" + quoted(text.name) + R"(,"step":)" + std::to_string(text.step) +
-                  R"(,"time":)" + seconds(text.time_ms) + R"(,"text":)" + quoted(text.text) + "}\n");
-  }
-
-  void log_histogram(const Histogram& histogram) override {
-    std::string counts;
-    for (const double count : histogram.counts) counts += (counts.empty() ? "" : ",") + number_text(count, kWords);
-    file_->append(R"({"type":"histogram","name":)" + quoted(histogram.name) + R"(,"step":)" +
-                  std::to_string(histogram.step) + R"(,"time":)" + seconds(histogram.time_ms) + R"(,"least":)" +
-                  number_text(histogram.least, kWords) + R"(,"most":)" + number_text(histogram.most, kWords) +
-                  R"(,"counts":[)" + counts + "]}\n");
+  void finish(const End& end) override {
+    if (end.ending == Ending::kOpen) return;
+    file_->append(line(end));
+    file_->flush(true);
   }
 
   void flush(bool durable) override { file_->flush(durable); }

@@ -14,4 +14,8 @@ std::string number_text(double value, const NumberWords& words) {
   return {text.data(), end};
 }
 
+std::string seconds_text(std::int64_t time_ms) {
+  return std::to_string(time_ms / 1000) + "." + std::to_string(1000 + time_ms % 1000).substr(1);
+}
+
 }  // namespace trackers

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace trackers {
@@ -11,5 +12,8 @@ struct NumberWords {
 
 /// The shortest text that reads back to the same double.
 std::string number_text(double value, const NumberWords& words);
+
+/// Seconds with three decimals.
+std::string seconds_text(std::int64_t time_ms);
 
 }  // namespace trackers

@@ -25,8 +25,10 @@ TrackerError refused(const std::string& path, const char* what) {
 }  // namespace
 
 RecordFile::RecordFile(const std::string& path, std::int64_t keep_bytes) : path_(path) {
-  const auto folder = runner::core::make_folders(std::filesystem::path(path).parent_path().string());
-  if (!folder) throw TrackerError(TrackerError::Remedy::kPause, folder.failure().message, folder.failure().hint);
+  if (const auto folder = std::filesystem::path(path).parent_path(); !folder.empty()) {
+    const auto made = runner::core::make_folders(folder.string());
+    if (!made) throw TrackerError(TrackerError::Remedy::kPause, made.failure().message, made.failure().hint);
+  }
   descriptor_ = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (descriptor_ < 0) throw refused(path, "open");
   struct stat info {};

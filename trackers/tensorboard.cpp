@@ -12,8 +12,10 @@
 
 #include "generated/tracker/tensorboard.h"  // Config; declares make()
 #include "runner/core/clock.h"
+#include "runner/core/machine.h"
 #include "trackers/config_values.h"
-#include "trackers/crc32c.h"
+#include "trackers/crc32.h"
+#include "trackers/png.h"
 #include "trackers/record_file.h"
 #include "trackers/tracker.h"
 #include "trackers/wire.h"
@@ -28,8 +30,6 @@ enum DataType { kFloat = 1, kString = 7 };
 enum DataClass { kTensor = 2 };
 enum SessionStatus { kSuccess = 1, kFailure = 2, kRunning = 3 };
 
-std::uint32_t masked(std::uint32_t crc) { return ((crc >> 15) | (crc << 17)) + 0xa282ead8U; }
-
 template <typename Number>
 void append(std::string& bytes, Number value) {
   const auto raw = std::bit_cast<std::array<char, sizeof value>>(value);  // this machine is little-endian, as the file
@@ -41,9 +41,9 @@ std::string framed(const std::string& message) {
   std::string record;
   record.reserve(message.size() + 16);
   append(record, static_cast<std::uint64_t>(message.size()));
-  append(record, masked(crc32c(record)));
+  append(record, masked_crc32c(record));
   record += message;
-  append(record, masked(crc32c(message)));
+  append(record, masked_crc32c(message));
   return record;
 }
 
@@ -79,6 +79,29 @@ Wire summary_of(const Wire& value) {
   Wire summary;
   summary.message(1, value);
   return summary;
+}
+
+/// A bar or the end of a line would end a cell.
+std::string cell(const Node& value) {
+  std::string text;
+  for (const char c : value.scalar_text()) {
+    if (c == '|') text += '\\';
+    text += c == '\n' || c == '\r' ? ' ' : c;
+  }
+  return " " + text + " |";
+}
+
+std::string markdown(const Table& table) {
+  std::string head = "|", rule = "|", body;
+  for (const std::string& column : table.columns) {
+    head += cell(Node::string(column));
+    rule += " --- |";
+  }
+  for (const auto& row : table.rows) {
+    body += "\n|";
+    for (const Node& value : row) body += cell(value);
+  }
+  return head + "\n" + rule + body;
 }
 
 double seconds(std::int64_t time_ms) { return static_cast<double>(time_ms) * 1e-3; }
@@ -151,6 +174,16 @@ class TensorBoard final : public Tracker {
     add(event(seconds(histogram.time_ms), histogram.step).message(5, summary_of(value)));
   }
 
+  void log_image(const Image& image) override {
+    const Png png = read_png(image.path);
+    Wire encoded, value;
+    encoded.integer(1, png.height).integer(2, png.width).integer(3, png.channels).text(4, png.bytes);
+    value.text(1, image.name).message(4, encoded);
+    add(event(seconds(image.time_ms), image.step).message(5, summary_of(value)));
+  }
+
+  void log_table(const Table& table) override { log_text({table.name, markdown(table), table.step, table.time_ms}); }
+
   void flush(bool durable) override { file_->flush(durable); }
 
   Node state() const override {
@@ -161,11 +194,11 @@ class TensorBoard final : public Tracker {
     return state;
   }
 
-  void finish(Ending ending) override {
-    if (ending != Ending::kFinished && ending != Ending::kFailed) return;
+  void finish(const End& run) override {
+    if (run.ending != Ending::kFinished && run.ending != Ending::kFailed) return;
     const double now = seconds(runner::core::system_clock().wall_ms());
     Wire end, data;
-    end.integer(1, ending == Ending::kFinished ? kSuccess : kFailure).real(2, now);
+    end.integer(1, run.ending == Ending::kFinished ? kSuccess : kFailure).real(2, now);
     data.message(4, end);
     hparams("_hparams_/session_end_info", data, now);
     file_->flush(true);
@@ -173,10 +206,8 @@ class TensorBoard final : public Tracker {
 
  private:
   static std::string file_name(std::int64_t number, std::int64_t now_ms) {
-    char host[256] = {};
-    gethostname(host, sizeof host - 1);
-    return "events.out.tfevents." + std::to_string(now_ms / 1000) + "." + host + "." + std::to_string(getpid()) + "." +
-           std::to_string(number);
+    return "events.out.tfevents." + std::to_string(now_ms / 1000) + "." + runner::core::host_name() + "." +
+           std::to_string(getpid()) + "." + std::to_string(number);
   }
 
   /// Files that a crash left behind the last flush: their points come once more.

@@ -1,15 +1,17 @@
 #include "runner/artifact/capsule.h"
 
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <cctype>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <set>
 
 #include "runner/artifact/checksum.h"
 #include "runner/core/error.h"
@@ -38,6 +40,27 @@ constexpr std::array<const char*, 11> kVariables = {"OMP_NUM_THREADS",
                                                     "DNNL_MAX_CPU_ISA",
                                                     "ONEDNN_DEFAULT_FPMATH_MODE",
                                                     "DNNL_DEFAULT_FPMATH_MODE"};
+
+// Always kept: what decides where and how a program computes.
+constexpr std::array<const char*, 21> kUsualVariables = {"CUDA_*",          "NVIDIA_VISIBLE_DEVICES",
+                                                         "NCCL_*",          "GLOO_*",
+                                                         "TORCH_*",         "OMP_*",
+                                                         "GOMP_*",          "KMP_*",
+                                                         "MKL_*",           "ATEN_*",
+                                                         "ONEDNN_*",        "DNNL_*",
+                                                         "MALLOC_*",        "LD_PRELOAD",
+                                                         "LD_LIBRARY_PATH", "SLURM_JOB_ID",
+                                                         "SLURM_JOB_NAME",  "SLURM_JOB_NODELIST",
+                                                         "SLURM_NNODES",    "SLURM_NTASKS",
+                                                         "ROUX_*"};
+
+constexpr std::array<const char*, 7> kSecretWords = {"TOKEN", "SECRET", "PASSW", "CREDENTIAL", "KEY", "AUTH", "COOKIE"};
+
+bool sounds_secret(std::string name) {
+  for (char& c : name) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return std::any_of(kSecretWords.begin(), kSecretWords.end(),
+                     [&name](const char* word) { return name.find(word) != std::string::npos; });
+}
 
 struct Descriptor {
   explicit Descriptor(int given) : fd(given) {}
@@ -84,6 +107,12 @@ Capsule capsule_of(const Node& node, const std::string& path) {
     capsule.data.push_back(
         {file.text("set"), file.text("path"), file.integer("bytes"), file.integer("mtime_ns"), file.text("checksum")});
   }
+  if (node.find("host") == nullptr) return capsule;  // written before these were recorded
+  capsule.build = fields.text("build");
+  capsule.host = fields.text("host");
+  capsule.cores = static_cast<int>(fields.integer("cores"));
+  capsule.memory_bytes = fields.integer("memory_bytes");
+  if (const Node* code = node.find("code"); code->is_mapping()) capsule.code = *code;
   return capsule;
 }
 
@@ -141,6 +170,11 @@ Node Capsule::to_node() const {
     files.push_back(std::move(entry));
   }
   node.set("data", Node::sequence(std::move(files)));
+  node.set("build", Node::string(build));
+  node.set("host", Node::string(host));
+  node.set("cores", Node::integer(cores));
+  node.set("memory_bytes", Node::integer(memory_bytes));
+  node.set("code", code);
   return node;
 }
 
@@ -163,6 +197,21 @@ std::map<std::string, std::string> arithmetic_environment() {
   std::map<std::string, std::string> found;
   for (const char* name : kVariables) {
     if (const char* value = std::getenv(name); value != nullptr) found[name] = value;
+  }
+  return found;
+}
+
+std::map<std::string, std::string> chosen_environment(const std::vector<std::string>& patterns) {
+  std::map<std::string, std::string> found;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string text = *variable;
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos) continue;
+    const std::string name = text.substr(0, equals);
+    const auto fits = [&name](const std::string& pattern) { return fnmatch(pattern.c_str(), name.c_str(), 0) == 0; };
+    const bool chosen = std::any_of(kUsualVariables.begin(), kUsualVariables.end(), fits) ||
+                        std::any_of(patterns.begin(), patterns.end(), fits);
+    if (chosen) found[name] = sounds_secret(name) ? kHiddenValue : text.substr(equals + 1);
   }
   return found;
 }
@@ -211,14 +260,11 @@ std::vector<Cause> list_causes(const Capsule& before, const Capsule& after) {
   compare("LibTorch", before.libtorch, after.libtorch);
   compare("version of roux", before.version, after.version);
   compare("source of roux", before.source, after.source);
-  std::set<std::string> names;
-  for (const auto& [name, value] : before.environment) names.insert(name);
-  for (const auto& [name, value] : after.environment) names.insert(name);
   const auto value_in = [](const Capsule& capsule, const std::string& name) {
     const auto found = capsule.environment.find(name);
     return found == capsule.environment.end() ? std::string() : found->second;
   };
-  for (const std::string& name : names) compare(name, value_in(before, name), value_in(after, name));
+  for (const char* name : kVariables) compare(name, value_in(before, name), value_in(after, name));
   return causes;
 }
 

@@ -4,99 +4,41 @@
 #include <cstdio>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "runner/cli/commands.h"
 
 namespace runner::cli {
 namespace {
 
-std::vector<const CLI::App*> commands_of(const CLI::App& app) {
-  // Those that help does not name are not for people.
-  const auto all = app.get_subcommands([](const CLI::App* command) { return !command->get_group().empty(); });
-  return {all.begin(), all.end()};
-}
+// The scripts ask the program itself, so that they know its runs and never grow old. Files where no word fits.
 
-std::string flags_of(const CLI::App& app) {
-  std::string text;
-  for (const CLI::Option* option : app.get_options([](const CLI::Option*) { return true; })) {
-    for (const std::string& name : option->get_lnames()) text += (text.empty() ? "--" : " --") + name;
-  }
-  return text;
+constexpr const char* kBash = R"(_roux() {
+  local word="${COMP_WORDS[COMP_CWORD]}"
+  COMPREPLY=()
+  while IFS= read -r reply; do COMPREPLY+=("$reply"); done < <(
+    roux complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null
+    [ "$COMP_CWORD" -gt 1 ] && compgen -f -- "$word"
+  )
 }
+complete -o filenames -F _roux roux
+)";
 
-std::string names_of(const std::vector<const CLI::App*>& commands) {
-  std::string text;
-  for (const CLI::App* command : commands) text += (text.empty() ? "" : " ") + command->get_name();
-  return text;
-}
+constexpr const char* kZsh = R"(autoload -U +X compinit && compinit
+autoload -U +X bashcompinit && bashcompinit
+)";
 
-/// Words by command; files where no word fits. The same function serves bash and, through bashcompinit, zsh.
-std::string bash_script(const CLI::App& app) {
-  const std::vector<const CLI::App*> commands = commands_of(app);
-  std::string text =
-      "_roux() {\n"
-      "  local word=\"${COMP_WORDS[COMP_CWORD]}\" words=\"\"\n"
-      "  COMPREPLY=()\n"
-      "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
-      "    words=\"" +
-      names_of(commands) + " " + flags_of(app) +
-      "\"\n"
-      "  else\n"
-      "    case \"${COMP_WORDS[1]}\" in\n";
-  for (const CLI::App* command : commands) {
-    const std::vector<const CLI::App*> inner = commands_of(*command);
-    std::string words = flags_of(*command) + " " + flags_of(app);
-    if (command->get_name() == "list")
-      words = "$(roux list 2>/dev/null | sed -n 's/^\\([a-z_]*\\): .*/\\1/p') " + words;
-    if (!inner.empty()) words = names_of(inner) + " " + words;
-    text += "      " + command->get_name() + ") words=\"" + words + "\" ;;\n";
-  }
-  text +=
-      "    esac\n"
-      "  fi\n"
-      "  while IFS= read -r reply; do COMPREPLY+=(\"$reply\"); done < <(compgen -W \"$words\" -- \"$word\"; [ "
-      "\"$COMP_CWORD\" -gt 1 ] && compgen -f -- \"$word\")\n"
-      "}\n"
-      "complete -o filenames -F _roux roux\n";
-  return text;
-}
+constexpr const char* kFish =
+    R"(complete -c roux -a '(roux complete (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)'
+)";
 
-std::string fish_script(const CLI::App& app) {
-  std::string text;
-  const auto quoted = [](const std::string& words) {
-    std::string safe;
-    for (const char c : words) safe += c == '\'' ? std::string("\\'") : std::string(1, c);
-    return "'" + safe + "'";
-  };
-  const auto add_flags = [&](const CLI::App& command, const std::string& condition) {
-    for (const CLI::Option* option : command.get_options([](const CLI::Option*) { return true; })) {
-      for (const std::string& name : option->get_lnames())
-        text += "complete -c roux" + condition + " -l " + name + " -d " + quoted(option->get_description()) + "\n";
-    }
-  };
-  add_flags(app, "");
-  for (const CLI::App* command : commands_of(app)) {
-    const std::string& name = command->get_name();
-    text +=
-        "complete -c roux -n __fish_use_subcommand -f -a " + name + " -d " + quoted(command->get_description()) + "\n";
-    const std::string condition = " -n '__fish_seen_subcommand_from " + name + "'";
-    for (const CLI::App* inner : commands_of(*command))
-      text += "complete -c roux" + condition + " -a " + inner->get_name() + " -d " + quoted(inner->get_description()) +
-              "\n";
-    add_flags(*command, condition);
-  }
-  return text;
-}
-
-void completion(const CLI::App& app, const std::string& shell, Session& session) {
+void completion(const std::string& shell, Session& session) {
   std::string text;
   if (shell == "bash") {
-    text = bash_script(app);
+    text = kBash;
   } else if (shell == "zsh") {
-    text = "autoload -U +X compinit && compinit\nautoload -U +X bashcompinit && bashcompinit\n" + bash_script(app);
+    text = std::string(kZsh) + kBash;
   } else if (shell == "fish") {
-    text = fish_script(app);
+    text = kFish;
   } else {
     return session.fail("there is no completion for \"" + shell + "\"", "the shells are bash, zsh and fish");
   }
@@ -107,14 +49,14 @@ void completion(const CLI::App& app, const std::string& shell, Session& session)
 
 void add_completion(CLI::App& app, Session& session) {
   const auto shell = std::make_shared<std::string>();
-  CLI::App* command = app.add_subcommand("completion", "Print a script that completes commands and flags in a shell");
+  CLI::App* command =
+      app.add_subcommand("completion", "Print a script that completes commands, flags, runs and keys in a shell");
   command->add_option("SHELL", *shell, "bash, zsh or fish")->required();
   command->footer(
       "\nExamples:\n"
       "  source <(roux completion bash)\n"
       "  roux completion fish > ~/.config/fish/completions/roux.fish\n");
-  command->callback(
-      [shell, &app, &session] { session.command = [shell, &app, &session] { completion(app, *shell, session); }; });
+  command->callback([shell, &session] { session.command = [shell, &session] { completion(*shell, session); }; });
 }
 
 }  // namespace runner::cli

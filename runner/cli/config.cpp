@@ -9,11 +9,13 @@
 #include <memory>
 
 #include "runner/cli/accelerate_options.h"
+#include "runner/cli/any_recipe.h"
 #include "runner/cli/commands.h"
 #include "runner/cli/launch_config.h"
 #include "runner/core/files.h"
 #include "runner/recipe/read.h"
 #include "runner/registry/registry.h"
+#include "runner/registry/validate.h"
 
 namespace runner::cli {
 namespace {
@@ -103,6 +105,20 @@ void ask_all(Session& session) {
   write(session, *path, launch_config_text(launch));
 }
 
+/// What the sections say has to be what a recipe may say; told at its place in the file that they come from.
+void check_sections(const Node& sections, core::Diagnostics& diagnostics) {
+  const auto any = std::make_shared<const core::Source>(core::Source{"no recipe", kAnyRecipe});
+  Node whole = recipe::read_yaml(any, {}, diagnostics).value_or(Node::mapping());
+  for (const Node::Entry& section : sections.entries()) {
+    if (!section.value.is_mapping() || whole.find(section.key) == nullptr) {
+      whole.set(section.key, section.value);
+      continue;
+    }
+    for (const Node::Entry& key : section.value.entries()) whole.find(section.key)->set(key.key, key.value);
+  }
+  registry::validate_recipe(whole, registry::Registry::builtin(), diagnostics);
+}
+
 void import(Session& session, const std::string& file, const std::string& output) {
   core::Diagnostics diagnostics;
   const recipe::Limits limits;
@@ -114,6 +130,7 @@ void import(Session& session, const std::string& file, const std::string& output
   std::string sections;
   if (config && config->is_mapping()) {
     const Node recipe = recipe_of_accelerate(*config, diagnostics);
+    check_sections(recipe, diagnostics);
     for (const Node::Entry& section : recipe.entries()) {
       sections += section.key + ":";
       if (!section.value.is_mapping()) {

@@ -10,6 +10,8 @@
 
 #include "runner/cli/commands.h"
 #include "runner/cli/engine_commands.h"
+#include "runner/cli/launch_flags.h"
+#include "runner/cli/launch_set_up.h"
 #include "runner/core/machine.h"
 #include "runner/core/units.h"
 #include "runner/cuda/cuda.h"
@@ -37,7 +39,12 @@ void show_gpus() {
   }
 }
 
-void environment(Session& session, bool measure) {
+struct EnvFlags {
+  RecipeFlags recipe;
+  bool measure = false;
+};
+
+void environment(Session& session, const EnvFlags& flags) {
   utsname system = {};
   uname(&system);
   line("roux", ROUX_VERSION);
@@ -48,10 +55,11 @@ void environment(Session& session, bool measure) {
   for (const char* name : {"OMP_NUM_THREADS", "ROUX_OUTPUT_DIR", "ROUX_CACHE_DIR", "NO_COLOR"}) {
     if (const char* value = std::getenv(name)) line(name, value);
   }
+  show_launch(session, flags.recipe);
   engine::Engine* engine = engine_or_fail(session);
   if (engine == nullptr) return;
   std::printf("%s\n", engine->versions().c_str());
-  if (!measure) return;
+  if (!flags.measure) return;
   std::fprintf(stderr, "measuring matrix products, memory and disk, about four seconds\n");
   const engine::MachineLimits limits = engine->measure(".");
   line("matmul float32", rate(limits.matmul_fp32_flops, "FLOP/s"));
@@ -64,14 +72,19 @@ void environment(Session& session, bool measure) {
 }  // namespace
 
 void add_env(CLI::App& app, Session& session) {
-  auto measure = std::make_shared<bool>(false);
+  auto flags = std::make_shared<EnvFlags>();
   CLI::App* command = app.add_subcommand("env", "what is installed here, and what the machine can do");
-  command->add_flag("--measure", *measure, "measure the machine's limits; runs then report their share of the peak");
+  command->add_option("RECIPE", flags->recipe.path, "whose launch section is shown");
+  add_override_flags(*command, flags->recipe);
+  add_launch_flags(*command, flags->recipe);
+  command->add_flag("--measure", flags->measure,
+                    "measure the machine's limits; runs then report their share of the peak");
   command->footer(
       "\nExamples:\n"
       "  roux env\n"
+      "  srun -n 2 roux env recipe.yaml\n"
       "  roux env --measure");
-  command->callback([&session, measure] { session.command = [&session, measure] { environment(session, *measure); }; });
+  command->callback([&session, flags] { session.command = [&session, flags] { environment(session, *flags); }; });
 }
 
 }  // namespace runner::cli

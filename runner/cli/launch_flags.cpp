@@ -58,7 +58,8 @@ std::optional<recipe::Override> launch_change(const CLI::Option& option) {
   const Property* property = schema().find(name);
   RUNNER_ASSERT(property != nullptr, "add_launch_flags made it from the schema");
   const std::vector<std::string> values = option.results();
-  const std::string value = values.empty() || values.back().empty() ? "true" : values.back();
+  const bool named_alone = property->type == Property::Type::kBoolean && (values.empty() || values.back().empty());
+  const std::string value = named_alone ? "true" : values.back();
   return change_of(*property, value, "--" + option.get_lnames().front() + " " + value);
 }
 

@@ -9,6 +9,7 @@
 
 #include "runner/cli/commands.h"
 #include "runner/core/suggest.h"
+#include "runner/registry/wording.h"
 
 namespace runner::cli {
 namespace {
@@ -22,7 +23,11 @@ void print_rows(const std::vector<std::pair<std::string, std::string>>& rows, co
 
 std::vector<std::pair<std::string, std::string>> titles(const registry::Registry& registry, const std::string& kind) {
   std::vector<std::pair<std::string, std::string>> rows;
-  for (const std::string& name : registry.names(kind)) rows.emplace_back(name, registry.find(kind, name)->title);
+  for (const std::string& name : registry.names(kind)) {
+    const registry::Fragment& fragment = *registry.find(kind, name);
+    rows.emplace_back(name, fragment.title);
+    if (!fragment.holds.empty()) rows.back().second += ": " + registry::enumerated(fragment.holds);
+  }
   return rows;
 }
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "runner/cli/commands.h"
+#include "runner/cli/complete.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
 #include "runner/core/suggest.h"
@@ -192,6 +193,12 @@ int run(int argc, char** argv, Session& session) {
   app.option_defaults()->always_capture_default(false);
   add_global_flags(app, session);
   add_commands(app, session);
+  if (session.command_line.size() > 1 && session.command_line[1] == "complete") {
+    // What the completion scripts call; not for people. Its words are those of another command line, half written.
+    const std::vector<std::string> words(session.command_line.begin() + 2, session.command_line.end());
+    for (const std::string& word : completions(app, session, words)) std::printf("%s\n", word.c_str());
+    return core::kExitDone;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& wanted) {  // --help, --version

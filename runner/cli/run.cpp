@@ -4,9 +4,13 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
+#include "generated/section/capture.h"
+#include "runner/artifact/code_state.h"
 #include "runner/cli/commands.h"
 #include "runner/cli/engine_commands.h"
 #include "runner/cli/launch_flags.h"
@@ -14,6 +18,7 @@
 #include "runner/cli/tracking.h"
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
+#include "runner/core/log.h"
 #include "runner/launch/rank_environment.h"
 #include "runner/store/run_reader.h"
 
@@ -51,14 +56,30 @@ engine::TrainRequest request_of(const Session& session, const RunFlags& flags) {
   return request;
 }
 
+/// Of several processes that srun, mpirun or torchrun started, which all write to one terminal: what concerns all of
+/// them is said by the first one, and each has its file in the run's `logs`.
+void leave_the_word_to_rank_0(const Session& session) {
+  if (session.verbose || std::getenv(launch::kSupervised) != nullptr) return;
+  core::LogOptions options = core::log_options();
+  options.terminal = core::LogLevel::kError;
+  core::configure_log(options);
+}
+
 void train(Session& session, const registry::Recipe& recipe, engine::TrainRequest request) {
   if (starts_ranks(recipe)) return launch_ranks(session, recipe, request);
   request.rank = rank_here(session, recipe);
   if (session.exit_code != core::kExitDone) return;
   if (request.rank && request.rank->size == 1) request.rank.reset();
-  if (request.rank && request.rank->rank > 0) {  // one of them speaks for all
+  if (request.rank && request.rank->rank > 0) {
     request.quiet = true;
     request.progress_bar = false;
+    leave_the_word_to_rank_0(session);
+  }
+  const auto capture = sections::capture::parse_config(recipe.at("capture"));
+  std::optional<artifact::CodeCapture> code;
+  if (capture.git && (!request.rank || request.rank->rank == 0)) {
+    code.emplace(artifact::CodeOptions{".", capture.diff_limit});  // while the engine is loaded
+    request.code = code->state();
   }
   Tracking tracking(session, recipe);
   request.on_opened = [&tracking](const std::string& run_dir) {
@@ -70,7 +91,8 @@ void train(Session& session, const registry::Recipe& recipe, engine::TrainReques
   core::Diagnostics diagnostics;
   session.exit_code = engine->train(recipe, request, diagnostics);
   tracking.finish();
-  session.show(diagnostics);
+  const bool speaks = !request.rank || request.rank->rank == 0;
+  if (speaks || diagnostics.has_errors()) session.show(diagnostics);
 }
 
 void run(Session& session, const RunFlags& flags) {

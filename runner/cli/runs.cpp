@@ -2,49 +2,14 @@
 
 #include <unistd.h>
 
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
-#include <cstdio>
 #include <cstdlib>
-#include <memory>
-#include <sstream>
+#include <utility>
 
 #include "runner/cli/commands.h"
+#include "runner/cli/runs_command.h"
 
 namespace runner::cli {
 namespace {
-
-template <typename Request>
-using Answer = std::optional<std::string> (*)(const RunsContext&, const Request&, core::Diagnostics&);
-
-/// Makes `request` what the subcommand was called with, and `answer` what it does.
-template <typename Request>
-void on_call(CLI::App& command, Session& session, std::shared_ptr<Request> request, Answer<Request> answer) {
-  command.fallthrough();
-  command.callback([request, answer, &session] {
-    session.command = [request, answer, &session] {
-      core::Diagnostics diagnostics;
-      const auto text = answer(runs_context(session), *request, diagnostics);
-      session.show(diagnostics);
-      if (text) std::fwrite(text->data(), 1, text->size(), stdout);
-      if (diagnostics.has_errors()) session.exit_code = core::kExitUsage;
-    };
-  });
-}
-
-void add_format(CLI::App& command, std::string& format, std::vector<std::string> known) {
-  std::string list;
-  for (const std::string& name : known) list += (list.empty() ? "" : ", ") + name;
-  command.add_option("--format", format, "One of " + list)
-      ->type_name("FORMAT")
-      ->check([known, list](const std::string& value) {
-        for (const std::string& name : known) {
-          if (value == name) return std::string();
-        }
-        return "must be one of " + list + ", got \"" + value + "\"";
-      });
-}
 
 /// `id,name optimizer.lr` -> three names.
 void add_columns(std::vector<std::string>& columns, const std::string& text) {
@@ -62,8 +27,9 @@ void add_runs_list(CLI::App& runs, Session& session) {
   const auto request = std::make_shared<RunsListRequest>();
   CLI::App* command = runs.add_subcommand("list", "Show the runs, newest first");
   command
-      ->add_option("--filter", request->filter,
-                   "Which: names of `show`, metrics and recipe keys with == != < <= > >= ~, and, or, not")
+      ->add_option(
+          "--filter", request->filter,
+          "Which: names of `show`, metrics and recipe keys with == != < <= > >= ~ =~ in, tag:NAME, and, or, not")
       ->type_name("EXPR");
   command->add_option("--sort", request->sort, "By which value; -KEY or KEY:desc for the largest first")
       ->type_name("KEY");
@@ -76,18 +42,20 @@ void add_runs_list(CLI::App& runs, Session& session) {
           "What to show, separated by commas: id, name, status, step, val/loss, optimizer.lr, ...")
       ->type_name("NAMES")
       ->allow_extra_args(false);
-  add_format(*command, request->format, {"table", "json", "csv"});
+  command->add_option("--group-by", request->group_by, "Together with those that say the same here")->type_name("KEY");
+  add_runs_format(*command, request->format, {"table", "json", "csv"});
   command->add_option("--limit", request->limit, "At most so many")->type_name("N")->check(CLI::PositiveNumber);
-  command->add_flag("--all", request->all, "With the runs of --smoke");
+  command->add_flag("--all", request->all, "With the runs of --smoke and those that are archived");
+  command->add_flag("--trash", request->trash, "Those that `roux runs rm` took away");
   command->footer(
       "\nExamples:\n"
       "  roux runs list\n"
       "  roux runs list --filter 'val/loss < 2 and optimizer.type == adamw' --sort val/loss\n"
+      "  roux runs list --filter 'tag:keep and created >= yesterday and status in (finished, stopped)'\n"
+      "  roux runs list --group-by optimizer.type --sort val/loss\n"
       "  roux runs list --columns id,optimizer.lr,val/loss --format csv\n");
-  on_call<RunsListRequest>(*command, session, request, runs_list);
+  on_runs_call<RunsListRequest>(*command, session, request, runs_list);
 }
-
-constexpr const char* kRunText = "A run: its id or the beginning of it, its name, its folder, or `last`";
 
 void add_branch(CLI::App& command, std::string& branch, const char* text) {
   command.add_option("--branch", branch, text)->type_name("N|all")->check([](const std::string& value) {
@@ -103,13 +71,13 @@ void add_runs_show(CLI::App& runs, Session& session) {
   command->add_option("RUN", request->run, kRunText)->required();
   command->add_option("--metric", request->metric, "Draw this metric")->type_name("NAME");
   add_branch(*command, request->branch, "Metrics as this branch saw them, or, with --metric, `all` of them drawn");
-  add_format(*command, request->format, {"text", "json"});
+  add_runs_format(*command, request->format, {"text", "json"});
   command->footer(
       "\nExamples:\n"
       "  roux runs show last\n"
       "  roux runs show tiny-gpt --metric val/loss\n"
       "  roux runs show tiny-gpt --metric loss --branch all\n");
-  on_call<RunsShowRequest>(*command, session, request, runs_show);
+  on_runs_call<RunsShowRequest>(*command, session, request, runs_show);
 }
 
 void add_runs_compare(CLI::App& runs, Session& session) {
@@ -118,15 +86,28 @@ void add_runs_compare(CLI::App& runs, Session& session) {
   command->add_option("RUN", request->runs, kRunText)->required()->expected(2, -1);
   command->add_option("--metric", request->metric, "Draw this metric of all of them")->type_name("NAME");
   add_branch(*command, request->branch, "Draw it as this branch of each saw it, or `all` of them; else the newest");
-  add_format(*command, request->format, {"text", "json"});
+  add_runs_format(*command, request->format, {"text", "json"});
   command->footer(
       "\nExamples:\n"
       "  roux runs compare tiny-gpt last\n"
       "  roux runs compare 1qezc2h 1qezc2g --metric loss\n");
-  on_call<RunsCompareRequest>(*command, session, request, runs_compare);
+  on_runs_call<RunsCompareRequest>(*command, session, request, runs_compare);
 }
 
 }  // namespace
+
+void add_runs_format(CLI::App& command, std::string& format, const std::vector<std::string>& known) {
+  std::string list;
+  for (const std::string& name : known) list += (list.empty() ? "" : ", ") + name;
+  command.add_option("--format", format, "One of " + list)
+      ->type_name("FORMAT")
+      ->check([known, list](const std::string& value) {
+        for (const std::string& name : known) {
+          if (value == name) return std::string();
+        }
+        return "must be one of " + list + ", got \"" + value + "\"";
+      });
+}
 
 RunsContext runs_context(const Session& session) {
   const char* no_color = std::getenv("NO_COLOR");
@@ -135,7 +116,7 @@ RunsContext runs_context(const Session& session) {
 }
 
 void add_runs(CLI::App& app, Session& session) {
-  CLI::App* runs = app.add_subcommand("runs", "Look at the runs there are");
+  CLI::App* runs = app.add_subcommand("runs", "Look at the runs there are, name and keep them");
   runs->footer(
       "\nExamples:\n"
       "  roux runs list\n"
@@ -144,6 +125,9 @@ void add_runs(CLI::App& app, Session& session) {
   add_runs_list(*runs, session);
   add_runs_show(*runs, session);
   add_runs_compare(*runs, session);
+  add_runs_review(*runs, session);
+  add_runs_keep(*runs, session);
+  add_runs_transfer(*runs, session);
 }
 
 }  // namespace runner::cli

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "runner/cli/runs.h"
+#include "runner/cli/runs_differences.h"
 #include "runner/cli/runs_plot.h"
 #include "runner/core/units.h"
 
@@ -13,54 +14,7 @@ namespace {
 using core::Node;
 using store::RunSummary;
 using Runs = std::vector<RunSummary>;
-
-/// Leaves of a recipe as `optimizer.lr` -> `0.001`, in the order in which they stand there.
-using Leaves = std::vector<std::pair<std::string, std::string>>;
-
-bool is_leaf(const Node& node) {
-  if (node.is_mapping()) return node.entries().empty();
-  if (!node.is_sequence()) return true;
-  return std::none_of(node.items().begin(), node.items().end(), [](const Node& item) { return item.is_mapping(); });
-}
-
-void flatten(const Node& node, const std::string& path, Leaves& leaves) {
-  if (is_leaf(node)) {
-    const bool scalar = !node.is_mapping() && !node.is_sequence();
-    leaves.emplace_back(path, node.is_null() ? "null" : scalar ? node.scalar_text() : core::to_json(node, -1));
-    return;
-  }
-  for (const Node::Entry& entry : node.entries()) {
-    flatten(entry.value, path.empty() ? entry.key : path + "." + entry.key, leaves);
-  }
-  for (std::size_t i = 0; i < node.items().size(); ++i) {
-    flatten(node.items()[i], path + "[" + std::to_string(i) + "]", leaves);
-  }
-}
-
-struct Row {
-  std::string key;
-  std::vector<std::optional<std::string>> values;  ///< one a run; nothing where the recipe has no such key
-};
-
-std::vector<Row> differing_keys(const Runs& runs) {
-  std::vector<Row> rows;
-  std::map<std::string, std::size_t> at;
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    Leaves leaves;
-    flatten(runs[i].resolved, "", leaves);
-    for (auto& [key, value] : leaves) {
-      // What a run is called and where it lies always differs, and says nothing about the result.
-      if (key.empty() || key == "run_name" || key == "output_dir") continue;
-      const auto [row, is_new] = at.try_emplace(key, rows.size());
-      if (is_new) rows.push_back({key, std::vector<std::optional<std::string>>(runs.size())});
-      rows[row->second].values[i] = std::move(value);
-    }
-  }
-  std::erase_if(rows, [](const Row& row) {
-    return std::all_of(row.values.begin(), row.values.end(), [&](const auto& value) { return value == row.values[0]; });
-  });
-  return rows;
-}
+using Keys = std::vector<DifferingRow>;
 
 std::vector<std::string> metric_names(const Runs& runs) {
   std::set<std::string> names;
@@ -102,16 +56,16 @@ void add_heads(Rows& rows, const Runs& runs, const RunsContext& context) {
   for (const char* title : {"  name", "  status", "  step", "  duration"}) rows.push_back({{title}});
   for (const RunSummary& run : runs) {
     const std::int64_t end_ms = run.owner ? context.clock.wall_ms() : std::max(run.ended_ms, run.created_ms);
-    rows[first].push_back({printable(run.label.empty() ? run.name : run.label)});
+    rows[first].push_back({printable(name_of(run))});
     rows[first + 1].push_back(status_cell(run));
     rows[first + 2].push_back({std::to_string(run.step)});
     rows[first + 3].push_back({core::format_duration(static_cast<double>(end_ms - run.created_ms) / 1000.0)});
   }
 }
 
-void add_keys(Rows& rows, const std::vector<Row>& keys, std::size_t runs) {
-  add_title(rows, keys.empty() ? "the recipes are the same" : "recipe, where it differs", runs);
-  for (const Row& key : keys) {
+void add_keys(Rows& rows, const Keys& keys, const std::string& title, std::size_t runs) {
+  add_title(rows, title, runs);
+  for (const DifferingRow& key : keys) {
     std::vector<Cell> row = {{"  " + printable(key.key)}};
     for (const auto& value : key.values) row.push_back({value ? printable(*value) : "-"});
     rows.push_back(std::move(row));
@@ -123,6 +77,7 @@ void add_metrics(Rows& rows, const Runs& runs) {
   if (names.empty()) return;
   add_title(rows, "last value of each metric", runs.size());
   for (const std::string& name : names) {
+    if (is_of_the_machine(name)) continue;
     const int best = best_run(runs, name);
     std::vector<Cell> row = {{"  " + printable(name)}};
     for (std::size_t i = 0; i < runs.size(); ++i) {
@@ -134,23 +89,25 @@ void add_metrics(Rows& rows, const Runs& runs) {
   }
 }
 
-std::string compare_text(const Runs& runs, const std::vector<Row>& keys, const RunsContext& context) {
+std::string compare_text(const Runs& runs, const Keys& keys, const RunsContext& context) {
   std::vector<Column> columns = {{"run", false, true}};
   for (const RunSummary& run : runs) columns.push_back({run.id, true, true});
   Rows rows;
   add_heads(rows, runs, context);
-  add_keys(rows, keys, runs.size());
+  add_keys(rows, keys, keys.empty() ? "the recipes are the same" : "recipe, where it differs", runs.size());
+  const Keys environment = differing_environment(runs);
+  if (!environment.empty()) add_keys(rows, environment, "environment, where it differs", runs.size());
   add_metrics(rows, runs);
   return table_text(columns, rows, context.terminal);
 }
 
-std::string compare_json(const Runs& runs, const std::vector<Row>& keys) {
+std::string compare_json(const Runs& runs, const Keys& keys) {
   Node node = Node::mapping();
   Node list = Node::sequence();
   for (const RunSummary& run : runs) list.items().push_back(run_json(run));
   node.set("runs", std::move(list));
   Node differing = Node::mapping();
-  for (const Row& key : keys) {
+  for (const DifferingRow& key : keys) {
     Node values = Node::sequence();
     for (std::size_t i = 0; i < runs.size(); ++i) {
       const Node* value = runs[i].resolved.at_path(key.key);
@@ -180,12 +137,7 @@ std::optional<std::string> runs_compare(const RunsContext& context, const RunsCo
                                         core::Diagnostics& diagnostics) {
   Runs runs;
   for (const std::string& text : request.runs) {
-    auto found = store::find_run(context.output_dir, text, context.clock);
-    if (!found) {
-      diagnostics.error({}, found.failure().message, found.failure().hint);
-      continue;
-    }
-    runs.push_back(std::move(found).value());
+    if (auto found = find_run(context, text, diagnostics)) runs.push_back(std::move(*found));
   }
   if (diagnostics.has_errors()) return std::nullopt;
   if (!request.branch.empty() && request.metric.empty()) {
@@ -193,7 +145,7 @@ std::optional<std::string> runs_compare(const RunsContext& context, const RunsCo
     return std::nullopt;
   }
   if (!request.metric.empty()) return compare_plot(runs, request, context, diagnostics);
-  const std::vector<Row> keys = differing_keys(runs);
+  const Keys keys = differing_keys(runs);
   if (request.format == "json") return compare_json(runs, keys);
   return compare_text(runs, keys, context);
 }

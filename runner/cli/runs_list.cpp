@@ -1,9 +1,10 @@
 #include <algorithm>
-#include <map>
+#include <sstream>
 #include <utility>
 
 #include "runner/cli/runs.h"
 #include "runner/core/units.h"
+#include "runner/core/utf8.h"
 #include "runner/store/filter.h"
 #include "runner/store/run_files.h"
 
@@ -14,7 +15,11 @@ using core::Node;
 using store::RunSummary;
 using Runs = std::vector<RunSummary>;
 
-constexpr std::size_t kMetricColumnsMax = 3;
+constexpr std::size_t kGroupCodePointsMax = 60;
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
 
 struct SortKey {
   std::string name;
@@ -55,27 +60,6 @@ void sort_runs(Runs& runs, const SortKey& key, const core::Clock& clock) {
   });
 }
 
-/// The metrics worth a column where none were asked for: those with a good end, validation first, the most common
-/// first.
-std::vector<std::string> key_metrics(const Runs& runs) {
-  std::map<std::string, std::size_t> counts;
-  for (const RunSummary& run : runs) {
-    for (const auto& [name, value] : run.metrics) {
-      if (better_end(name, run.resolved) != Better::kUnknown) ++counts[name];
-    }
-  }
-  std::vector<std::pair<std::string, std::size_t>> sorted(counts.begin(), counts.end());
-  const auto rank = [](const auto& metric) {
-    const bool of_training = metric.first.find('/') == std::string::npos;
-    const bool loss = metric.first.ends_with("loss");
-    return std::tuple(!loss, of_training, -static_cast<std::int64_t>(metric.second), metric.first);
-  };
-  std::sort(sorted.begin(), sorted.end(), [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < sorted.size() && i < kMetricColumnsMax; ++i) names.push_back(sorted[i].first);
-  return names;
-}
-
 std::vector<std::string> default_columns(const Runs& runs) {
   std::vector<std::string> columns = {"id", "name", "status", "step"};
   for (std::string& name : key_metrics(runs)) columns.push_back(std::move(name));
@@ -104,6 +88,26 @@ bool is_number_column(const Runs& runs, const std::string& column, const core::C
   return any;
 }
 
+/// The runs that say the same under a name, in the order in which its values appear.
+struct Group {
+  std::optional<Node> value;  ///< nothing: those that lack the name
+  Runs runs;
+};
+
+std::vector<Group> grouped(Runs runs, const std::string& name, const core::Clock& clock) {
+  std::vector<Group> groups;
+  for (RunSummary& run : runs) {
+    auto value = store::run_value(run, name, clock);
+    const auto same = [&](const Group& group) {
+      return group.value.has_value() == value.has_value() && (!value || group.value->same_value(*value));
+    };
+    auto at = std::find_if(groups.begin(), groups.end(), same);
+    if (at == groups.end()) at = groups.insert(groups.end(), {std::move(value), {}});
+    at->runs.push_back(std::move(run));
+  }
+  return groups;
+}
+
 std::string as_table(const Runs& runs, const std::vector<std::string>& names, const RunsContext& context) {
   std::vector<Column> columns;
   for (const std::string& name : names) {
@@ -118,6 +122,28 @@ std::string as_table(const Runs& runs, const std::vector<std::string>& names, co
     rows.push_back(std::move(row));
   }
   return table_text(columns, rows, context.terminal);
+}
+
+/// One table, so that its columns are the same in all groups; a line before each group says what it is.
+std::string as_grouped_table(const std::vector<Group>& groups, const RunsListRequest& request,
+                             const std::vector<std::string>& names, const RunsContext& context) {
+  Runs all;
+  for (const Group& group : groups) all.insert(all.end(), group.runs.begin(), group.runs.end());
+  std::istringstream table(as_table(all, names, context));
+  std::string text, line;
+  std::getline(table, line);
+  text += line + "\n";
+  for (const Group& group : groups) {
+    const std::string value = group.value ? core::quote(group.value->scalar_text(), kGroupCodePointsMax) : "none";
+    text += "\n" +
+            painted(core::escape_for_terminal(request.group_by) + " " +
+                        (group.value && !group.value->is_string() ? group.value->scalar_text() : value) + ", " +
+                        core::counted(static_cast<std::int64_t>(group.runs.size()), "run", "runs"),
+                    Paint::kBold, context.terminal) +
+            "\n";
+    for (std::size_t i = 0; i < group.runs.size() && std::getline(table, line); ++i) text += line + "\n";
+  }
+  return text;
 }
 
 std::string as_csv(const Runs& runs, const std::vector<std::string>& names, const RunsContext& context) {
@@ -136,7 +162,7 @@ std::string as_csv(const Runs& runs, const std::vector<std::string>& names, cons
   return text;
 }
 
-std::string as_json(const Runs& runs, const std::vector<std::string>& names, const RunsContext& context) {
+Node as_node(const Runs& runs, const std::vector<std::string>& names, const RunsContext& context) {
   Node list = Node::sequence();
   for (const RunSummary& run : runs) {
     if (names.empty()) {
@@ -149,6 +175,20 @@ std::string as_json(const Runs& runs, const std::vector<std::string>& names, con
     }
     list.items().push_back(std::move(row));
   }
+  return list;
+}
+
+std::string as_json(std::vector<Group> groups, const RunsListRequest& request, const RunsContext& context) {
+  if (request.group_by.empty()) {
+    return core::to_json(as_node(groups.empty() ? Runs{} : groups.front().runs, request.columns, context)) + "\n";
+  }
+  Node list = Node::sequence();
+  for (Group& group : groups) {
+    Node node = Node::mapping();
+    node.set(request.group_by, group.value ? std::move(*group.value) : Node::null());
+    node.set("runs", as_node(group.runs, request.columns, context));
+    list.items().push_back(std::move(node));
+  }
   return core::to_json(list) + "\n";
 }
 
@@ -156,19 +196,19 @@ core::Place flag(const std::string& text) {
   return {std::make_shared<core::Source>(core::Source{text, "", core::Source::Kind::kFlag}), 0, 0, 1};
 }
 
-/// Recipes are read only where a name is theirs: a thousand of them take longer than all the rest.
-void read_recipes_if_needed(Runs& runs, const std::optional<store::Filter>& filter,
-                            const std::vector<std::string>& names, const core::Clock& clock) {
-  const bool needed = (filter && filter->needs_recipe(runs, clock)) ||
-                      std::any_of(names.begin(), names.end(),
-                                  [&](const std::string& name) { return store::needs_recipe(runs, name, clock); });
-  if (needed) std::for_each(runs.begin(), runs.end(), store::read_resolved);
+std::string nothing_to_show(const RunsContext& context, const RunsListRequest& request, std::size_t hidden) {
+  if (!request.filter.empty()) return "no run fits the filter\n";
+  if (hidden > 0) return "only smoke runs and archived ones in " + context.output_dir + "; --all shows them\n";
+  if (request.trash) return "the trash of " + context.output_dir + " is empty\n";
+  return "no runs in " + context.output_dir + " yet\n";
 }
 
-std::string nothing_to_show(const RunsContext& context, std::size_t hidden, bool filtered) {
-  if (filtered) return "no run fits the filter\n";
-  if (hidden > 0) return "only smoke runs in " + context.output_dir + "; --all shows them\n";
-  return "no runs in " + context.output_dir + " yet\n";
+/// Smoke runs and archived ones are shown where they are asked for.
+std::size_t hide(Runs& runs, const RunsListRequest& request, const std::optional<store::Filter>& filter) {
+  if (request.all || request.trash) return 0;
+  const bool smoke = filter && filter->names("smoke"), archived = filter && filter->names("archived");
+  return std::erase_if(runs,
+                       [&](const RunSummary& run) { return (run.smoke && !smoke) || (run.archived && !archived); });
 }
 
 }  // namespace
@@ -180,31 +220,47 @@ std::optional<std::string> runs_list(const RunsContext& context, const RunsListR
     filter = store::Filter::parse(request.filter, diagnostics);
     if (!filter) return std::nullopt;
   }
-  Runs runs = store::list_runs(context.output_dir, context.clock, {.with_recipe = false});
-  const std::size_t all = runs.size();
-  if (!request.all) std::erase_if(runs, [](const RunSummary& run) { return run.smoke; });
-  const std::size_t hidden = all - runs.size();
+  const std::string folder = request.trash ? trash_dir(context.output_dir) : context.output_dir;
+  Runs runs = store::list_runs(folder, context.clock, {.with_recipe = false});
+  const std::size_t hidden = hide(runs, request, filter);
 
   const SortKey key = parse_sort(request.sort);
   std::vector<std::string> names = request.columns;
-  if (!key.name.empty()) names.push_back(key.name);
-  read_recipes_if_needed(runs, filter, names, context.clock);
+  for (const std::string& name : {key.name, request.group_by}) {
+    if (!name.empty()) names.push_back(name);
+  }
+  read_recipes_for(runs, folder, filter, names, context.clock);
   if (filter) filter->check_names(runs, context.clock, diagnostics);
   for (const std::string& name : request.columns) {
     store::check_name(name, flag("--columns"), runs, context.clock, diagnostics);
   }
   if (!key.name.empty()) store::check_name(key.name, flag("--sort"), runs, context.clock, diagnostics);
+  if (!request.group_by.empty()) {
+    store::check_name(request.group_by, flag("--group-by"), runs, context.clock, diagnostics);
+  }
   if (diagnostics.has_errors()) return std::nullopt;
 
   if (filter) std::erase_if(runs, [&](const RunSummary& run) { return !filter->accepts(run, context.clock); });
   if (!key.name.empty()) sort_runs(runs, key, context.clock);
   if (request.limit > 0 && runs.size() > static_cast<std::size_t>(request.limit)) runs.resize(request.limit);
 
-  const std::vector<std::string> columns = request.columns.empty() ? default_columns(runs) : request.columns;
-  if (request.format == "json") return as_json(runs, request.columns, context);
-  if (request.format == "csv") return as_csv(runs, columns, context);
-  if (runs.empty()) return nothing_to_show(context, hidden, filter.has_value());
-  return as_table(runs, columns, context);
+  std::vector<std::string> columns = request.columns.empty() ? default_columns(runs) : request.columns;
+  const bool in_groups = !request.group_by.empty();
+  std::vector<Group> groups;
+  if (in_groups) {
+    groups = grouped(std::move(runs), request.group_by, context.clock);
+    runs.clear();
+    for (const Group& group : groups) runs.insert(runs.end(), group.runs.begin(), group.runs.end());
+  } else if (request.format == "json") {
+    groups.push_back({std::nullopt, runs});
+  }
+  if (request.format == "json") return as_json(std::move(groups), request, context);
+  if (request.format == "csv") {
+    if (in_groups && !contains(columns, request.group_by)) columns.insert(columns.begin(), request.group_by);
+    return as_csv(runs, columns, context);
+  }
+  if (runs.empty()) return nothing_to_show(context, request, hidden);
+  return in_groups ? as_grouped_table(groups, request, columns, context) : as_table(runs, columns, context);
 }
 
 }  // namespace runner::cli

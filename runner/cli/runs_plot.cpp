@@ -100,6 +100,23 @@ class Canvas {
   std::vector<Cell> cells_;
 };
 
+/// Logarithms where an axis is logarithmic; what has none is no number.
+std::vector<Curve> on_axes(std::vector<Curve> curves, const PlotOptions& options) {
+  const auto logarithm = [](double value) { return value > 0 ? std::log10(value) : std::nan(""); };
+  for (Curve& curve : curves) {
+    for (auto& [x, y] : curve.points) {
+      if (options.log_x) x = logarithm(x);
+      if (options.log_y) y = logarithm(y);
+    }
+    if (options.log_x) std::erase_if(curve.points, [](const auto& point) { return !std::isfinite(point.first); });
+  }
+  return curves;
+}
+
+std::string axis_text(double value, bool logarithmic) {
+  return number_text(logarithmic ? std::pow(10.0, value) : value);
+}
+
 void draw(const Curve& curve, int index, const Range& x, const Range& y, Canvas& canvas) {
   bool joined = false;
   int last_x = 0, last_y = 0;
@@ -117,7 +134,8 @@ void draw(const Curve& curve, int index, const Range& x, const Range& y, Canvas&
 }
 
 std::string axis_under(const Range& x, int width, std::size_t margin, const PlotOptions& options) {
-  const std::string left = number_text(x.low), right = options.x_title + " " + number_text(x.high);
+  const std::string left = axis_text(x.low, options.log_x);
+  const std::string right = options.x_title + " " + axis_text(x.high, options.log_x);
   const int blanks = width - static_cast<int>(left.size() + right.size());
   return std::string(margin + 2, ' ') + left + std::string(std::max(blanks, 1), ' ') + right + "\n";
 }
@@ -144,7 +162,8 @@ std::vector<Curve> to_curves(const std::vector<BranchCurve>& branches, const std
   return curves;
 }
 
-std::string plot_text(const std::vector<Curve>& curves, const PlotOptions& options, const Terminal& terminal) {
+std::string plot_text(const std::vector<Curve>& given, const PlotOptions& options, const Terminal& terminal) {
+  const std::vector<Curve> curves = on_axes(given, options);
   Range x, y;
   for (const Curve& curve : curves) {
     for (const auto& [step, value] : curve.points) {
@@ -160,8 +179,8 @@ std::string plot_text(const std::vector<Curve>& curves, const PlotOptions& optio
   std::size_t margin = 0;
   for (int row = 0; row < options.height; ++row) {
     const bool told = row == 0 || row == options.height - 1 || row % 5 == 0;
-    if (!told || (row > options.height - 4 && row != options.height - 1)) continue;
-    labels[row] = number_text(y.high - (y.high - y.low) * row / (options.height - 1));
+    if (!told || (row != 0 && row > options.height - 4 && row != options.height - 1)) continue;
+    labels[row] = axis_text(y.high - (y.high - y.low) * row / (options.height - 1), options.log_y);
     margin = std::max(margin, labels[row].size());
   }
   const int width = std::max(options.width - static_cast<int>(margin) - 2, 10);
@@ -179,7 +198,7 @@ std::string plot_text(const std::vector<Curve>& curves, const PlotOptions& optio
   for (std::size_t i = 0; i < curves.size(); ++i) {
     const std::size_t style = i % kPaints.size();
     text += "  " + painted((terminal.unicode ? kUnicodeMarks : kAsciiMarks)[style], kPaints[style], terminal) + " " +
-            printable(curves[i].label) + "\n";
+            cut_text(curves[i].label, static_cast<std::size_t>(options.width) - 4, terminal) + "\n";
   }
   return text;
 }

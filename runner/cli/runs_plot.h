@@ -1,23 +1,19 @@
 #pragma once
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "runner/cli/runs_branches.h"
+#include "runner/cli/runs_curves.h"
 #include "runner/cli/runs_text.h"
 
 namespace runner::cli {
-
-struct Curve {
-  std::string label;
-  std::vector<std::pair<double, double>> points;  ///< x, y; in the order of x. NaN and infinities leave a gap.
-};
 
 struct PlotOptions {
   int width = 80;   ///< of the whole drawing, axis included
   int height = 16;  ///< lines of the canvas
   std::string x_title = "step";
+  bool log_x = false, log_y = false;
 };
 
 /// As wide as the terminal, to 160 columns.
@@ -27,7 +23,8 @@ PlotOptions plot_options(const Terminal& terminal);
 std::vector<Curve> to_curves(const std::vector<BranchCurve>& branches, const std::string& label);
 
 /// A line plot in characters: braille dots, eight to a character, for one curve or with colours; else a mark a curve.
-/// Plain ASCII where the terminal is not UTF-8. A legend under it when there are several curves.
+/// Plain ASCII where the terminal is not UTF-8. On a logarithmic axis what is not above 0 leaves a gap. A legend under
+/// it when there are several curves.
 std::string plot_text(const std::vector<Curve>& curves, const PlotOptions& options, const Terminal& terminal);
 
 }  // namespace runner::cli

@@ -1,13 +1,16 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
+#include "runner/artifact/capsule.h"
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/cli/runs.h"
 #include "runner/cli/runs_branches.h"
 #include "runner/cli/runs_histograms.h"
 #include "runner/cli/runs_plot.h"
+#include "runner/cli/runs_trackers.h"
 #include "runner/core/units.h"
 #include "runner/store/annotations.h"
 #include "runner/store/text.h"
@@ -27,6 +30,7 @@ struct Page {
   RunDetails details;
   store::Annotations annotations;
   std::vector<artifact::CheckpointInfo> checkpoints;
+  std::optional<artifact::Capsule> capsule;  ///< nothing in the first milliseconds of a run
 };
 
 /// Lines of a name and a value, the values in one column.
@@ -36,10 +40,10 @@ class Lines {
 
   std::string text() const {
     std::size_t width = 0;
-    for (const auto& [name, value] : lines_) width = std::max(width, display_width(name));
+    for (const auto& [name, value] : lines_) width = std::max(width, terminal_columns(name));
     std::string text;
     for (const auto& [name, value] : lines_) {
-      text += "  " + name + std::string(width - display_width(name) + 2, ' ') + value + "\n";
+      text += "  " + name + std::string(width - terminal_columns(name) + 2, ' ') + value + "\n";
     }
     return text;
   }
@@ -79,6 +83,44 @@ std::string recipe_file(const std::string& run_dir) {
   return "";
 }
 
+std::string field(const Node& code, const char* key) {
+  const Node* value = code.find(key);
+  return value != nullptr ? printable(value->scalar_text()) : "";
+}
+
+/// `1a2b3c4d5e6f on main, 3 files changed (code.diff), 2 untracked`.
+std::string code_text(const Node& code) {
+  constexpr std::size_t kHashShown = 12;
+  std::vector<std::string> parts;
+  if (const std::string commit = field(code, "commit"); !commit.empty()) {
+    const std::string branch = field(code, "branch");
+    parts.push_back(commit.substr(0, kHashShown) + (branch.empty() ? "" : " on " + branch));
+  }
+  if (const std::int64_t changed = code.find("changed")->as_integer(); changed > 0) {
+    const std::string diff = field(code, "diff");
+    parts.push_back(core::counted(changed, "file", "files") + " changed" + (diff.empty() ? "" : " (" + diff + ")"));
+  }
+  if (const std::int64_t untracked = code.find("untracked_count")->as_integer(); untracked > 0) {
+    parts.push_back(std::to_string(untracked) + " untracked");
+  }
+  if (const std::string note = field(code, "note"); !note.empty()) parts.push_back(note);
+  return joined(parts, ", ");
+}
+
+/// Where it came from and where it was made.
+void add_origin(const artifact::Capsule& capsule, Lines& lines) {
+  if (capsule.code.is_mapping()) {
+    lines.add("code", code_text(capsule.code));
+    if (const std::string remote = field(capsule.code, "remote"); !remote.empty()) lines.add("", remote);
+  }
+  if (capsule.host.empty()) return;
+  lines.add("made on", printable(capsule.host) + ", " + capsule.cpu + ", " +
+                           core::counted(capsule.cores, "core", "cores") + ", " +
+                           core::format_bytes(capsule.memory_bytes));
+  lines.add("made with", "roux " + capsule.version + " (" + capsule.source + ", " + capsule.build + "), LibTorch " +
+                             capsule.libtorch + " (" + capsule.cpu_capability + ")");
+}
+
 std::string head_text(const Page& page, const RunsContext& context) {
   const RunSummary& run = page.run;
   const Cell status = status_cell(run);
@@ -89,6 +131,7 @@ std::string head_text(const Page& page, const RunsContext& context) {
   lines.add("id", run.id);
   if (!run.label.empty()) lines.add("label", printable(run.label));
   if (!run.tags.empty()) lines.add("tags", printable(joined(run.tags, ", ")));
+  if (run.archived) lines.add("archived", "yes; `roux runs list --all` shows it");
   if (run.owner) {
     lines.add("held by", "pid " + std::to_string(run.owner->pid) + " on " + printable(run.owner->host) + " since " +
                              store::utc_text(run.owner->since_ms));
@@ -101,6 +144,7 @@ std::string head_text(const Page& page, const RunsContext& context) {
     }
   }
   if (!page.details.command_line.empty()) lines.add("command", printable(joined(page.details.command_line, " ")));
+  if (page.capsule) add_origin(*page.capsule, lines);
   lines.add("folder", run.run_dir);
   const std::string hash = run.recipe_hash.empty() ? "" : " (recipe hash " + run.recipe_hash + ")";
   lines.add("", recipe_file(run.run_dir) + "resolved.json" + hash + ", run.db, checkpoints/, logs/");
@@ -209,6 +253,11 @@ std::string indented(const std::string& text) {
   return lines;
 }
 
+std::string trackers_part(const Page& page, const RunsContext& context) {
+  const std::string text = trackers_lines(page.run, context.clock);
+  return text.empty() ? "" : heading("trackers", context) + text;
+}
+
 /// The texts of the last step that has some: what the model had learned to write.
 std::string samples_text(const Page& page, const RunsContext& context) {
   std::int64_t last = -1;
@@ -286,6 +335,8 @@ std::string page_json(const Page& page) {
     checkpoints.items().push_back(std::move(row));
   }
   node.set("checkpoints", std::move(checkpoints));
+  node.set("trackers", trackers_json(page.run));
+  node.set("capsule", page.capsule ? page.capsule->to_node() : Node::null());
   node.set("recipe", page.run.resolved);
   return core::to_json(node) + "\n";
 }
@@ -324,18 +375,15 @@ std::optional<std::string> show_metric(const RunsContext& context, const RunSumm
 
 std::optional<std::string> runs_show(const RunsContext& context, const RunsShowRequest& request,
                                      core::Diagnostics& diagnostics) {
-  auto found = store::find_run(context.output_dir, request.run, context.clock);
-  if (!found) {
-    diagnostics.error({}, found.failure().message, found.failure().hint);
-    return std::nullopt;
-  }
+  auto found = find_run(context, request.run, diagnostics);
+  if (!found) return std::nullopt;
   if (request.branch == "all" && request.metric.empty()) {
     diagnostics.error({}, "--branch all draws a metric, but --metric names none",
                       "add --metric NAME; without it, the page lists the branches");
     return std::nullopt;
   }
   Page page;
-  page.run = std::move(found).value();
+  page.run = std::move(*found);
   if (!request.metric.empty()) return show_metric(context, page.run, request, diagnostics);
   if (page.run.status != store::RunStatus::kUnreadable) {
     // A run that has just begun has no database yet; the head says all there is.
@@ -348,11 +396,14 @@ std::optional<std::string> runs_show(const RunsContext& context, const RunsShowR
     }
     page.annotations = store::read_annotations(page.run.run_dir);
   }
+  if (const std::string path = store::branch_file(page.run.run_dir, artifact::kCapsuleFile); !path.empty()) {
+    if (auto capsule = artifact::read_capsule(path)) page.capsule = std::move(capsule).value();
+  }
   page.checkpoints = artifact::list_checkpoints(page.run.run_dir + "/checkpoints");
   if (request.format == "json") return page_json(page);
   return head_text(page, context) + metrics_text(page, context) + checkpoints_text(page, context) +
-         branches_text(page, context) + events_text(page, context) + histograms_part(page, context) +
-         samples_text(page, context);
+         trackers_part(page, context) + branches_text(page, context) + events_text(page, context) +
+         histograms_part(page, context) + samples_text(page, context);
 }
 
 }  // namespace runner::cli

@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::size_t kShrinkTo = 8;
 constexpr std::size_t kGap = 2;
+constexpr std::size_t kCellColumnsMax = 120;
 
 bool locale_is_utf8() {
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
@@ -28,27 +29,10 @@ bool locale_is_utf8() {
   return false;
 }
 
-bool starts_code_point(char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }
-
-std::string cut(const std::string& text, std::size_t width, bool unicode) {
-  if (display_width(text) <= width) return text;
-  const std::string_view ellipsis = unicode ? "\u2026" : "~";
-  std::string kept;
-  std::size_t taken = 0;
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    if (starts_code_point(text[at]) && ++taken == width) break;
-    kept += text[at];
-  }
-  return kept.append(ellipsis);
-}
-
-std::vector<std::size_t> natural_widths(const std::vector<Column>& columns,
-                                        const std::vector<std::vector<Cell>>& rows) {
-  std::vector<std::size_t> widths;
-  for (std::size_t i = 0; i < columns.size(); ++i) {
-    std::size_t width = display_width(columns[i].title);
-    for (const auto& row : rows) width = std::max(width, display_width(row[i].text));
-    widths.push_back(width);
+std::vector<std::size_t> natural_widths(const std::vector<std::vector<Cell>>& rows) {
+  std::vector<std::size_t> widths(rows.front().size());
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], terminal_columns(row[i].text));
   }
   return widths;
 }
@@ -72,8 +56,8 @@ std::string line_of(const std::vector<Column>& columns, const std::vector<Cell>&
                     const std::vector<std::size_t>& widths, const Terminal& terminal) {
   std::string line;
   for (std::size_t i = 0; i < columns.size(); ++i) {
-    const std::string text = cut(cells[i].text, widths[i], terminal.unicode);
-    const std::string blanks(widths[i] - std::min(widths[i], display_width(text)), ' ');
+    const std::string text = cut_text(cells[i].text, widths[i], terminal);
+    const std::string blanks(widths[i] - std::min(widths[i], terminal_columns(text)), ' ');
     if (columns[i].to_the_right) line += blanks;
     line += painted(text, cells[i].paint, terminal);
     if (i + 1 == columns.size()) break;
@@ -121,8 +105,11 @@ std::string ago_text(std::int64_t then_ms, std::int64_t now_ms) {
   return text.data();
 }
 
-std::size_t display_width(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), starts_code_point));
+std::string cut_text(std::string_view text, std::size_t columns, const Terminal& terminal) {
+  std::string line = core::escape_for_terminal(text);
+  if (terminal_columns(line) <= columns) return line;
+  const std::string_view ellipsis = terminal.unicode ? "\u2026" : "~";
+  return std::string(core::first_columns(line, columns > 0 ? columns - 1 : 0)).append(ellipsis);
 }
 
 std::string painted(std::string_view text, Paint paint, const Terminal& terminal) {
@@ -133,12 +120,16 @@ std::string painted(std::string_view text, Paint paint, const Terminal& terminal
 
 std::string table_text(const std::vector<Column>& columns, const std::vector<std::vector<Cell>>& rows,
                        const Terminal& terminal) {
-  std::vector<std::size_t> widths = natural_widths(columns, rows);
+  std::vector<std::vector<Cell>> lines(1);
+  for (const Column& column : columns) lines[0].push_back({column.title, Paint::kBold});
+  lines.insert(lines.end(), rows.begin(), rows.end());
+  for (auto& line : lines) {
+    for (Cell& cell : line) cell.text = cut_text(cell.text, kCellColumnsMax, terminal);
+  }
+  std::vector<std::size_t> widths = natural_widths(lines);
   if (terminal.width > 0) shrink(widths, columns, static_cast<std::size_t>(terminal.width));
-  std::vector<Cell> titles;
-  for (const Column& column : columns) titles.push_back({column.title, Paint::kBold});
-  std::string text = line_of(columns, titles, widths, terminal);
-  for (const auto& row : rows) text += line_of(columns, row, widths, terminal);
+  std::string text;
+  for (const auto& line : lines) text += line_of(columns, line, widths, terminal);
   return text;
 }
 

@@ -23,9 +23,10 @@ struct Terminal {
 std::string number_text(double value);
 /// `just now`, `42 s ago`, `3 min ago`, `2 h ago`, `5 days ago`, then the date.
 std::string ago_text(std::int64_t then_ms, std::int64_t now_ms);
-/// Columns that the text takes on a terminal; every code point counts as one.
-std::size_t display_width(std::string_view text);
-using core::printable;  // so that a name or a sample cannot talk to the terminal
+using core::printable;         // so that a name or a sample cannot talk to the terminal
+using core::terminal_columns;  // what a text takes there
+/// `text` in so many columns: on one line, cut with an ellipsis where it is longer.
+std::string cut_text(std::string_view text, std::size_t columns, const Terminal& terminal);
 
 enum class Paint { kNone, kBold, kDim, kRed, kGreen, kYellow, kBlue, kMagenta, kCyan };
 std::string painted(std::string_view text, Paint paint, const Terminal& terminal);
@@ -42,7 +43,8 @@ struct Column {
 };
 
 /// Columns two blanks apart under a line of titles. Where the terminal is narrower than the table, columns that may
-/// shrink do so, down to eight characters; the rest is left to the terminal.
+/// shrink do so, down to eight characters; the rest is left to the terminal. No cell is wider than 120 columns, and
+/// each is on one line, whatever stands in it.
 std::string table_text(const std::vector<Column>& columns, const std::vector<std::vector<Cell>>& rows,
                        const Terminal& terminal);
 

@@ -17,6 +17,7 @@
 #include "runner/core/files.h"
 #include "runner/core/process.h"
 #include "runner/core/units.h"
+#include "runner/cuda/cuda.h"
 #include "runner/store/run_reader.h"
 
 namespace runner::cli {
@@ -118,6 +119,24 @@ void compare_trainings(Session& session, const registry::Recipe& recipe, const s
        " processes are those of one");
 }
 
+/// What a GPU here does, where this build and this machine have one. Last, for a process that did it must not fork.
+void check_gpu(Session& session) {
+  const auto cuda = cuda::load_cuda();
+  if (!cuda) return session.fail(cuda.failure().message, cuda.failure().hint, core::kExitFailed);
+  if (cuda.value() == nullptr) return;
+  if (const auto gpus = cuda.value()->gpus(); !gpus) {
+    std::printf("--  no GPU to check: %s\n", gpus.failure().message.c_str());
+    return;
+  }
+  for (const cuda::Finding& finding : cuda.value()->check()) {
+    if (finding.error.empty()) {
+      good("GPU 0: " + finding.what);
+    } else {
+      session.fail("GPU 0: " + finding.what + ": " + finding.error, "", core::kExitFailed);
+    }
+  }
+}
+
 void self_test(Session& session, const RecipeFlags& flags) {
   const std::string folder = session.runs_dir() + "/.self-test";
   const auto recipe = own_recipe(session, flags, folder + "/recipe.yaml");
@@ -135,6 +154,7 @@ void self_test(Session& session, const RecipeFlags& flags) {
   }
   launch_ranks(session, *recipe, {});
   if (session.exit_code == core::kExitDone) compare_trainings(session, *recipe, folder);
+  if (session.exit_code == core::kExitDone) check_gpu(session);
   const core::Node& rank = recipe->at("launch.machine_rank");
   std::error_code ignored;
   if (rank.is_null() || rank.as_integer() == 0) std::filesystem::remove_all(folder, ignored);

@@ -62,7 +62,7 @@ std::optional<registry::Recipe> Session::load(const std::string& path, const rec
       registry::read_recipe(path, options, registry::Registry::builtin(), diagnostics);
   if (recipe) sweep::check_sweep(*recipe, diagnostics);
   if (diagnostics.has_errors()) recipe.reset();
-  if (!recipe || std::getenv(launch::kSupervised) == nullptr) show(diagnostics);  // else the supervisor did
+  if (!recipe || !launch::is_spoken_for()) show(diagnostics);
   if (!recipe) exit_code = core::kExitUsage;
   return recipe;
 }

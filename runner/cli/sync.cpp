@@ -60,7 +60,7 @@ trackers::Run run_of(const store::RunSummary& summary) {
 void bring(const trackers::Run& run, const core::Node& block, const SyncFlags& flags, Session& session,
            trackers::Waiter& waiter) {
   const std::string name = tracker_name(block);
-  const auto tracker = trackers::build(block, {});
+  const auto tracker = trackers::build(block, {name});
   const trackers::FollowResult result =
       trackers::follow(run, *tracker, {name, flags.follow}, core::system_clock(), waiter);
   if (!result.problem.empty()) {

@@ -1,5 +1,7 @@
 #include "runner/cli/tracking.h"
 
+#include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <future>
@@ -66,24 +68,37 @@ void Tracking::begin(const std::string& run_dir) {
 }
 
 void Tracking::finish() {
+  using Clock = std::chrono::steady_clock;
+  const auto begin = Clock::now();
+  const auto over = [](const Follower& follower, Clock::time_point until) {
+    return follower.reading.wait_until(until) == std::future_status::ready;
+  };
   for (auto& follower : followers_) {
-    const auto patience = std::chrono::duration<double>(follower->finish_timeout_s);
-    if (follower->reading.wait_for(std::chrono::milliseconds(200)) != std::future_status::ready) {
+    if (!over(*follower, begin + std::chrono::milliseconds(200)))
       core::log_info("waiting for tracker " + follower->name);
-    }
-    if (follower->reading.wait_for(patience) != std::future_status::ready) {
-      follower->process.send(SIGTERM);
-      if (follower->reading.wait_for(std::chrono::milliseconds(kLeave_ms)) != std::future_status::ready) {
-        follower->process.send(SIGKILL);  // what it has brought so far is on record
+    const auto patience = std::chrono::milliseconds(std::llround(follower->finish_timeout_s * 1000));
+    if (!over(*follower, begin + patience)) follower->process.send(SIGTERM);
+  }
+  const auto leave = std::chrono::milliseconds(kLeave_ms);
+  const auto last = Clock::now() + leave;
+  for (auto& follower : followers_) {
+    if (!over(*follower, last)) {
+      follower->process.send(SIGKILL);  // what it has brought so far is on record
+      // Something that it has started may keep what it says open.
+      if (!over(*follower, Clock::now() + leave)) {
+        tell_rest(*follower);
+        static_cast<void>(follower.release());
+        continue;
       }
-      follower->reading.wait();
     }
-    if (follower->process.wait() != core::kExitDone) {
-      core::log_warning("tracker " + follower->name + " has not everything yet: roux sync " + run_dir_ + " --tracker " +
-                        follower->name + " brings the rest");
-    }
+    if (follower->process.wait() != core::kExitDone) tell_rest(*follower);
   }
   followers_.clear();
+}
+
+void Tracking::tell_rest(const Follower& follower) const {
+  core::log_warning("tracker " + follower.name + " has not everything yet: roux sync " + run_dir_ + " --tracker " +
+                    follower.name + " brings the rest");
 }
 
 }  // namespace runner::cli

@@ -21,11 +21,13 @@ class Tracking {
   ~Tracking();
   /// The run is there. Does not block.
   void begin(const std::string& run_dir);
-  /// Waits for each up to its `finish_timeout`, and says what is left for `roux sync`.
+  /// Waits for all at once, for each up to its `finish_timeout`, and says what is left for `roux sync`.
   void finish();
 
  private:
   struct Follower;
+  void tell_rest(const Follower& follower) const;
+
   const Session& session_;
   const registry::Recipe& recipe_;
   std::string run_dir_;

@@ -10,6 +10,7 @@ find_library(ROUX_JEMALLOC jemalloc REQUIRED)
 find_library(ROUX_YAML_CPP yaml-cpp REQUIRED)
 find_library(ROUX_JSONNET jsonnet REQUIRED)
 find_library(ROUX_CSV csv REQUIRED)
+find_path(ROUX_CURL_INCLUDE curl/curl.h REQUIRED)
 
 function(third_party name)
   add_library(third_party_${name} INTERFACE)
@@ -28,6 +29,8 @@ third_party(yaml-cpp ${ROUX_YAML_CPP})
 third_party(jsonnet ${ROUX_JSONNET})
 third_party(csv ${ROUX_CSV})
 third_party(xxhash ${ROUX_LIBXXHASH})
+third_party(curl)  # headers only: trackers/curl.h opens the library
+target_include_directories(third_party_curl SYSTEM INTERFACE "${ROUX_CURL_INCLUDE}")
 
 if(ROUX_ENGINE)
   set(ROUX_DEPS "${CMAKE_SOURCE_DIR}/.deps" CACHE PATH "Where LibTorch is unpacked")

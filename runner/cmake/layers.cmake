@@ -75,6 +75,7 @@ function(add_binary_base)
   set(source_hash "${CMAKE_BINARY_DIR}/generated/base/source_hash.cpp")
   add_custom_target(source_hash
     COMMAND ${CMAKE_COMMAND} "-DROOT=${CMAKE_SOURCE_DIR}" "-DOUT=${source_hash}" "-DVERSION=${PROJECT_VERSION}"
+            "-DBUILD=${CMAKE_BUILD_TYPE}, ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}"
             -P "${CMAKE_SOURCE_DIR}/runner/cmake/source_hash.cmake"
     BYPRODUCTS "${source_hash}"
     VERBATIM)

@@ -107,6 +107,29 @@ fetch_wheels() {
   ) 8>"$folder.lock"
 }
 
+# setup_verify: the pinned Python tools that tests/verify reads back with, in a virtual environment beside .deps.
+setup_verify() {
+  local venv pins=("$roux_root"/tests/verify/{requirements,constraints}.txt)
+  venv=$(readlink -m "${ROUX_DEPS:-$roux_root/.deps}-verify")
+  has_wheels "$venv" "${pins[@]}" && return 0
+  mkdir -p "$(dirname "$venv")"
+  (
+    flock -n 8 || { say "waiting for another process that fetches the tools to read back with"; flock 8; }
+    has_wheels "$venv" "${pins[@]}" && exit 0
+    say "fetching the tools that tests read back with (unpacked 1.1 GB) into $venv"
+    rm -rf "$venv"
+    if ! { /usr/bin/python3 -m venv "$venv" && "$venv/bin/python" -m pip install --no-compile \
+           -r "${pins[0]}" -c "${pins[1]}" --disable-pip-version-check --no-input --progress-bar off; } \
+         >"$venv.log" 2>&1; then
+      tail -n 15 "$venv.log" >&2
+      refuse 1 "error: the tools that tests read back with could not be fetched" \
+        "  hint: the whole output is in $venv.log; the same command tries again"
+    fi
+    cat "${pins[@]}" >"$venv/roux-pins.txt"
+    rm -f "$venv.log"
+  ) 8>"$venv.lock"
+}
+
 has_wheels() {
   local pins=$1/roux-pins.txt
   shift

@@ -5,6 +5,7 @@
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 
@@ -104,13 +105,17 @@ class Log {
       formatter->add_flag<LevelPrefix>('*', options_.color).set_pattern("%*%v");
       terminal_->set_formatter(std::move(formatter));
     }
+    terminal_->set_level(level_of(options_.terminal));
     std::vector<spdlog::sink_ptr> sinks{terminal_};
     if (file_) {
       file_->set_formatter(std::make_unique<spdlog::pattern_formatter>(json ? kJsonPattern : kFilePattern, utc));
       sinks.push_back(file_);
     }
     auto logger = std::make_shared<spdlog::logger>("roux", sinks.begin(), sinks.end());
-    logger->set_level(level_of(options_.level));
+    // A quiet run keeps what it did in its file all the same.
+    const auto level = level_of(options_.level);
+    terminal_->set_level(level);
+    logger->set_level(file_ ? std::min(level, spdlog::level::info) : level);
     logger->flush_on(spdlog::level::debug);
     // A full disk: the line is lost, the run goes on.
     logger->set_error_handler([](const std::string&) {});

@@ -9,7 +9,8 @@ enum class LogLevel { kDebug, kInfo, kWarning, kError };
 enum class LogFormat { kText, kJson };
 
 struct LogOptions {
-  LogLevel level = LogLevel::kInfo;  ///< `--quiet` is kWarning, `--verbose` is kDebug.
+  LogLevel level = LogLevel::kInfo;      ///< `--quiet` is kWarning, `--verbose` is kDebug.
+  LogLevel terminal = LogLevel::kDebug;  ///< Less than this is left out on standard error, whatever `level` is.
   LogFormat format = LogFormat::kText;
   bool color = false;  ///< A terminal, and NO_COLOR unset.
 };

@@ -1,35 +1,14 @@
 #include "runner/core/name_map.h"
 
-#include <regex.h>
-
 #include <array>
-#include <cctype>
 #include <cstddef>
+
+#include "runner/core/pattern.h"
 
 namespace runner::core {
 namespace {
 
 constexpr std::size_t kGroups = 10;  // the whole match, and \1 to \9
-
-/// `\d` would be the letter d here, and a digit for whoever wrote it.
-Result<void> refuse_other_dialects(const std::string& pattern) {
-  for (std::size_t i = 0; i + 1 < pattern.size(); ++i) {
-    if (pattern[i] == '\\') {
-      if (std::isalnum(static_cast<unsigned char>(pattern[i + 1])) != 0) {
-        return Failure{"\"" + pattern + "\" uses \\" + pattern[i + 1] + ", which POSIX extended expressions have not",
-                       "write [0-9] for \\d, [A-Za-z0-9_] for \\w"};
-      }
-      ++i;
-    } else if (pattern[i + 1] == '?' && std::string_view("(*+?").find(pattern[i]) != std::string_view::npos) {
-      return Failure{"\"" + pattern + "\" uses " + pattern[i] + "?, which POSIX extended expressions have not",
-                     "a plain group ( ) and a plain repetition do"};
-    }
-  }
-  if (pattern.empty() || pattern.find('\0') != std::string::npos) {
-    return Failure{"an empty pattern matches everywhere", "write ^ for the beginning of a name"};
-  }
-  return {};
-}
 
 }  // namespace
 
@@ -54,23 +33,7 @@ bool matches_wildcard(std::string_view pattern, std::string_view name) {
 }
 
 struct NameMap::Rule {
-  explicit Rule(std::string text) : replacement(std::move(text)) {}
-  ~Rule() {
-    if (compiled) regfree(&expression);
-  }
-  Rule(const Rule&) = delete;
-  Rule& operator=(const Rule&) = delete;
-
-  std::string compile(const std::string& pattern) {
-    const int status = regcomp(&expression, pattern.c_str(), REG_EXTENDED);
-    compiled = status == 0;
-    if (compiled) return "";
-    std::array<char, 256> words{};
-    regerror(status, &expression, words.data(), words.size());
-    std::string text = words.data();
-    if (!text.empty()) text[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(text[0])));
-    return text;
-  }
+  Rule(Pattern matched, std::string text) : pattern(std::move(matched)), replacement(std::move(text)) {}
 
   /// The group that a replacement asks for at `i`, or -1.
   int group_at(std::size_t i) const {
@@ -96,7 +59,7 @@ struct NameMap::Rule {
     std::string out;
     const char* rest = name.c_str();
     std::array<regmatch_t, kGroups> match{};
-    for (int flags = 0; regexec(&expression, rest, kGroups, match.data(), flags) == 0; flags = REG_NOTBOL) {
+    for (int flags = 0; regexec(&pattern.expression(), rest, kGroups, match.data(), flags) == 0; flags = REG_NOTBOL) {
       out.append(rest, rest + match[0].rm_so);
       append_replacement(rest, match, out);
       const bool empty = match[0].rm_eo == match[0].rm_so;
@@ -107,23 +70,20 @@ struct NameMap::Rule {
     return out + rest;
   }
 
-  regex_t expression{};
-  bool compiled = false;
+  Pattern pattern;
   std::string replacement;
 };
 
 Result<void> NameMap::check(const std::string& pattern, const std::string& replacement) {
-  if (const auto dialect = refuse_other_dialects(pattern); !dialect) return dialect;
-  Rule rule(replacement);
-  if (const std::string why = rule.compile(pattern); !why.empty()) {
-    return Failure{"\"" + pattern + "\" is no regular expression: " + why, "a dot that means a dot is written \\."};
-  }
+  const auto compiled = Pattern::make(pattern);
+  if (!compiled) return compiled.failure();
+  const Rule rule(compiled.value(), replacement);
   for (std::size_t i = 0; i < replacement.size(); ++i) {
     if (replacement[i] != '\\') continue;
     const int group = rule.group_at(i);
-    if (group > 0 && static_cast<std::size_t>(group) > rule.expression.re_nsub) {
+    if (group > 0 && static_cast<std::size_t>(group) > rule.pattern.expression().re_nsub) {
       return Failure{"\"" + replacement + "\" asks for group \\" + std::to_string(group) + ", but \"" + pattern +
-                         "\" has " + std::to_string(rule.expression.re_nsub),
+                         "\" has " + std::to_string(rule.pattern.expression().re_nsub),
                      "put ( ) around the part of the pattern that is meant"};
     }
     if (group < 0 && (i + 1 >= replacement.size() || replacement[i + 1] != '\\')) {
@@ -139,9 +99,7 @@ Result<NameMap> NameMap::make(const Rules& rules) {
   NameMap map;
   for (const auto& [pattern, replacement] : rules) {
     if (const auto fits = check(pattern, replacement); !fits) return fits.failure();
-    const auto rule = std::make_shared<Rule>(replacement);
-    rule->compile(pattern);
-    map.rules_.push_back(rule);
+    map.rules_.push_back(std::make_shared<const Rule>(Pattern::make(pattern).value(), replacement));
   }
   return map;
 }

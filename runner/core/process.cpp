@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,7 +22,7 @@ namespace runner::core {
 namespace {
 
 [[noreturn]] void become(const std::vector<char*>& arguments, const std::vector<char*>& environment, int output,
-                         Process::Fate fate) {
+                         int input, Process::Fate fate) {
   if (fate == Process::Fate::kDiesWithParent) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
   } else {
@@ -32,20 +33,37 @@ namespace {
     const int nothing = open("/dev/null", O_RDONLY);
     if (nothing >= 0) dup2(nothing, STDIN_FILENO);
   }
+  if (input >= 0) dup2(input, STDIN_FILENO);
   dup2(output, STDOUT_FILENO);
   dup2(output, STDERR_FILENO);
   execvpe(arguments[0], arguments.data(), environment.data());
   _exit(127);
 }
 
+/// The child borrows this process's memory until it becomes the other program: a fork would copy the page tables of all
+/// that LibTorch has mapped, and then every page that either of them touches.
+pid_t begin(const std::vector<char*>& arguments, const std::vector<char*>& environment, int output, int input,
+            Process::Fate fate) {
+  const pid_t pid = vfork();
+  if (pid == 0) become(arguments, environment, output, input, fate);
+  return pid;
+}
+
 }  // namespace
 
 Process::Process(const std::vector<std::string>& command, const std::map<std::string, std::string>& environment,
-                 Fate fate)
+                 Fate fate, Input input)
     : fate_(fate) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) throw RunError(std::string("cannot make a pipe: ") + std::strerror(errno));
-  // Everything that allocates happens before the fork: another thread may hold the allocator's lock.
+  // A socket, and no pipe: one that nobody reads any more answers with an error instead of a signal.
+  int inputs[2] = {-1, -1};
+  if (input == Input::kPipe && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, inputs) != 0) {
+    const int error = errno;
+    for (const int end : ends) close(end);
+    throw RunError(std::string("cannot make a socket: ") + std::strerror(error));
+  }
+  // Everything that allocates happens before the child is there: another thread may hold the allocator's lock.
   std::vector<char*> arguments;
   for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
@@ -60,13 +78,15 @@ Process::Process(const std::vector<std::string>& command, const std::map<std::st
       variables.push_back(*variable);
   }
   variables.push_back(nullptr);
-  pid_ = fork();
-  if (pid_ == 0) become(arguments, variables, ends[1], fate);
+  pid_ = begin(arguments, variables, ends[1], inputs[1], fate);
   const int error = errno;
   close(ends[1]);
+  if (inputs[1] >= 0) close(inputs[1]);
   pipe_ = ends[0];
+  input_ = inputs[0];
   if (pid_ < 0) {
     close(pipe_);
+    close_input();
     throw RunError("cannot start " + command.front() + ": " + std::strerror(error));
   }
 }
@@ -78,6 +98,7 @@ Process::~Process() {
     }
   }
   if (pipe_ >= 0) close(pipe_);
+  close_input();
 }
 
 Process::Read Process::read_line(std::string& line, std::int64_t timeout_ms) {
@@ -94,17 +115,47 @@ Process::Read Process::read_line(std::string& line, std::int64_t timeout_ms) {
     const int ready = poll(&waiting, 1, static_cast<int>(std::clamp<std::int64_t>(left_ms, 0, INT_MAX)));
     if (ready == 0) return Read::kTimeout;
     if (ready < 0 && errno == EINTR) continue;
-    char bytes[4096];
-    const ssize_t got = ::read(pipe_, bytes, sizeof bytes);
-    if (got < 0 && errno == EINTR) continue;
-    if (got > 0) {
-      buffer_.append(bytes, static_cast<std::size_t>(got));
+    read_some();
+  }
+}
+
+void Process::read_some() {
+  char bytes[4096];
+  const ssize_t got = ::read(pipe_, bytes, sizeof bytes);
+  if (got < 0 && errno == EINTR) return;
+  if (got > 0) {
+    buffer_.append(bytes, static_cast<std::size_t>(got));
+    return;
+  }
+  close(pipe_);
+  pipe_ = -1;
+  if (!buffer_.empty() && buffer_.back() != '\n') buffer_ += '\n';  // a last line without its end
+}
+
+Process::Write Process::write(std::string_view text, std::int64_t timeout_ms) {
+  const std::int64_t deadline_ns = system_clock().monotonic_ns() + timeout_ms * 1'000'000;
+  while (!text.empty()) {
+    if (input_ < 0) return Write::kClosed;
+    const ssize_t sent = ::send(input_, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent > 0) {
+      text.remove_prefix(static_cast<std::size_t>(sent));
       continue;
     }
-    close(pipe_);
-    pipe_ = -1;
-    if (!buffer_.empty()) buffer_ += '\n';  // a last line without its end
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0 && errno != EAGAIN) return Write::kClosed;
+    // A child that is held up by its own output would never come to reading.
+    const std::int64_t left_ms = (deadline_ns - system_clock().monotonic_ns() + 999'999) / 1'000'000;
+    pollfd waiting[2] = {{input_, POLLOUT, 0}, {pipe_, POLLIN, 0}};  // poll passes over what is closed
+    const int ready = poll(waiting, 2, static_cast<int>(std::clamp<std::int64_t>(left_ms, 0, INT_MAX)));
+    if (ready == 0) return Write::kTimeout;
+    if (ready > 0 && waiting[1].revents != 0) read_some();
   }
+  return Write::kDone;
+}
+
+void Process::close_input() {
+  if (input_ >= 0) close(input_);
+  input_ = -1;
 }
 
 void Process::send(int signal) const { ::kill(pid_, signal); }

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace runner::core {
@@ -17,9 +18,13 @@ class Process {
     kDiesWithParent,
     kOutlivesParent,  ///< in a session of its own: no signal of the terminal reaches it, and nobody ends it
   };
+  enum class Input {
+    kInherited,
+    kPipe,  ///< for write()
+  };
   /// `environment` is added to this process's own. RunError when it cannot be started.
   explicit Process(const std::vector<std::string>& command, const std::map<std::string, std::string>& environment = {},
-                   Fate fate = Fate::kDiesWithParent);
+                   Fate fate = Fate::kDiesWithParent, Input input = Input::kInherited);
   ~Process();  ///< kills what still runs, unless it is to outlive this process
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
@@ -27,13 +32,20 @@ class Process {
   enum class Read { kLine, kEnd, kTimeout };
   /// Blocks for the next whole line, its end (the child closed its output) or `timeout_ms`, whichever comes first.
   Read read_line(std::string& line, std::int64_t timeout_ms);
+  enum class Write { kDone, kClosed, kTimeout };
+  /// To its standard input, all of it; what it prints meanwhile is kept for read_line(). kClosed: it reads no more.
+  Write write(std::string_view text, std::int64_t timeout_ms);
+  void close_input();
   void send(int signal) const;
   /// Closes the pipe and waits. The exit status, or 128 + the signal that ended it.
   int wait();
 
  private:
+  void read_some();  ///< of what it prints, or its end
+
   pid_t pid_ = -1;
   int pipe_ = -1;
+  int input_ = -1;
   Fate fate_;
   std::string buffer_;
 };

@@ -43,20 +43,6 @@ std::string_view line_of(std::string_view text, int line) {
   return rest;
 }
 
-// How many columns of a terminal a code point takes: two for the wide blocks of East Asia and emoji, none for combining
-// marks.
-std::size_t columns_of(std::string_view code_point) {
-  if (code_point.size() < 2) return code_point.size();
-  char32_t c = static_cast<unsigned char>(code_point[0]);
-  c &= code_point.size() == 2 ? 0x1F : code_point.size() == 3 ? 0x0F : 0x07;
-  for (std::size_t i = 1; i < code_point.size(); ++i) c = (c << 6) | (static_cast<unsigned char>(code_point[i]) & 0x3F);
-  if ((c >= 0x300 && c <= 0x36F) || c == 0x200B || c == 0xFEFF || (c >= 0xFE00 && c <= 0xFE0F)) return 0;
-  const bool wide = (c >= 0x1100 && c <= 0x115F) || (c >= 0x2E80 && c <= 0xA4CF) || (c >= 0xAC00 && c <= 0xD7A3) ||
-                    (c >= 0xF900 && c <= 0xFAFF) || (c >= 0xFE30 && c <= 0xFE6F) || (c >= 0xFF00 && c <= 0xFF60) ||
-                    (c >= 0x1F300 && c <= 0x1FAFF) || (c >= 0x20000 && c <= 0x3FFFD);
-  return wide ? 2 : 1;
-}
-
 struct Cell {
   std::string shown;
   std::size_t columns = 0;
@@ -71,7 +57,7 @@ std::vector<Cell> cells_of(std::string_view line, std::size_t skip, std::size_t 
     const std::size_t length = std::max<std::size_t>(utf8_length(line, at), 1);
     const std::string_view code_point = line.substr(at, length);
     Cell cell{escape_for_terminal(code_point), 0};
-    cell.columns = cell.shown == code_point ? columns_of(code_point) : cell.shown.size();
+    cell.columns = cell.shown == code_point ? terminal_columns(code_point) : cell.shown.size();
     cells.push_back(std::move(cell));
     at += length;
   }

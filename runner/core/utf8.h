@@ -17,10 +17,17 @@ std::size_t find_invalid_utf8(std::string_view text);
 /// Code points in `text`; a byte that is not valid UTF-8 counts as one.
 std::size_t count_code_points(std::string_view text);
 
-/// Makes text safe for a terminal: a tab becomes one space, control and invalid bytes become `\xNN`.
+/// Columns that `text` takes on a terminal: two a code point of the wide blocks of East Asia and of emoji, none for one
+/// that joins the code point before it.
+std::size_t terminal_columns(std::string_view text);
+/// As much of the beginning of `text` as fits into so many columns; whole code points.
+std::string_view first_columns(std::string_view text, std::size_t columns_max);
+
+/// Makes text safe for a terminal: a tab becomes one space; control characters, invalid bytes and what reverses the
+/// order of the text around it become `\xNN`.
 std::string escape_for_terminal(std::string_view text);
 
-/// Text of several lines for a terminal: a tab becomes four spaces, other control characters but the line feed `\xNN`.
+/// Text of several lines for a terminal: the same, but a tab becomes four spaces and a line feed stays.
 std::string printable(std::string_view text);
 
 /// JSON string literal with its quotes; invalid bytes become U+FFFD.

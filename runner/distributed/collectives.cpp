@@ -24,9 +24,10 @@ at::Tensor own(const at::Tensor& tensor) { return tensor.detach().clone(at::Memo
 std::int64_t length_of(const Nested& value) {
   if (const at::Tensor* tensor = value.tensor()) return tensor->dim() == 0 ? 1 : tensor->size(0);
   if (const Nested::List* list = value.list()) return static_cast<std::int64_t>(list->size());
-  if (const Node* node = value.data(); node->is_sequence()) return static_cast<std::int64_t>(node->items().size());
+  const Node* node = value.data();
+  if (node != nullptr && node->is_sequence()) return static_cast<std::int64_t>(node->items().size());
   throw core::RunError("split_between_processes takes lists, tensors and mappings of them, got " +
-                       core::to_json(*value.data(), -1));
+                       (node != nullptr ? core::to_json(*node, -1) : description_of(value)));
 }
 
 /// A stretch of a list, and its last item so often again that there are `length` of them.

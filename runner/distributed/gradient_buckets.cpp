@@ -11,13 +11,13 @@
 #include <utility>
 
 #include "runner/core/error.h"
+#include "runner/distributed/bucket_cut.h"
 
 namespace runner::distributed {
 namespace {
 
 constexpr std::int64_t kFloatBytes = 4;
-constexpr std::int64_t kAlignedFloats = 16;  // a gradient begins where memory of its own would
-constexpr std::size_t kParts = 3;            // floats that hold a double to its last bit: 3 x 24 of 53
+constexpr std::size_t kParts = 3;  // floats that hold a double to its last bit: 3 x 24 of 53
 
 /// A double as floats that add up to it exactly, whatever its size within float's range.
 std::array<float, kParts> parts_of(double value) {
@@ -61,16 +61,12 @@ GradientBuckets::GradientBuckets(ProcessGroup& group, GradientExchange& exchange
   for (auto parameter = parameters.rbegin(); parameter != parameters.rend(); ++parameter) {
     if (parameter->requires_grad()) parameters_.push_back(*parameter);
   }
-  buckets_.emplace_back();
-  std::vector<std::int64_t> begins;
-  for (const at::Tensor& parameter : parameters_) {
-    const std::int64_t floats = (parameter.numel() + kAlignedFloats - 1) / kAlignedFloats * kAlignedFloats;
-    const bool full = (buckets_.back().floats + floats) * kFloatBytes > options.bucket_bytes;
-    if (full && buckets_.back().parameters > 0) buckets_.emplace_back();
-    begins.push_back(buckets_.back().floats);
-    bucket_of_.push_back(buckets_.size() - 1);
-    buckets_.back().floats += floats;
-    ++buckets_.back().parameters;
+  const BucketCut cut(parameters_, options.bucket_bytes);
+  buckets_.resize(cut.floats.size());
+  for (std::size_t i = 0; i < buckets_.size(); ++i) buckets_[i].floats = cut.floats[i];
+  for (const BucketCut::Part& part : cut.parts) {
+    bucket_of_.push_back(part.bucket);
+    ++buckets_[part.bucket].parameters;
   }
   // Whether a rank has a gradient for a parameter, then each rank's notes: zeros from all ranks but one add up to them.
   const auto tail =
@@ -83,12 +79,10 @@ GradientBuckets::GradientBuckets(ProcessGroup& group, GradientExchange& exchange
   tail_ = {rides_along ? buckets_.back().flat.narrow(0, buckets_.back().floats, tail) : at::zeros({tail}, at::kFloat)};
   arrived_.assign(parameters_.size(), false);
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    const at::Tensor& parameter = parameters_[i];
-    RUNNER_ASSERT(parameter.is_non_overlapping_and_dense(), "a parameter takes as much memory as it has numbers");
     Bucket& bucket = buckets_[bucket_of_[i]];
-    views_.push_back(bucket.flat.as_strided(parameter.sizes(), parameter.strides(), begins[i]));
+    views_.push_back(view_of(bucket.flat, cut.parts[i], parameters_[i]));
     bucket.gradients.push_back(views_.back());
-    torch::autograd::impl::set_post_acc_grad_hooks(parameter, std::make_unique<Hook>(*this, i));
+    torch::autograd::impl::set_post_acc_grad_hooks(parameters_[i], std::make_unique<Hook>(*this, i));
   }
 }
 

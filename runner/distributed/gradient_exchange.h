@@ -11,6 +11,10 @@
 
 namespace runner::distributed {
 
+/// Names of state that begin so are of one rank alone: one that was not there before has none of it. Everything else is
+/// the same on all ranks.
+constexpr const char* kOwnState = "own.";
+
 /// How a bucket of gradients travels: whole, in a smaller number format, or as an approximation of low rank. What a
 /// compression has to remember (what it left out, and where it looks next) is its state, of each rank its own.
 class GradientExchange : public core::Stateful {

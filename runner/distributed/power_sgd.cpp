@@ -21,6 +21,7 @@ namespace runner::distributed {
 namespace {
 
 constexpr const char* kSite = "gradients";
+const std::string kOwnErrors = std::string(kOwnState) + "error";
 constexpr std::int64_t kGramSchmidtRankMax = 2;  // QR is faster above, as PyTorch found
 
 /// NumPy's RandomState(seed).randint(10^9), draw by draw: what PyTorch seeds each search with.
@@ -125,12 +126,13 @@ class PowerSgd final : public GradientExchange {
   void save_state(core::StateWriter& writer) const override {
     writer.value("iteration", core::Node::integer(iteration_));
     writer.value("seeds_drawn", core::Node::integer(seeds_.drawn()));
+    writer.value("buckets", core::Node::integer(static_cast<std::int64_t>(std::max(errors_.size(), qs_.size()))));
     const auto write = [&writer](const std::string& name, const std::vector<at::Tensor>& tensors) {
       for (std::size_t i = 0; i < tensors.size(); ++i) {
         if (tensors[i].defined()) writer.tensor(name + "." + std::to_string(i), tensors[i]);
       }
     };
-    write("error", errors_);
+    write(kOwnErrors, errors_);
     write("q", qs_);
   }
 
@@ -138,13 +140,14 @@ class PowerSgd final : public GradientExchange {
     iteration_ = reader.value("iteration").as_integer();
     seeds_.seek(reader.value("seeds_drawn").as_integer());
     const auto read = [&reader](const std::string& name) {
-      std::vector<at::Tensor> tensors;
-      for (std::size_t i = 0; reader.has(name + "." + std::to_string(i)); ++i) {
-        tensors.push_back(reader.tensor(name + "." + std::to_string(i)));
+      std::vector<at::Tensor> tensors(static_cast<std::size_t>(reader.value("buckets").as_integer()));
+      for (std::size_t i = 0; i < tensors.size(); ++i) {  // of some there is nothing: see forget()
+        const std::string key = name + "." + std::to_string(i);
+        if (reader.has(key)) tensors[i] = reader.tensor(key);
       }
       return tensors;
     };
-    errors_ = read("error");
+    errors_ = read(kOwnErrors);
     qs_ = read("q");
   }
 

@@ -2,6 +2,7 @@
 
 #define USE_C10D_GLOO  // else the header below is empty
 #include <ATen/ops/empty.h>
+#include <ATen/ops/scalar_tensor.h>
 #include <c10/util/Logging.h>
 #include <unistd.h>
 
@@ -16,9 +17,12 @@
 
 #include "runner/core/beside.h"
 #include "runner/core/error.h"
+#include "runner/core/machine.h"
 #include "runner/core/own_address.h"
+#include "runner/core/port_holder.h"
 #include "runner/core/units.h"
 #include "runner/distributed/gloo_declarations.h"
+#include "runner/distributed/last_words.h"
 #include "runner/distributed/nested.h"
 #include "runner/distributed/trail.h"
 // After the declarations that it cannot do without.
@@ -35,6 +39,7 @@ constexpr milliseconds kAnswerPatience{1500};  // for all ranks together: a supe
 constexpr milliseconds kForEver = std::chrono::hours(24 * 20);  // as many as 31 bits hold, which it goes through
 constexpr int kFatal = 3;                                       // of LibTorch's log
 constexpr const char* kEnd = "end";
+constexpr const char* kAlike = "all ranks have to make the same calls in the same order, with tensors of one shape";
 
 milliseconds in_ms(double seconds) { return milliseconds(static_cast<std::int64_t>(seconds * 1e3)); }
 
@@ -60,12 +65,6 @@ std::string ranks_text(const std::vector<int>& ranks) {
   return text;
 }
 
-std::string host_name() {
-  char name[256] = {};
-  gethostname(name, sizeof name - 1);
-  return name;
-}
-
 core::RunError peer_lost(const std::string& message, const std::string& hint) {
   return core::RunError(message, hint, core::kExitPeerLost);
 }
@@ -80,6 +79,12 @@ c10::intrusive_ptr<c10d::TCPStore> open_store(const core::RankPlace& place, mill
     return c10::make_intrusive<c10d::TCPStore>(place.master_addr, options);
   } catch (const std::exception& error) {
     const std::string where = place.master_addr + ":" + std::to_string(place.master_port);
+    const std::string holder = hosts ? core::holder_of_port(place.master_port) : "";
+    if (!holder.empty()) {
+      throw core::RunError(
+          "rank 0 cannot host the store that all meet at: " + holder + " has port " + std::to_string(place.master_port),
+          "end that, or take another MASTER_PORT, the same for all");
+    }
     throw peer_lost(
         "rank " + std::to_string(place.rank) + " finds no store to meet the others at " + where + ": " + plain(error),
         "MASTER_ADDR and MASTER_PORT have to be those of rank 0, and its port has to be free");
@@ -104,7 +109,7 @@ class Registry {
   Trail& trail() { return *trail_; }
 
   void come_together(milliseconds timeout) {
-    const std::string self = "process " + std::to_string(getpid()) + " on " + host_name();
+    const std::string self = "process " + std::to_string(getpid()) + " on " + core::host_name();
     std::vector<std::string> keys;
     for (int rank = 0; rank < place_.size; ++rank) keys.push_back(key("here", rank));
     try {
@@ -125,20 +130,17 @@ class Registry {
     const bool timed_out = reason.find("imed out") != std::string::npos || reason.find("imeout") != std::string::npos;
     std::string text = "rank " + std::to_string(place_.rank) + ": " + what +
                        (timed_out ? " waited " + core::format_duration(timeout_s) : " came to no end");
-    std::vector<int> silent;
-    std::string others;
-    ask(silent, others);
-    if (!silent.empty()) {
-      text += ": " + ranks_text(silent) + " (";
-      for (std::size_t i = 0; i < silent.size(); ++i) {
-        text += (i == 0 ? "" : ", ") + names_[static_cast<std::size_t>(silent[i])];
-      }
-      text += ") does not answer";
-    }
-    text += others;
+    text += where_others_are();
     if (!timed_out) text += " (" + reason + ")";
     return peer_lost(text, timed_out ? "a rank that is only slow needs a longer launch.timeout"
                                      : "a rank that died says why in its own output");
+  }
+
+  /// Why something else arrived than this rank waits for. To be called on any thread.
+  core::RunError mismatch(const std::exception& error) {
+    return peer_lost("rank " + std::to_string(place_.rank) + " " + trail_->text() +
+                         ", and another rank sends more than that" + where_others_are() + " (" + plain(error) + ")",
+                     "the ranks do not make the same collectives; launch.debug: true compares them before each");
   }
 
   /// The thread that answers waits for the store and for nothing else; the group is gone after that.
@@ -181,6 +183,17 @@ class Registry {
       } catch (const std::exception&) {  // nobody is left who could ask
       }
     });
+  }
+
+  /// `: rank 2 (process 17 on a) does not answer; rank 1 waits in ...`
+  std::string where_others_are() {
+    std::vector<int> silent;
+    std::string text, others;
+    ask(silent, others);
+    for (std::size_t i = 0; i < silent.size(); ++i) {
+      text += (i == 0 ? ": " + ranks_text(silent) + " (" : ", ") + names_[static_cast<std::size_t>(silent[i])];
+    }
+    return text + (silent.empty() ? "" : ") does not answer") + others;
   }
 
   void ask(std::vector<int>& silent, std::string& others) {
@@ -257,7 +270,7 @@ void refuse_unlike(const std::vector<std::string>& by_rank) {
   for (std::size_t rank = 0; rank < by_rank.size(); ++rank) {
     message += (rank == 0 ? ": rank " : "; rank ") + std::to_string(rank) + ": " + by_rank[rank];
   }
-  throw core::RunError(message, "all ranks have to make the same calls in the same order, with tensors of one shape");
+  throw core::RunError(message, kAlike);
 }
 
 class GlooGroup final : public ProcessGroup {
@@ -292,7 +305,7 @@ class GlooGroup final : public ProcessGroup {
     c10d::AllreduceOptions options;
     options.reduceOp = op == ReduceOp::kMax ? c10d::ReduceOp::MAX : c10d::ReduceOp::SUM;
     check_alike("all_reduce", site, description_of(flat));
-    return begin("all_reduce", site, [&] { return gloo_->allreduce(tensors, options); });
+    return begin("all_reduce", site, flat, [&] { return gloo_->allreduce(tensors, options); });
   }
 
   std::vector<at::Tensor> all_gather(const at::Tensor& mine, const char* site) override {
@@ -305,7 +318,8 @@ class GlooGroup final : public ProcessGroup {
     c10d::BroadcastOptions options;
     options.rootRank = from;
     check_alike("broadcast", site, description_of(flat) + " from rank " + std::to_string(from));
-    begin("broadcast", site, [&] { return gloo_->broadcast(tensors, options); })->wait();
+    check_length(flat, from, site);
+    begin("broadcast", site, flat, [&] { return gloo_->broadcast(tensors, options); })->wait();
   }
 
   // Made of what is not checked itself; two gathers, for a text of each rank has a length of its own.
@@ -322,13 +336,13 @@ class GlooGroup final : public ProcessGroup {
     Collective(GlooGroup& group, std::string what, std::int64_t number, c10::intrusive_ptr<c10d::Work> work)
         : group_(group), what_(std::move(what)), number_(number), work_(std::move(work)) {}
     void wait() override {
-      group_.registry_.trail().wait_in(number_, what_);
+      group_.registry_.trail().wait_in(number_);
       try {
         work_->wait();
       } catch (const std::exception& error) {
         throw group_.abandoned(group_.registry_.lost(what_, group_.timeout_s_, error));
       }
-      group_.registry_.trail().came_out(number_, what_);
+      group_.registry_.trail().came_out(number_);
     }
 
    private:
@@ -339,9 +353,9 @@ class GlooGroup final : public ProcessGroup {
   };
 
   template <typename Start>
-  std::unique_ptr<Collective> begin(const char* operation, const char* site, Start start) {
+  std::unique_ptr<Collective> begin(const char* operation, const char* site, const at::Tensor& mine, Start start) {
     const std::string what = std::string(operation) + " of " + site;
-    const std::int64_t number = registry_.trail().begin();
+    const std::int64_t number = registry_.trail().begin(what + ", " + description_of(mine));
     try {
       return std::make_unique<Collective>(*this, what, number, start());
     } catch (const std::exception& error) {
@@ -353,12 +367,31 @@ class GlooGroup final : public ProcessGroup {
     std::vector<std::vector<at::Tensor>> outputs(1);
     for (int rank = 0; rank < place_.size; ++rank) outputs.front().push_back(at::empty_like(mine));
     std::vector<at::Tensor> inputs{mine};
-    begin(operation, site, [&] { return gloo_->allgather(outputs, inputs); })->wait();
+    begin(operation, site, mine, [&] { return gloo_->allgather(outputs, inputs); })->wait();
     return std::move(outputs.front());
+  }
+
+  /// Where less arrives than a rank waits for, Gloo leaves the rest as it was; a broadcast has nobody who gets more.
+  void check_length(const at::Tensor& flat, int from, const char* site) {
+    const at::Tensor bytes = at::scalar_tensor(static_cast<std::int64_t>(flat.nbytes()), at::kLong);
+    std::vector<at::Tensor> tensors{bytes};
+    c10d::BroadcastOptions options;
+    options.rootRank = from;
+    const std::string length = std::string("the length of ") + site;
+    begin("broadcast", length.c_str(), bytes, [&] { return gloo_->broadcast(tensors, options); })->wait();
+    if (const auto sent = bytes.item<std::int64_t>(); sent != static_cast<std::int64_t>(flat.nbytes())) {
+      throw core::RunError("rank " + std::to_string(place_.rank) + ": broadcast of " + site + ": rank " +
+                               std::to_string(from) + " sends " + std::to_string(sent) +
+                               " bytes, and there is room for " + std::to_string(flat.nbytes()) + ", " +
+                               description_of(flat),
+                           kAlike);
+    }
   }
 
   core::RunError abandoned(core::RunError error) {
     lost_ = true;
+    last_words_->keep_silent();
+    static_cast<void>(last_words_.release());
     registry_.abandon();
     gloo_.release();
     return error;
@@ -370,6 +403,8 @@ class GlooGroup final : public ProcessGroup {
   bool lost_ = false;
   Registry registry_;
   c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo_;
+  std::unique_ptr<LastWords> last_words_ =
+      std::make_unique<LastWords>([this](const std::exception& error) { return registry_.mismatch(error); });
 };
 
 }  // namespace

@@ -18,7 +18,7 @@
 #include "runner/store/run_reader.h"
 #include "runner/train/evaluator.h"
 #include "runner/train/experiment.h"
-#include "runner/train/stepper.h"
+#include "runner/train/stepper_options.h"
 #include "runner/train/train.h"
 
 namespace runner::engine {

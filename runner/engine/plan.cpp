@@ -15,7 +15,7 @@
 #include "runner/train/experiment.h"
 #include "runner/train/memory_estimate.h"
 #include "runner/train/save_plan.h"
-#include "runner/train/stepper.h"
+#include "runner/train/stepper_options.h"
 #include "runner/train/train.h"
 
 namespace runner::engine {

@@ -35,7 +35,11 @@ Hello own_hello(const LaunchPlan& plan) {
 }
 
 Followers::Followers(const LaunchPlan& plan) : plan_(plan) {
-  if (plan.machines.count > 1) socket_ = std::make_unique<core::ListeningSocket>(plan.machines.port);
+  if (plan.machines.count == 1) return;
+  socket_ = std::make_unique<core::ListeningSocket>(plan.machines.port);
+  // Its own ranks meet there, too; an address that a router translates may lead here all the same.
+  if (is_own_address(plan.machines.address).value()) return;
+  plan.say(plan.machines.address + " is no address of this machine: main_process_ip has to be that of machine 0");
 }
 
 Followers::~Followers() = default;
@@ -172,6 +176,7 @@ Share Followers::deal(int life, const std::string& run_dir) {
   own.machines = static_cast<int>(machines_.size()) + 1;
   own.life = life;
   own.run_dir = run_dir;
+  deadline_ns_ = 0;
   for (auto& [rank, machine] : machines_) {
     machine.share = own;
     machine.share.first_rank = own.world_size;
@@ -197,14 +202,19 @@ void Followers::add_to(std::vector<pollfd>& waiting) const {
 std::vector<RankEnd> Followers::look() {
   std::vector<RankEnd> ends;
   for (auto& [rank, process] : remote_) process->read_output();
+  const bool late = timeout_ms() == 0;
   for (auto& [rank, machine] : machines_) {
     for (const core::Node& message : machine.link.receive()) {
       if (auto end = rank_end_in(message)) {
+        const bool of_all = end->rank == RankEnd::kNoRank;
+        if (of_all) end->text = machine.name(rank) + " failed: " + end->text;
+        machine.ended = of_all ? machine.share.local_size : machine.ended + 1;
         ends.push_back(*std::move(end));
-        ++machine.ended;
       }
     }
-    if (machine.link.is_open() || machine.ended >= machine.share.local_size) continue;
+    if (machine.ended >= machine.share.local_size) continue;
+    if (late && machine.link.is_open()) machine.link.end("it does not say how its ranks ended");
+    if (machine.link.is_open()) continue;
     machine.ended = machine.share.local_size;
     RankEnd lost;
     lost.who = machine.name(rank);
@@ -222,6 +232,13 @@ bool Followers::over() const {
 
 void Followers::stop() {
   for (auto& [rank, machine] : machines_) machine.link.send(stop_message());
+  deadline_ns_ = core::system_clock().monotonic_ns() + (plan_.grace_ms + plan_.answer_ms) * 1'000'000;
+}
+
+int Followers::timeout_ms() const {
+  if (deadline_ns_ == 0 || over()) return -1;
+  const std::int64_t left_ns = deadline_ns_ - core::system_clock().monotonic_ns();
+  return left_ns <= 0 ? 0 : static_cast<int>(left_ns / 1'000'000 + 1);
 }
 
 void Followers::end(const LaunchEnd& end) {

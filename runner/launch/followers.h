@@ -35,7 +35,9 @@ class Followers {
   void add_to(std::vector<pollfd>& waiting) const;
   std::vector<RankEnd> look();  ///< ends of ranks and losses of machines that were heard of since this was asked last
   bool over() const;            ///< all ranks of the others have ended, as look() told
-  void stop();                  ///< a rank failed somewhere: theirs have a few seconds to end
+  /// A rank failed somewhere: theirs have a few seconds to end. A machine that does not say so soon after is lost.
+  void stop();
+  int timeout_ms() const;  ///< until then; -1 when there is no hurry
   void end(const LaunchEnd& end);
 
  private:
@@ -60,6 +62,7 @@ class Followers {
   std::unique_ptr<core::ListeningSocket> socket_;
   std::vector<Link> newcomers_;                         ///< that have said nothing yet
   std::map<int, Machine> machines_;                     ///< by their rank
+  std::int64_t deadline_ns_ = 0;                        ///< for their word about how their ranks ended; 0: none
   std::map<int, std::unique_ptr<RankProcess>> remote_;  ///< ssh to them, by their rank
 };
 

@@ -39,7 +39,10 @@ core::Result<sockaddr_in> resolved(const std::string& name, std::uint16_t port) 
   wanted.ai_family = AF_INET;
   wanted.ai_socktype = SOCK_STREAM;
   const int error = getaddrinfo(name.c_str(), nullptr, &wanted, &found);
-  if (error != 0) return core::Failure{"there is no address for " + name + ": " + gai_strerror(error)};
+  if (error != 0) {
+    return core::Failure{"there is no IPv4 address for " + name + ": " + gai_strerror(error),
+                         "launch.main_process_ip has to be an address or a name of machine 0"};
+  }
   sockaddr_in address = {};
   std::memcpy(&address, found->ai_addr, sizeof address);
   address.sin_port = htons(port);

@@ -29,11 +29,10 @@ class Link {
   void send(const core::Node& message);              ///< what cannot be sent ends it
   /// What has come. Ends the link where the other end has, or where it says what is no message.
   std::vector<core::Node> receive();
+  void end(const std::string& why);
   const std::string& why_it_ended() const { return why_; }
 
  private:
-  void end(const std::string& why);
-
   int descriptor_ = -1;
   std::string peer_, begun_, why_;
 };

@@ -128,6 +128,7 @@ std::vector<RankEnd> LocalRanks::look() {
 bool LocalRanks::over() const { return std::find(told_.begin(), told_.end(), false) == told_.end(); }
 
 void LocalRanks::hand_on(int signal) {
+  if (signal == SIGINT && handed_on_ == SIGINT) begin_grace();  // who asks twice does not wait for one that hangs
   handed_on_ = signal;
   for (const auto& rank : ranks_) rank->send(signal);
 }

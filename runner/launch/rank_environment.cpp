@@ -23,26 +23,48 @@ int number(const char* name, std::int64_t least, std::int64_t most, std::optiona
   return number_in(name, least, most, kHint);
 }
 
+/// RANK or WORLD_SIZE without the other one: forgotten, or left behind by another job. It does no harm where it says
+/// what holds anyhow.
+void check_half(const char* name, const char* other, int holds, const std::string& starter) {
+  const char* said = variable(name);
+  if (said == nullptr || said == std::to_string(holds)) return;
+  const std::string text = std::string(name) + " is \"" + said + "\" in the environment, but ";
+  throw core::RunError(text + (starter.empty() ? other + std::string(" is not set")
+                                               : starter + " has set " + std::to_string(holds) + " for it"),
+                       kHint, core::kExitUsage);
+}
+
+core::RankPlace place_in_variables() {
+  core::RankPlace place;
+  place.size = number("WORLD_SIZE", 1, kRanksMax, std::nullopt);
+  place.rank = number("RANK", 0, place.size - 1, std::nullopt);
+  place.local_size = number("LOCAL_WORLD_SIZE", 1, place.size, place.size);
+  place.local_rank = number("LOCAL_RANK", 0, place.local_size - 1, place.rank);
+  const char* address = variable("MASTER_ADDR");
+  if (address == nullptr && place.size > 1) {
+    throw core::RunError("MASTER_ADDR is not set, but RANK and WORLD_SIZE are", kHint, core::kExitUsage);
+  }
+  if (address != nullptr) place.master_addr = address;
+  place.master_port =
+      static_cast<std::uint16_t>(number("MASTER_PORT", 1, kPortMax, place.size > 1 ? std::nullopt : std::optional(0)));
+  const char* agent = variable("TORCHELASTIC_USE_AGENT_STORE");
+  place.hosts_store = place.rank == 0 && !(agent != nullptr && std::string(agent) == "True");
+  return place;
+}
+
 }  // namespace
 
 core::Result<std::optional<StartedRank>> rank_of_environment(const MeetingWish& wish) {
-  if (variable("RANK") == nullptr || variable("WORLD_SIZE") == nullptr) return rank_of_starter(wish);
-  return core::attempt([] {
-    core::RankPlace place;
-    place.size = number("WORLD_SIZE", 1, kRanksMax, std::nullopt);
-    place.rank = number("RANK", 0, place.size - 1, std::nullopt);
-    place.local_size = number("LOCAL_WORLD_SIZE", 1, place.size, place.size);
-    place.local_rank = number("LOCAL_RANK", 0, place.local_size - 1, place.rank);
-    const char* address = variable("MASTER_ADDR");
-    if (address == nullptr && place.size > 1) {
-      throw core::RunError("MASTER_ADDR is not set, but RANK and WORLD_SIZE are", kHint, core::kExitUsage);
-    }
-    if (address != nullptr) place.master_addr = address;
-    place.master_port = static_cast<std::uint16_t>(
-        number("MASTER_PORT", 1, kPortMax, place.size > 1 ? std::nullopt : std::optional(0)));
-    const char* agent = variable("TORCHELASTIC_USE_AGENT_STORE");
-    place.hosts_store = place.rank == 0 && !(agent != nullptr && std::string(agent) == "True");
-    return std::optional<StartedRank>({place, "", "WORLD_SIZE"});
+  if (variable("RANK") != nullptr && variable("WORLD_SIZE") != nullptr) {
+    return core::attempt([] { return std::optional<StartedRank>({place_in_variables(), "", "WORLD_SIZE"}); });
+  }
+  auto started = rank_of_starter(wish);
+  if (!started) return started;
+  return core::attempt([&] {
+    const StartedRank alone, &known = started.value() ? *started.value() : alone;
+    check_half("RANK", "WORLD_SIZE", known.place.rank, known.starter);
+    check_half("WORLD_SIZE", "RANK", known.place.size, known.starter);
+    return started.value();
   });
 }
 
@@ -51,6 +73,12 @@ std::optional<std::pair<std::string, std::string>> size_in_environment() {
     return std::pair<std::string, std::string>("WORLD_SIZE", size);
   }
   return size_of_starter();
+}
+
+bool is_spoken_for() {
+  if (variable(kSupervised) != nullptr) return true;
+  const auto started = rank_of_environment({"127.0.0.1", std::uint16_t{1}});  // where they meet is not asked here
+  return started && started.value() && started.value()->place.rank > 0;
 }
 
 std::map<std::string, std::string> environment_of(const core::RankPlace& place) {

@@ -24,11 +24,15 @@ struct MeetingWish {
 
 /// In the variables of torchrun: RANK and WORLD_SIZE, LOCAL_RANK and LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT,
 /// TORCHELASTIC_USE_AGENT_STORE; else in those of mpirun or srun (starters.h). Nothing where nobody said anything.
-/// Failure (exit status 2) names the variable that is missing or wrong.
+/// Failure (exit status 2) names the variable that is missing or wrong, or that contradicts who started this process.
 core::Result<std::optional<StartedRank>> rank_of_environment(const MeetingWish& wish = {});
 
 /// How many processes the starter says there are, and in which variable; nothing where nobody said anything.
 std::optional<std::pair<std::string, std::string>> size_in_environment();
+
+/// Whether this is one of several processes of which another one says what concerns all of them: a rank above 0 that
+/// somebody else started, or any that our own supervisor did.
+bool is_spoken_for();
 
 /// The same variables, for a process that is to be started.
 std::map<std::string, std::string> environment_of(const core::RankPlace& place);

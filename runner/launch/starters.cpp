@@ -63,7 +63,11 @@ int local_size_of(const Starter& starter, int size) {
   const char* counts = set_variable("SLURM_STEP_TASKS_PER_NODE");
   const char* node = set_variable("SLURM_NODEID");
   if (counts == nullptr || node == nullptr) return size;
-  return tasks_of_node(counts, number_in("SLURM_NODEID", 0, kRanksMax, kHint)).value_or(size);
+  const int here = tasks_of_node(counts, number_in("SLURM_NODEID", 0, kRanksMax, kHint)).value_or(size);
+  if (here >= 1 && here <= size) return here;
+  throw core::RunError(std::string("SLURM_STEP_TASKS_PER_NODE is \"") + counts +
+                           "\" in the environment, which does not count " + std::to_string(size) + " processes",
+                       kHint, core::kExitUsage);
 }
 
 std::string address_of(const MeetingWish& wish, const core::RankPlace& place, const Starter& starter) {

@@ -36,6 +36,9 @@ std::string ranks_text(const Share& share) {
          " of " + std::to_string(share.world_size);
 }
 
+/// Of two times to wait, of which -1 is for ever.
+int sooner(int a_ms, int b_ms) { return a_ms < 0 || (b_ms >= 0 && b_ms < a_ms) ? b_ms : a_ms; }
+
 void say_started(const LaunchPlan& plan, const Share& share, const LocalRanks& ranks) {
   plan.say("started " + ranks_text(share) + " as processes " + ranks.pids());
 }
@@ -91,12 +94,12 @@ class Life {
   Verdict run() {
     for (;;) {
       look();
-      if (ranks_.over() && followers_.over()) return verdict_;
+      if (ranks_.over() && followers_.over()) return verdict();
       std::vector<pollfd> waiting = {{signals_.descriptor(), POLLIN, 0}};
       ranks_.add_to(waiting);
       followers_.add_to(waiting);
       store_.add_to(waiting);
-      poll(waiting.data(), waiting.size(), ranks_.timeout_ms());
+      poll(waiting.data(), waiting.size(), sooner(ranks_.timeout_ms(), followers_.timeout_ms()));
       while (const std::optional<int> signal = signals_.next()) ranks_.hand_on(*signal);
     }
   }
@@ -107,13 +110,18 @@ class Life {
   void look() {
     for (RankEnd& end : ranks_.look()) verdict_.add(std::move(end));
     for (RankEnd& end : followers_.look()) verdict_.add(std::move(end));
-    if (std::optional<RankEnd> end; !(ranks_.over() && followers_.over()) && (end = store_.look())) {
-      verdict_.add(*std::move(end));
-    }
-    if (stopping_ || !verdict_.has_failure()) return;
+    if (!store_end_ && !(ranks_.over() && followers_.over())) store_end_ = store_.look();
+    if (stopping_ || !(verdict_.has_failure() || store_end_)) return;
     stopping_ = true;
     ranks_.begin_grace();
     followers_.stop();
+  }
+
+  /// Ranks that came to their end without the store needed it no more.
+  Verdict verdict() const {
+    Verdict all = verdict_;
+    if (store_end_ && !all.is_done()) all.add(*store_end_);
+    return all;
   }
 
   Followers& followers_;
@@ -121,6 +129,7 @@ class Life {
   Store store_;
   LocalRanks ranks_;
   Verdict verdict_;
+  std::optional<RankEnd> store_end_;
   bool stopping_ = false;
 };
 
@@ -160,7 +169,7 @@ LaunchEnd lead(const LaunchPlan& plan, const Signals& signals, Followers& follow
 std::optional<LaunchEnd> join(const LaunchPlan& plan, const Signals& signals, std::int64_t deadline_ns,
                               std::optional<Link>& link) {
   const core::Clock& clock = core::system_clock();
-  for (;;) {
+  for (bool told = false;; told = true) {
     const std::int64_t left_ms = std::max<std::int64_t>(0, (deadline_ns - clock.monotonic_ns()) / 1'000'000);
     const auto connected = try_connect(plan.machines.address, plan.machines.port,
                                        static_cast<int>(std::min<std::int64_t>(left_ms, kAttemptMs)));
@@ -168,6 +177,10 @@ std::optional<LaunchEnd> join(const LaunchPlan& plan, const Signals& signals, st
       link.emplace(connected.value(), Link::Options{plan.machines.monitor_interval_s});
       link->send(message(own_hello(plan)));
       return std::nullopt;
+    }
+    if (!told && left_ms > 0) {
+      plan.say("no machine 0 yet: " + connected.failure().message + "; trying for " +
+               core::format_duration(static_cast<double>(left_ms) * 1e-3));
     }
     pollfd waiting = {signals.descriptor(), POLLIN, 0};
     poll(&waiting, 1, static_cast<int>(std::min<std::int64_t>(left_ms, kPauseMs)));
@@ -204,6 +217,20 @@ void follow_life(const LaunchPlan& plan, const Start& start, const Signals& sign
   }
 }
 
+/// Who leads is told what went wrong here before it is said here.
+void follow_or_tell(const LaunchPlan& plan, const Start& start, const Signals& signals, Link& link,
+                    std::optional<LaunchEnd>& end) {
+  try {
+    follow_life(plan, start, signals, link, end);
+  } catch (const core::RunError& error) {
+    RankEnd failed;
+    failed.status = error.exit_code();
+    failed.text = error.what();
+    link.send(message(failed));
+    throw;
+  }
+}
+
 LaunchEnd follow(const LaunchPlan& plan, const Signals& signals) {
   const std::int64_t deadline_ns =
       core::system_clock().monotonic_ns() + static_cast<std::int64_t>(plan.machines.timeout_s * 1e9);
@@ -215,7 +242,7 @@ LaunchEnd follow(const LaunchPlan& plan, const Signals& signals) {
   for (;;) {
     for (const core::Node& message : link->receive()) {
       heard = true;
-      if (const auto start = start_of(message); start && !end) follow_life(plan, *start, signals, *link, end);
+      if (const auto start = start_of(message); start && !end) follow_or_tell(plan, *start, signals, *link, end);
       if (!end) end = end_of(message);
     }
     if (end) return *end;
@@ -249,7 +276,12 @@ LaunchEnd supervise(const LaunchPlan& plan) {
     if (counts_as_they_come) return follow(plan, signals);  // another process of this machine leads
     throw;
   }
-  return lead(plan, signals, *followers);
+  try {
+    return lead(plan, signals, *followers);
+  } catch (const core::RunError& error) {
+    followers->end({error.exit_code(), "machine 0 failed: " + std::string(error.what()), error.hint()});
+    throw;
+  }
 }
 
 }  // namespace runner::launch

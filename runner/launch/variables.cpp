@@ -13,7 +13,9 @@ const char* set_variable(const char* name) {
 
 int number_in(const char* name, std::int64_t least, std::int64_t most, const std::string& hint) {
   const char* text = set_variable(name);
-  RUNNER_ASSERT(text != nullptr, "who asks has seen that it is set");
+  if (text == nullptr) {
+    throw core::RunError(std::string(name) + " is not set in the environment", hint, core::kExitUsage);
+  }
   char* end = nullptr;
   const long long value = std::strtoll(text, &end, 10);
   if (*end == '\0' && value >= least && value <= most) return static_cast<int>(value);

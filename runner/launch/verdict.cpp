@@ -69,7 +69,7 @@ const RankEnd* Verdict::culprit() const {
     stopped = stopped || end.status == core::kExitResumable;
     if (!end.failed() || end.obeyed()) continue;
     if (end.status == core::kExitPeerLost) {
-      if (lost == nullptr) lost = &end;
+      if (lost == nullptr || end.rank == 0) lost = &end;  // what rank 0 says was seen already
       continue;
     }
     const auto first = std::find_if(ends_.begin(), ends_.end(), [](const RankEnd& other) { return other.rank == 0; });
@@ -78,6 +78,10 @@ const RankEnd* Verdict::culprit() const {
   }
   // Nor who was left by one that can be resumed, as on a full disk.
   return stopped ? nullptr : lost;
+}
+
+bool Verdict::is_done() const {
+  return std::all_of(ends_.begin(), ends_.end(), [](const RankEnd& end) { return end.status == core::kExitDone; });
 }
 
 bool Verdict::was_asked_to_end() const {
@@ -90,7 +94,7 @@ int Verdict::status() const {
   }
   int status = core::kExitDone;
   for (const RankEnd& end : ends_) {
-    if (end.obeyed()) return end.status;
+    if (end.obeyed() || (end.given_up && end.handed_on != 0)) return 128 + end.handed_on;
     if (end.status == core::kExitResumable) status = core::kExitResumable;
   }
   return status;

@@ -36,6 +36,7 @@ class Verdict {
   bool has_failure() const;
   /// Null when nobody is: all done, or stopped and resumable. Where all found the same thing wrong, the first rank.
   const RankEnd* culprit() const;
+  bool is_done() const;           ///< all came to their end
   bool was_asked_to_end() const;  ///< somebody sent a signal
   /// The exit status of the whole: the culprit's, or that of those who were asked to end.
   int status() const;

@@ -1,5 +1,7 @@
 #include "runner/recipe/machines.h"
 
+#include <algorithm>
+#include <set>
 #include <string>
 
 namespace runner::recipe {
@@ -9,10 +11,12 @@ using core::Node;
 
 constexpr const char* kMachines = "launch.num_machines";
 constexpr const char* kRank = "launch.machine_rank";
+constexpr const char* kAddress = "launch.main_process_ip";
+constexpr const char* kHosts = "launch.hosts";
 
 /// Nothing when hosts and num_machines contradict each other, which is said.
 std::optional<std::int64_t> settled_number(SettledTree& tree) {
-  const Node* hosts = tree.value("launch.hosts");
+  const Node* hosts = tree.value(kHosts);
   const auto written = tree.integer(kMachines);
   const auto listed = static_cast<std::int64_t>(hosts != nullptr ? hosts->items().size() : 1);
   if (hosts != nullptr && written && *written != listed) {
@@ -35,6 +39,30 @@ void one_machine(SettledTree& tree) {
   }
 }
 
+/// The supervisors of the machines speak IPv4.
+void address_of_machine(SettledTree& tree, const char* path, const std::string& address) {
+  const std::size_t colons = static_cast<std::size_t>(std::count(address.begin(), address.end(), ':'));
+  if (colons == 0) return;
+  if (colons == 1) {
+    tree.error(path, address + " is more than an address", "the port is a key of its own: main_process_port");
+  } else {
+    tree.error(path, address + " is an address of IPv6: machines meet over IPv4",
+               "give an IPv4 address, or a name that has one");
+  }
+}
+
+void addresses(SettledTree& tree) {
+  if (const auto address = tree.text(kAddress)) address_of_machine(tree, kAddress, *address);
+  const Node* hosts = tree.value(kHosts);
+  if (hosts == nullptr) return;
+  std::set<std::string> seen;
+  for (const Node& host : hosts->items()) {
+    address_of_machine(tree, kHosts, host.as_string());
+    if (seen.insert(host.as_string()).second) continue;
+    tree.error(kHosts, "hosts lists " + host.as_string() + " twice", "num_processes may be more than the hosts");
+  }
+}
+
 void several_machines(SettledTree& tree, std::int64_t number) {
   const std::string count = std::to_string(number);
   if (const auto rank = tree.integer(kRank); rank && *rank >= number) {
@@ -51,12 +79,13 @@ void several_machines(SettledTree& tree, std::int64_t number) {
                    ": num_processes counts the processes of all machines",
                "at least one process a machine");
   }
+  addresses(tree);
 }
 
 }  // namespace
 
 void machines(SettledTree& tree) {
-  for (const char* path : {"launch", "launch.hosts", kMachines, kRank, "launch.num_processes"}) {
+  for (const char* path : {"launch", kHosts, kMachines, kRank, "launch.num_processes"}) {
     if (tree.was_refused(path)) return;
   }
   const std::optional<std::int64_t> number = settled_number(tree);

@@ -17,8 +17,8 @@ namespace {
 using core::Node;
 using Type = Property::Type;
 
-const std::vector<std::string> kFragmentKeywords = {"title",    "description", "x-source",     "type",
-                                                    "examples", "properties",  "x-short-form", "x-checks"};
+const std::vector<std::string> kFragmentKeywords = {"title",      "description",  "x-source", "type",   "examples",
+                                                    "properties", "x-short-form", "x-checks", "x-holds"};
 const std::vector<std::string> kPropertyKeywords = {"description",
                                                     "type",
                                                     "properties",
@@ -135,6 +135,7 @@ class Reader {
     if (!fragment_.short_form.empty() && !fragment_.find(fragment_.short_form))
       error(*root.find("x-short-form"),
             "x-short-form names " + quoted(fragment_.short_form) + ", which is no property");
+    read_holds(root);
     read_checks(root);
     read_examples(root);
     check_siblings(fragment_.properties);
@@ -352,6 +353,16 @@ class Reader {
     if (!why.empty()) error(*value, "the default does not fit its own type: " + why);
   }
 
+  void read_holds(const Node& root) {
+    fragment_.holds = texts(root, "x-holds");
+    const bool tracks = fragment_.kind == "tracker";
+    if (tracks != (root.find("x-holds") != nullptr))
+      error(root, tracks ? "a tracker says in x-holds what it keeps" : "x-holds applies to trackers only");
+    for (const std::string& word : fragment_.holds)
+      if (std::find(holdable().begin(), holdable().end(), word) == holdable().end())
+        error(*root.find("x-holds"), "x-holds must name some of " + joined(holdable()) + ", got " + quoted(word));
+  }
+
   void read_checks(const Node& root) {
     const Node* list = root.find("x-checks");
     if (!list) return;
@@ -426,6 +437,12 @@ class Reader {
 };
 
 }  // namespace
+
+const std::vector<std::string>& holdable() {
+  static const std::vector<std::string> words = {"scalars", "texts",     "histograms", "images",
+                                                 "tables",  "artifacts", "console",    "hyperparameters"};
+  return words;
+}
 
 const Property* Fragment::find(const std::string& key) const {
   for (const Property& property : properties)

@@ -65,8 +65,9 @@ struct Fragment {
   std::vector<Property> properties;
   std::vector<Check> checks;
   std::vector<core::Node> examples;
-  std::string short_form;  ///< x-short-form: key that a bare scalar sets (`loss: cross_entropy` sets `type`)
-  std::string text;        ///< The JSON as written.
+  std::vector<std::string> holds;  ///< x-holds: of the things that a run tells a tracker, those that it keeps
+  std::string short_form;          ///< x-short-form: key that a bare scalar sets (`loss: cross_entropy` sets `type`)
+  std::string text;                ///< The JSON as written.
 
   const Property* find(const std::string& key) const;
 };
@@ -75,6 +76,9 @@ struct Fragment {
 /// `kind`/`name` come from the path `<kind>/<name>.json`.
 std::optional<Fragment> parse_fragment(const std::string& kind, const std::string& name, const std::string& file_name,
                                        const std::string& json_text, core::Diagnostics& diagnostics);
+
+/// Everything that x-holds may name, in the order it is told.
+const std::vector<std::string>& holdable();
 
 /// A kind of component, from schemas/kinds.json.
 struct Kind {

@@ -65,7 +65,8 @@ Node Recipe::resolved() const {
 std::string Recipe::hash() const {
   Node values = resolved();
   // What says where and how a run lies, and what has gone into the values already.
-  for (const char* key : {"launch", "trackers", "output_dir", "run_name", "vars", "extends", "description", "sweep"})
+  for (const char* key : {"launch", "trackers", "capture", "system_metrics", "output_dir", "run_name", "vars",
+                          "extends", "description", "sweep"})
     values.erase(key);
   char text[17];
   std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(fnv1a(core::to_json(values, -1))));
@@ -99,6 +100,16 @@ Recipe settle_recipe(const std::string& path, recipe::Composed composed, const R
   check_settled(settled.root, registry, diagnostics);
   diagnostics.sort();
   return settled;
+}
+
+std::optional<Recipe> load_recipe_text(const std::shared_ptr<const core::Source>& source,
+                                       const recipe::ComposeOptions& options, const Registry& registry,
+                                       core::Diagnostics& diagnostics) {
+  std::optional<Recipe> recipe;
+  std::optional<recipe::Composed> composed = recipe::compose_text(source, options, diagnostics);
+  if (composed) recipe = settle_recipe(source->name, std::move(*composed), registry, diagnostics);
+  if (diagnostics.has_errors()) recipe.reset();
+  return recipe;
 }
 
 }  // namespace runner::registry

@@ -42,4 +42,9 @@ std::optional<Recipe> read_recipe(const std::string& path, const recipe::Compose
 Recipe settle_recipe(const std::string& path, recipe::Composed composed, const Registry& registry,
                      core::Diagnostics& diagnostics);
 
+/// The same of a text that is in memory.
+std::optional<Recipe> load_recipe_text(const std::shared_ptr<const core::Source>& source,
+                                       const recipe::ComposeOptions& options, const Registry& registry,
+                                       core::Diagnostics& diagnostics);
+
 }  // namespace runner::registry

@@ -1,5 +1,6 @@
 #include "runner/registry/wording.h"
 
+#include <algorithm>
 #include <cstdio>
 
 namespace runner::registry {
@@ -68,6 +69,14 @@ std::string a_kind(std::string_view kind) {
 
 std::string joined_path(std::string_view block, std::string_view key) {
   return block.empty() ? std::string(key) : std::string(block) + "." + std::string(key);
+}
+
+std::string kept_text(const Fragment& tracker) {
+  std::vector<std::string> others;
+  for (const std::string& word : holdable()) {
+    if (std::find(tracker.holds.begin(), tracker.holds.end(), word) == tracker.holds.end()) others.push_back(word);
+  }
+  return enumerated(tracker.holds) + (others.empty() ? "" : "; no " + enumerated(others, "or"));
 }
 
 std::string line_beside(const core::Place& place, const core::Place& other) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runner/core/node.h"
+#include "runner/registry/fragment.h"
 
 namespace runner::registry {
 
@@ -25,6 +26,9 @@ std::string a_kind(std::string_view kind);
 
 /// `training.max_steps`; `key` alone at the top level.
 std::string joined_path(std::string_view block, std::string_view key);
+
+/// What a tracker keeps of a run and what not: `scalars and texts; no images, tables and artifacts`.
+std::string kept_text(const Fragment& tracker);
 
 /// `line 14` when both stand in one file, else the whole place.
 std::string line_beside(const core::Place& place, const core::Place& other);

@@ -4,6 +4,23 @@
 #include "runner/store/schema.h"
 
 namespace runner::store {
+namespace {
+
+std::string info(const Database& database, const char* key) {
+  Statement row = database.prepare("SELECT value FROM info WHERE key = ?");
+  return row.bind(1, std::string_view(key)).step() ? row.text(0) : "";
+}
+
+/// "" takes the entry away.
+void set_info(Database& database, const char* key, const std::string& value) {
+  if (value.empty()) {
+    database.prepare("DELETE FROM info WHERE key = ?").bind(1, std::string_view(key)).run();
+  } else {
+    database.prepare("INSERT OR REPLACE INTO info VALUES(?, ?)").bind(1, std::string_view(key)).bind(2, value).run();
+  }
+}
+
+}  // namespace
 
 Annotations read_annotations(const std::string& run_dir) {
   Annotations annotations;
@@ -11,8 +28,8 @@ Annotations read_annotations(const std::string& run_dir) {
     const Database database(annotations_db_path(run_dir), Database::Mode::kRead);
     if (is_empty(database)) return annotations;
     check_format(database, kAnnotationsFormat).value();
-    Statement label = database.prepare("SELECT value FROM info WHERE key = 'name'");
-    if (label.step()) annotations.label = label.text(0);
+    annotations.label = info(database, "name");
+    annotations.archived = !info(database, "archived").empty();
     Statement tags = database.prepare("SELECT tag FROM tags ORDER BY tag");
     while (tags.step()) annotations.tags.push_back(tags.text(0));
     Statement notes = database.prepare("SELECT time_ms, text FROM notes ORDER BY row");
@@ -22,6 +39,50 @@ Annotations read_annotations(const std::string& run_dir) {
     return {};
   }
   return annotations;
+}
+
+Database open_annotations(const std::string& run_dir) {
+  Database database(annotations_db_path(run_dir), Database::Mode::kCreate);
+  Transaction transaction(database);
+  if (is_empty(database)) create_annotations_schema(database);
+  check_format(database, kAnnotationsFormat).value();
+  transaction.commit();
+  return database;
+}
+
+void set_label(const std::string& run_dir, const std::string& label) {
+  Database database = open_annotations(run_dir);
+  set_info(database, "name", label);
+}
+
+void add_tags(const std::string& run_dir, const std::vector<std::string>& tags) {
+  Database database = open_annotations(run_dir);
+  Transaction transaction(database);
+  for (const std::string& tag : tags) database.prepare("INSERT OR IGNORE INTO tags VALUES(?)").bind(1, tag).run();
+  transaction.commit();
+}
+
+std::string remove_tags(const std::string& run_dir, const std::vector<std::string>& tags) {
+  Database database = open_annotations(run_dir);
+  Transaction transaction(database);
+  for (const std::string& tag : tags) {
+    Statement there = database.prepare("SELECT 1 FROM tags WHERE tag = ?");
+    if (!there.bind(1, tag).step()) return tag;
+    there.reset();
+    database.prepare("DELETE FROM tags WHERE tag = ?").bind(1, tag).run();
+  }
+  transaction.commit();
+  return "";
+}
+
+void add_note(const std::string& run_dir, std::int64_t time_ms, const std::string& text) {
+  const Database database = open_annotations(run_dir);
+  database.prepare("INSERT INTO notes(time_ms, text) VALUES(?, ?)").bind(1, time_ms).bind(2, text).run();
+}
+
+void set_archived(const std::string& run_dir, bool archived) {
+  Database database = open_annotations(run_dir);
+  set_info(database, "archived", archived ? "1" : "");
 }
 
 }  // namespace runner::store

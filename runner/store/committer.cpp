@@ -105,6 +105,13 @@ void Committer::event(const std::string& kind, std::int64_t step, std::string da
   pending_.events.push_back({step, now, branch_, kind, std::move(data)});
 }
 
+void Committer::artefact(const std::string& kind, std::int64_t step, std::string path, std::string data) {
+  const std::int64_t now = clock_.wall_ms();
+  const std::lock_guard lock(mutex_);
+  throw_if_failed_locked();
+  pending_.artefacts.push_back({step, now, branch_, kind, std::move(path), std::move(data)});
+}
+
 void Committer::set_summary(std::string json) {
   const std::lock_guard lock(mutex_);
   throw_if_failed_locked();
@@ -161,7 +168,7 @@ void Committer::run() {
       if (!commit_with_patience(batch)) break;
       if (!beat()) break;
       if (batch.ending) {
-        database_->execute("PRAGMA journal_mode=DELETE");  // one file again, readable where nothing may be written
+        join_files();
         break;
       }
     }
@@ -174,6 +181,15 @@ void Committer::run() {
   database_.reset();
   const std::lock_guard lock(mutex_);
   ended_ = true;
+}
+
+/// One file again, readable where nothing may be written. Not while somebody reads; everything is in, in either form.
+void Committer::join_files() {
+  try {
+    database_->execute("PRAGMA journal_mode=DELETE");
+  } catch (const SqliteError& error) {
+    if (!error.may_pass()) throw;
+  }
 }
 
 Batch Committer::next_batch() {
@@ -273,6 +289,16 @@ void Committer::commit(Batch& batch) {
           .bind(5, event.data)
           .run();
     }
+    for (const Batch::Artefact& artefact : batch.artefacts) {
+      database_->prepare("INSERT INTO artefacts(branch, step, time_ms, kind, path, data) VALUES(?, ?, ?, ?, ?, ?)")
+          .bind(1, artefact.branch)
+          .bind(2, artefact.step)
+          .bind(3, artefact.time_ms)
+          .bind(4, artefact.kind)
+          .bind(5, artefact.path)
+          .bind(6, artefact.data)
+          .run();
+    }
     if (batch.summary) put_info(*database_, "summary", *batch.summary);
     if (batch.ending) {
       put_info(*database_, "status", to_text(batch.ending->status));
@@ -288,6 +314,7 @@ void Committer::commit(Batch& batch) {
   // What is in must not go in once more when the rest has to be tried again.
   batch.points.clear();
   batch.events.clear();
+  batch.artefacts.clear();
   sync_folder_once();
   database_->execute("PRAGMA synchronous=NORMAL");
 }

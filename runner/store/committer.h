@@ -33,6 +33,10 @@ struct Batch {
     std::int64_t step, time_ms, branch;
     std::string kind, data;
   };
+  struct Artefact {
+    std::int64_t step, time_ms, branch;
+    std::string kind, path, data;
+  };
   struct Branch {
     std::int64_t id, parent, step, time_ms;
   };
@@ -47,6 +51,7 @@ struct Batch {
   };
   std::vector<Point> points;
   std::vector<Event> events;
+  std::vector<Artefact> artefacts;
   std::vector<Series> series;
   std::vector<Branch> branches;
   std::optional<std::string> summary;
@@ -54,7 +59,8 @@ struct Batch {
   std::int64_t flush_ticket = 0;  ///< beyond the last one served: the commit has to reach the disk itself
 
   bool empty() const {
-    return points.empty() && events.empty() && series.empty() && branches.empty() && !summary && !ending;
+    return points.empty() && events.empty() && artefacts.empty() && series.empty() && branches.empty() && !summary &&
+           !ending;
   }
 };
 
@@ -87,6 +93,7 @@ class Committer {
   void go_back(std::int64_t step);
   void log(std::int64_t step, std::span<const MetricValue> values);
   void event(const std::string& kind, std::int64_t step, std::string data);
+  void artefact(const std::string& kind, std::int64_t step, std::string path, std::string data);
   void set_summary(std::string json);
   std::int64_t last_row() const;
   std::int64_t flush_durable(std::int64_t patience_ms);
@@ -103,6 +110,7 @@ class Committer {
   bool give_up(const Batch& batch, std::int64_t since_ns) const;
   void fail(const std::string& message, const std::string& hint, int exit_code);
   void throw_if_failed_locked() const;
+  void join_files();
   bool beat();
 
   const Start start_;

@@ -13,7 +13,12 @@ namespace runner::store {
 /// How far a tracker has come with a run, and what it has to remember for when it goes on.
 struct TrackerRecord {
   Cursor cursor;
-  core::Node state;  ///< the tracker's own
+  core::Node state;   ///< the tracker's own
+  std::string ended;  ///< the ending that it was told; "" when it was told none since it was given something
+  std::int64_t console_bytes = 0;  ///< of the console log that it was given
+  std::int64_t left_out = 0;       ///< points and other things that it refused, ever
+  std::string problem;             ///< what went wrong since its last flush; "" while all is well
+  std::int64_t problem_ms = 0;
 };
 
 /// The cursors of annotations.db: what each tracker of a run has taken. Several processes write there, each the row of
@@ -23,12 +28,14 @@ class Cursors {
   /// Makes annotations.db where it is missing.
   explicit Cursors(const std::string& run_dir);
 
-  std::map<std::string, TrackerRecord> all() const;
   TrackerRecord get(const std::string& tracker) const;  ///< the beginning, for one that has taken nothing
   void put(const std::string& tracker, const TrackerRecord& record);
 
  private:
   Database database_;
 };
+
+/// The same for somebody who only looks; none where nothing can be read.
+std::map<std::string, TrackerRecord> read_cursors(const std::string& run_dir);
 
 }  // namespace runner::store

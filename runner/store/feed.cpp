@@ -1,6 +1,7 @@
 #include "runner/store/feed.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <utility>
 
@@ -48,55 +49,164 @@ Fork fork_of(const Stretches& from, const Stretches& to) {
   return fork;
 }
 
-/// What the lineage of `to` holds beyond the fork and up to `row`: nothing where it grew from the very branch that was
-/// read before.
-std::vector<FeedPoint> points_between(const Database& database, const Stretches& to, const Fork& fork,
-                                      std::int64_t row) {
-  std::vector<FeedPoint> points;
-  Statement rows = database.prepare(
-      "SELECT series, step, time_ms, value FROM metrics WHERE branch = ? AND step > ? AND step <= ? AND row <= ? "
-      "ORDER BY row");
+// The first columns are the same: row, branch, step, time.
+constexpr const char* kPoints = "SELECT row, branch, step, time_ms, series, value FROM metrics";
+constexpr const char* kEvents = "SELECT row, branch, step, time_ms, kind, data FROM events";
+constexpr const char* kArtefacts = "SELECT row, branch, step, time_ms, kind, data, path FROM artefacts";
+
+core::Node json_of(const Statement& row, int column) {
+  return core::parse_json(row.text(column)).value_or(core::Node::null());
+}
+
+void add(std::vector<FeedPoint>& points, const Statement& row) {
+  points.push_back({row.integer(4), row.integer(2), row.integer(3), row.real(5)});
+}
+
+void add(std::vector<FeedEvent>& events, const Statement& row) {
+  events.push_back({row.integer(2), row.integer(3), row.text(4), json_of(row, 5)});
+}
+
+void add(std::vector<FeedArtefact>& artefacts, const Statement& row) {
+  artefacts.push_back({row.integer(2), row.integer(3), row.text(4), row.text(6), json_of(row, 5)});
+}
+
+/// Whether anything in a table up to `row` lies beyond the fork in the lineage of `to`: nothing where it grew from the
+/// very branch that was read before.
+bool has_between(const Database& database, const char* table, const Stretches& to, const Fork& fork, std::int64_t row) {
+  Statement rows =
+      database.prepare(std::string(table) + " WHERE branch = ? AND step > ? AND step <= ? AND row <= ? LIMIT 1");
   for (std::size_t i = std::min(fork.beyond + 1, to.size()); i-- > 0;) {
     rows.reset();
-    rows.bind(1, to[i].branch).bind(2, fork.step).bind(3, to[i].last_step).bind(4, row);
-    while (rows.step()) points.push_back({rows.integer(0), rows.integer(1), rows.integer(2), rows.real(3)});
+    if (rows.bind(1, to[i].branch).bind(2, fork.step).bind(3, to[i].last_step).bind(4, row).step()) return true;
   }
-  return points;
+  return false;
+}
+
+/// Reads all three tables from where somebody stands, side by side.
+class PieceReader {
+ public:
+  enum class Verdict { kTake, kPassOver, kStop };
+  using Judge = std::function<Verdict(const Statement& row)>;
+
+  /// `last`: the rows to end with.
+  PieceReader(const Database& database, const FeedRows& last, std::int64_t rows_max, Judge judge)
+      : database_(database), last_(last), rows_max_(rows_max), judge_(std::move(judge)) {}
+
+  /// Moves `at` behind what it gives. True when it has come to the end of all three.
+  bool read(FeedRows& at, FeedBatch& batch) const {
+    const std::int64_t until_ms =
+        std::min({first_left_ms(kPoints, at.metrics, last_.metrics), first_left_ms(kEvents, at.events, last_.events),
+                  first_left_ms(kArtefacts, at.artefacts, last_.artefacts)});
+    const bool whole = read_until(until_ms, at, batch);
+    // A clock that went back hides what is next from the others.
+    return whole || !batch.empty() ? whole : read_until(kNone, at, batch);
+  }
+
+ private:
+  bool read_until(std::int64_t until_ms, FeedRows& at, FeedBatch& batch) const {
+    const bool points = read_table(kPoints, last_.metrics, until_ms, at.metrics, batch.points);
+    const bool events = read_table(kEvents, last_.events, until_ms, at.events, batch.events);
+    const bool artefacts = read_table(kArtefacts, last_.artefacts, until_ms, at.artefacts, batch.artefacts);
+    return points && events && artefacts;
+  }
+
+  /// When the first row was written that does not fit into the piece.
+  std::int64_t first_left_ms(const char* table, std::int64_t at, std::int64_t last) const {
+    Statement left =
+        database_.prepare(std::string(table) + " WHERE row > ? AND row <= ? ORDER BY row LIMIT 1 OFFSET ?");
+    left.bind(1, at).bind(2, last).bind(3, rows_max_);
+    return left.step() ? left.integer(3) : kNone;
+  }
+
+  template <typename Found>
+  bool read_table(const char* table, std::int64_t last, std::int64_t until_ms, std::int64_t& at, Found& found) const {
+    Statement rows = database_.prepare(std::string(table) + " WHERE row > ? AND row <= ? ORDER BY row");
+    rows.bind(1, at).bind(2, last);
+    while (rows.step()) {
+      const Verdict verdict = judge_(rows);
+      if (verdict == Verdict::kStop) return true;
+      if (verdict == Verdict::kTake) {
+        if (static_cast<std::int64_t>(found.size()) == rows_max_ || rows.integer(3) > until_ms) return false;
+        add(found, rows);
+      }
+      at = rows.integer(0);
+    }
+    return true;
+  }
+
+  const Database& database_;
+  const FeedRows last_;
+  const std::int64_t rows_max_;
+  const Judge judge_;
+};
+
+using Verdict = PieceReader::Verdict;
+
+/// Goes on with what comes once more, in the order of its rows: older branches were written before newer ones. Not the
+/// whole of it at once, which may be all that a long run has logged.
+void replay(const Database& database, std::int64_t rows_max, FeedBatch& batch) {
+  Cursor::Replay& at = *batch.end.replay;
+  const Stretches lineage_now = lineage(database, batch.end.branch).value();
+  const auto judge = [&](const Statement& row) {
+    const std::int64_t branch = row.integer(1), step = row.integer(2);
+    const bool counts = std::any_of(lineage_now.begin(), lineage_now.end(), [&](const Stretch& stretch) {
+      return stretch.branch == branch && step <= stretch.last_step;
+    });
+    return counts && step > at.fork_step ? Verdict::kTake : Verdict::kPassOver;
+  };
+  if (PieceReader(database, batch.end.rows, rows_max, judge).read(at.rows, batch)) batch.end.replay.reset();
+}
+
+/// Whether anything up to `cursor` lies beyond a step of the lineage that was read.
+bool has_read_beyond(const Database& database, const Stretches& from, std::int64_t step, const Cursor& cursor) {
+  for (const auto& [table, row] : {std::pair("metrics", cursor.rows.metrics), std::pair("events", cursor.rows.events),
+                                   std::pair("artefacts", cursor.rows.artefacts)}) {
+    Statement beyond = database.prepare(std::string("SELECT 1 FROM ") + table +
+                                        " WHERE branch = ? AND step > ? AND step <= ? AND row <= ? LIMIT 1");
+    for (const Stretch& stretch : from) {
+      beyond.reset();
+      beyond.bind(1, stretch.branch).bind(2, step).bind(3, stretch.last_step).bind(4, row);
+      if (beyond.step()) return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace
 
 Feed::Feed(const std::string& run_dir) : database_(open_for_reading(run_dir)) {}
 
-FeedBatch Feed::next(const Cursor& cursor, std::int64_t points_max) {
+FeedBatch Feed::next(const Cursor& cursor, std::int64_t rows_max) {
   const Moment moment(database_);
   FeedBatch batch;
   batch.end = cursor;
-  const std::int64_t branch = std::min(first_branch(database_, "metrics", cursor.metric_row),
-                                       first_branch(database_, "events", cursor.event_row));
+  if (cursor.replay) {
+    replay(database_, rows_max, batch);
+    if (!batch.empty()) return batch;
+  }
+  const FeedRows& rows = cursor.rows;
+  const std::int64_t branch =
+      std::min({first_branch(database_, "metrics", rows.metrics), first_branch(database_, "events", rows.events),
+                first_branch(database_, "artefacts", rows.artefacts)});
   if (branch == kNone) return batch;
   if (branch != cursor.branch) {
+    const Stretches from = cursor.branch < 0 ? Stretches() : lineage(database_, cursor.branch).value();
     const Stretches to = lineage(database_, branch).value();
-    const Fork fork = fork_of(cursor.branch < 0 ? Stretches() : lineage(database_, cursor.branch).value(), to);
-    batch.rewind_to = fork.step;
-    batch.points = points_between(database_, to, fork, cursor.metric_row);
+    const Fork fork = fork_of(from, to);
+    if (from.empty() || has_read_beyond(database_, from, fork.step, cursor)) batch.rewind_to = fork.step;
     batch.end.branch = branch;
+    if (has_between(database_, kPoints, to, fork, rows.metrics) ||
+        has_between(database_, kEvents, to, fork, rows.events) ||
+        has_between(database_, kArtefacts, to, fork, rows.artefacts)) {
+      batch.end.replay = Cursor::Replay{{}, fork.step};
+      replay(database_, rows_max, batch);
+      return batch;
+    }
   }
-  Statement points = database_.prepare(
-      "SELECT row, branch, series, step, value, time_ms FROM metrics WHERE row > ? ORDER BY row LIMIT ?");
-  points.bind(1, cursor.metric_row).bind(2, points_max);
-  while (points.step() && points.integer(1) == branch) {
-    batch.points.push_back({points.integer(2), points.integer(3), points.integer(5), points.real(4)});
-    batch.end.metric_row = points.integer(0);
-  }
-  Statement events =
-      database_.prepare("SELECT row, branch, step, time_ms, kind, data FROM events WHERE row > ? ORDER BY row LIMIT ?");
-  events.bind(1, cursor.event_row).bind(2, points_max);
-  while (events.step() && events.integer(1) == branch) {
-    batch.events.push_back({events.integer(2), events.integer(3), events.text(4),
-                            core::parse_json(events.text(5)).value_or(core::Node::null())});
-    batch.end.event_row = events.integer(0);
-  }
+  const auto judge = [branch](const Statement& row) {
+    return row.integer(1) == branch ? Verdict::kTake : Verdict::kStop;
+  };
+  PieceReader(database_, {kNone, kNone, kNone}, rows_max, judge).read(batch.end.rows, batch);
   return batch;
 }
 
@@ -118,15 +228,35 @@ void Feed::read_series() {
   }
 }
 
-std::string Feed::status() const {
-  Statement status = database_.prepare("SELECT value FROM info WHERE key = 'status'");
-  return status.step() ? status.text(0) : std::string(to_text(RunStatus::kRunning));
+FeedEnd Feed::end() const {
+  FeedEnd end;
+  end.status = to_text(RunStatus::kRunning);
+  Statement rows =
+      database_.prepare("SELECT key, value FROM info WHERE key IN ('status', 'reason', 'ended_ms', 'summary')");
+  while (rows.step()) {
+    const std::string key = rows.text(0);
+    if (key == "status") end.status = rows.text(1);
+    if (key == "reason") end.reason = rows.text(1);
+    if (key == "ended_ms") end.time_ms = rows.integer(1);
+    if (key == "summary") end.summary = json_of(rows, 1);
+  }
+  return end;
+}
+
+std::int64_t last_metric_row(const std::string& run_dir) {
+  try {
+    const Database database = open_for_reading(run_dir);
+    Statement last = database.prepare("SELECT coalesce(max(row), 0) FROM metrics");
+    return last.step() ? last.integer(0) : 0;
+  } catch (const core::RunError&) {
+    return 0;
+  }
 }
 
 void put_journal_away(const std::string& run_dir) {
   try {
     const Database last(run_db_path(run_dir), Database::Mode::kWrite);
-    last.pragma("wal_checkpoint(TRUNCATE)");  // and closing takes it away
+    last.prepare("PRAGMA journal_mode=DELETE").step();  // one file, as the writer leaves it when nobody else reads
   } catch (const SqliteError& error) {
     core::log_debug(error.what());
   }

@@ -26,10 +26,12 @@ bool needs_recipe(const std::vector<RunSummary>& runs, const std::string& name, 
 
 /// `val/loss < 2 and optimizer.type == "adamw" and not (status == failed or name ~ smoke)`.
 ///
-/// Comparisons: == != < <= > >=, and ~ for "contains, whatever the case". Left a name, right a number, a word, "text",
-/// true, false or null; a name alone asks whether it is there and not false. Precedence: not, and, or; parentheses. A
-/// run that lacks a name meets no comparison with it, except `== null`; NaN meets only `!=`. Names with other
-/// characters than letters, digits and _ . / - [ ] stand in back quotes.
+/// Comparisons: == != < <= > >=, ~ for "contains, whatever the case", =~ for a POSIX extended regular expression, `in
+/// (a, b)` and `not in`. Left a name, right a number, a word, "text", true, false or null; a name alone asks whether it
+/// is there and not false. `tag:keep` and `tag:exp-*` ask for a tag. `created` and `ended` are compared with a date as
+/// far as it goes (2026-11, 2026-11-21, 2026-11-21T08:30, today, yesterday; UTC). Precedence: not, and, or;
+/// parentheses. A run that lacks a name meets no comparison with it, except `== null`; NaN meets only `!=`. Names with
+/// other characters than letters, digits and _ . / - [ ] : * stand in back quotes.
 class Filter {
  public:
   static std::optional<Filter> parse(const std::string& text, core::Diagnostics& diagnostics);
@@ -37,7 +39,10 @@ class Filter {
   Filter(Filter&&) noexcept;
   Filter& operator=(Filter&&) noexcept;
 
-  bool needs_recipe(const std::vector<RunSummary>& runs, const core::Clock& clock) const;
+  /// Those of its names that need_recipe().
+  std::vector<std::string> recipe_names(const std::vector<RunSummary>& runs, const core::Clock& clock) const;
+  /// Whether the filter asks for this name: then runs that are usually hidden by it are not.
+  bool names(const std::string& name) const;
   /// Names that no run knows, with a suggestion. Nothing to tell when there are no runs.
   void check_names(const std::vector<RunSummary>& runs, const core::Clock& clock, core::Diagnostics& diagnostics) const;
   bool accepts(const RunSummary& run, const core::Clock& clock) const;

@@ -17,6 +17,7 @@ class Follower final : public RunWriter {
   MetricId metric(const std::string&, const std::string&) override { return 0; }
   void log(std::int64_t, std::span<const MetricValue>) override {}
   void event(const std::string&, std::int64_t, core::Node) override {}
+  void artefact(const std::string&, std::int64_t, const std::string&, core::Node) override {}
   std::int64_t last_row() const override { return 0; }
   std::int64_t flush_durable(std::int64_t) override { return 0; }
   void set_summary(core::Node) override {}

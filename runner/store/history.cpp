@@ -32,12 +32,12 @@ std::vector<Series> all_series(const Database& database) {
 /// Newest stretch first; a step that an older stretch holds too is the newer one's.
 std::vector<SeriesPoint> points_of(const Database& database, std::int64_t series, const std::vector<Stretch>& lineage) {
   std::vector<SeriesPoint> points;
-  Statement rows =
-      database.prepare("SELECT step, value FROM metrics WHERE branch = ? AND series = ? AND step <= ? ORDER BY step");
+  Statement rows = database.prepare(
+      "SELECT step, value, time_ms FROM metrics WHERE branch = ? AND series = ? AND step <= ? ORDER BY step");
   for (const Stretch& stretch : lineage) {
     rows.reset();
     rows.bind(1, stretch.branch).bind(2, series).bind(3, stretch.last_step);
-    while (rows.step()) points.push_back({rows.integer(0), rows.real(1)});
+    while (rows.step()) points.push_back({rows.integer(0), rows.real(1), rows.integer(2)});
   }
   if (lineage.size() > 1) {
     const auto before = [](const SeriesPoint& a, const SeriesPoint& b) { return a.step < b.step; };
@@ -213,7 +213,7 @@ std::map<std::string, double> last_values(const Database& database, const std::v
     for (const Stretch& stretch : lineage) {
       row.reset();
       row.bind(1, stretch.branch).bind(2, series.id).bind(3, stretch.last_step);
-      if (row.step() && (!last || row.integer(0) > last->step)) last = SeriesPoint{row.integer(0), row.real(1)};
+      if (row.step() && (!last || row.integer(0) > last->step)) last = SeriesPoint{row.integer(0), row.real(1), 0};
     }
     if (last) values[series.key()] = last->value;
   }

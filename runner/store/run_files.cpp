@@ -86,6 +86,11 @@ RunSummary read_run(const std::string& run_dir) {
   } else {
     run.id = run.name = folder;
   }
+  const Annotations annotations = read_annotations(run_dir);
+  run.label = annotations.label;
+  run.tags = annotations.tags;
+  for (const auto& [time_ms, text] : annotations.notes) run.notes.push_back(text);
+  run.archived = annotations.archived;
   // A run that has just begun: its lease is there, its database not yet.
   if (holds_nothing(run_db_path(run_dir))) return run;
   try {
@@ -95,9 +100,6 @@ RunSummary read_run(const std::string& run_dir) {
     run.reason = error.what();
     return run;
   }
-  const Annotations annotations = read_annotations(run_dir);
-  run.label = annotations.label;
-  run.tags = annotations.tags;
   return run;
 }
 

@@ -14,23 +14,27 @@ namespace runner::store {
 namespace {
 
 // Another number than this, lower or higher, means: throw the rows away.
-constexpr std::int64_t kIndexFormat = 1;
+constexpr std::int64_t kIndexFormat = 4;
 
 constexpr const char* kTable = R"(
 DROP TABLE IF EXISTS runs;
 CREATE TABLE runs(folder TEXT PRIMARY KEY, fingerprint TEXT NOT NULL, id TEXT NOT NULL, name TEXT NOT NULL,
                   status INTEGER NOT NULL, reason TEXT NOT NULL, smoke INTEGER NOT NULL, created_ms INTEGER NOT NULL,
                   ended_ms INTEGER NOT NULL, branch INTEGER NOT NULL, step INTEGER NOT NULL, recipe_hash TEXT NOT NULL,
-                  metrics TEXT NOT NULL, summary TEXT NOT NULL, label TEXT NOT NULL, tags TEXT NOT NULL);
+                  metrics TEXT NOT NULL, summary TEXT NOT NULL, label TEXT NOT NULL, tags TEXT NOT NULL,
+                  notes TEXT NOT NULL, archived INTEGER NOT NULL);
+DROP TABLE IF EXISTS recipes;
+CREATE TABLE recipes(folder TEXT PRIMARY KEY, leaves TEXT NOT NULL);
 )";
 
-/// Lines of `name<TAB>value`: a thousand runs are read before a person notices, which JSON would not allow.
+/// `VALUE LENGTH:NAME` one after another: a thousand runs are read before a person notices, which JSON would not allow,
+/// and a name may hold any character.
 std::string pack(const std::map<std::string, double>& metrics) {
   std::string text;
   for (const auto& [name, value] : metrics) {
     char digits[40];
     const auto end = std::to_chars(digits, digits + sizeof digits, value).ptr;
-    text.append(name).append("\t").append(digits, end).append("\n");
+    text.append(digits, end).append(" ").append(std::to_string(name.size())).append(":").append(name);
   }
   return text;
 }
@@ -38,31 +42,36 @@ std::string pack(const std::map<std::string, double>& metrics) {
 std::map<std::string, double> unpack_metrics(std::string_view text) {
   std::map<std::string, double> metrics;
   while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size() - 1);
-    const std::string_view line = text.substr(0, end);
-    text.remove_prefix(end + 1);
-    const std::size_t tab = line.rfind('\t');
-    if (tab == std::string_view::npos) continue;
     double value = 0;
-    std::from_chars(line.data() + tab + 1, line.data() + line.size(), value);
-    metrics.emplace_hint(metrics.end(), line.substr(0, tab), value);
+    std::size_t length = 0;
+    const char* const last = text.data() + text.size();
+    const char* at = std::from_chars(text.data(), last, value).ptr;
+    if (at != last) at = std::from_chars(at + 1, last, length).ptr;
+    if (at == last || length > static_cast<std::size_t>(last - at - 1)) return metrics;
+    metrics.emplace_hint(metrics.end(), std::string_view(at + 1, length), value);
+    text = std::string_view(at + 1 + length, last);
   }
   return metrics;
 }
 
-std::string pack(const std::vector<std::string>& tags) {
+/// The same for tags and notes: `LENGTH:TEXT`.
+std::string pack(const std::vector<std::string>& words) {
   std::string text;
-  for (const std::string& tag : tags) text += tag + "\n";
+  for (const std::string& word : words) text += std::to_string(word.size()) + ":" + word;
   return text;
 }
 
-std::vector<std::string> unpack_tags(std::string_view text) {
-  std::vector<std::string> tags;
-  for (std::size_t end = text.find('\n'); end != std::string_view::npos; end = text.find('\n')) {
-    tags.emplace_back(text.substr(0, end));
-    text.remove_prefix(end + 1);
+std::vector<std::string> unpack_words(std::string_view text) {
+  std::vector<std::string> words;
+  while (!text.empty()) {
+    std::size_t length = 0;
+    const char* const last = text.data() + text.size();
+    const char* at = std::from_chars(text.data(), last, length).ptr;
+    if (at == last || length > static_cast<std::size_t>(last - at - 1)) return words;
+    words.emplace_back(at + 1, length);
+    text = std::string_view(at + 1 + length, last);
   }
-  return tags;
+  return words;
 }
 
 bool is_current(const Database& database) {
@@ -83,7 +92,7 @@ std::unordered_map<std::string, RunIndex::Row> RunIndex::load() const {
     if (!is_current(database)) return {};
     Statement all = database.prepare(
         "SELECT folder, fingerprint, id, name, status, reason, smoke, created_ms, ended_ms, branch, step, recipe_hash, "
-        "metrics, summary, label, tags FROM runs");
+        "metrics, summary, label, tags, notes, archived FROM runs");
     while (all.step()) {
       Row row;
       row.fingerprint = all.text(1);
@@ -104,7 +113,9 @@ std::unordered_map<std::string, RunIndex::Row> RunIndex::load() const {
         run.summary = core::parse_json(summary).value_or(core::Node::null());
       }
       run.label = all.text(14);
-      run.tags = unpack_tags(all.text(15));
+      run.tags = unpack_words(all.text(15));
+      run.notes = unpack_words(all.text(16));
+      run.archived = all.integer(17) != 0;
       rows.emplace(all.text(0), std::move(row));
     }
   } catch (const SqliteError& error) {
@@ -114,6 +125,17 @@ std::unordered_map<std::string, RunIndex::Row> RunIndex::load() const {
     return {};
   }
   return rows;
+}
+
+void RunIndex::each_recipe(const std::function<void(std::string_view, std::string_view)>& give) const {
+  try {
+    const Database database(path(), Database::Mode::kRead);
+    if (!is_current(database)) return;
+    Statement all = database.prepare("SELECT folder, leaves FROM recipes");
+    while (all.step()) give(all.view(0), all.view(1));
+  } catch (const SqliteError& error) {
+    core::log_debug(error.what());  // load() has said what there is to do
+  }
 }
 
 void RunIndex::store(const std::vector<std::pair<std::string, Row>>& changed,
@@ -128,8 +150,10 @@ void RunIndex::store(const std::vector<std::pair<std::string, Row>>& changed,
       database.execute(("PRAGMA user_version=" + std::to_string(kIndexFormat)).c_str());
     }
     Statement insert =
-        database.prepare("INSERT OR REPLACE INTO runs VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+        database.prepare("INSERT OR REPLACE INTO runs VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+    Statement insert_recipe = database.prepare("INSERT OR REPLACE INTO recipes VALUES(?, ?)");
     for (const auto& [folder, row] : changed) {
+      insert_recipe.bind(1, folder).bind(2, row.leaves).run();
       const RunSummary& run = row.run;
       insert.bind(1, folder)
           .bind(2, row.fingerprint)
@@ -147,10 +171,14 @@ void RunIndex::store(const std::vector<std::pair<std::string, Row>>& changed,
           .bind(14, run.summary.is_null() ? std::string() : core::to_json(run.summary, -1))
           .bind(15, run.label)
           .bind(16, pack(run.tags))
+          .bind(17, pack(run.notes))
+          .bind(18, std::int64_t{run.archived})
           .run();
     }
-    Statement erase = database.prepare("DELETE FROM runs WHERE folder = ?");
-    for (const std::string& folder : gone) erase.bind(1, folder).run();
+    for (const char* table : {"runs", "recipes"}) {
+      Statement erase = database.prepare(std::string("DELETE FROM ") + table + " WHERE folder = ?");
+      for (const std::string& folder : gone) erase.bind(1, folder).run();
+    }
     transaction.commit();
   } catch (const SqliteError& error) {
     core::log_debug(std::string(error.what()) + "; the list was read without an index");

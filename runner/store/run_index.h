@@ -1,6 +1,8 @@
 #pragma once
 
+#include <functional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -15,12 +17,15 @@ class RunIndex {
   struct Row {
     std::string fingerprint;  ///< sizes and times of the run's databases
     RunSummary run;           ///< as read_run() gave it
+    std::string leaves;       ///< pack_leaves() of its recipe; not loaded: recipes() has them
   };
 
   explicit RunIndex(const std::string& output_dir) : output_dir_(output_dir) {}
 
   /// By folder name.
   std::unordered_map<std::string, Row> load() const;
+  /// Gives the folder name of each run and the pack_leaves() of its recipe, which are gone afterwards.
+  void each_recipe(const std::function<void(std::string_view folder, std::string_view leaves)>& give) const;
   void store(const std::vector<std::pair<std::string, Row>>& changed, const std::vector<std::string>& gone) const;
 
  private:

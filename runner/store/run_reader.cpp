@@ -9,11 +9,13 @@
 #include <cerrno>
 #include <filesystem>
 #include <memory>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 
 #include "runner/core/files.h"
 #include "runner/core/suggest.h"
+#include "runner/store/recipe_leaves.h"
 #include "runner/store/run_files.h"
 #include "runner/store/run_index.h"
 #include "runner/store/schema.h"
@@ -25,12 +27,6 @@ namespace {
 // A file may change again within the tick of its time stamp; what was written this recently is not taken as settled.
 constexpr std::int64_t kUnsettledMs = 2000;
 constexpr std::size_t kCandidatesShown = 8;
-
-struct Folder {
-  std::string name;
-  std::string fingerprint;  ///< empty: has a lease only
-  std::int64_t changed_ms = 0;
-};
 
 using Directory = std::unique_ptr<DIR, int (*)(DIR*)>;
 
@@ -46,31 +42,42 @@ std::vector<std::string> folder_names(const Directory& directory) {
   return names;
 }
 
-/// The folders of runs below `output_dir`, with what tells a changed one from an unchanged one: five `stat`s a run.
-std::vector<Folder> find_folders(const std::string& output_dir) {
-  std::vector<Folder> folders;
-  const Directory directory = open_directory(output_dir);
-  for (std::string& name : folder_names(directory)) {
-    const int at = dirfd(directory.get());
-    Folder folder{std::move(name), "", 0};
-    struct stat info {};
-    const auto look = [&](const char* file) { return fstatat(at, (folder.name + file).c_str(), &info, 0) == 0; };
-    if (look("/run.db")) {
-      for (const char* file : {"/run.db", "/run.db-wal", "/annotations.db", "/annotations.db-journal"}) {
-        if (!look(file)) {
-          folder.fingerprint += "-;";
-          continue;
-        }
-        const std::int64_t ns = std::int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
-        folder.fingerprint += std::to_string(info.st_size) + "@" + std::to_string(ns) + ";";
-        folder.changed_ms = std::max(folder.changed_ms, ns / 1'000'000);
-      }
-    } else if (!look("/lease")) {
-      continue;
+/// What tells a changed run from an unchanged one.
+struct Look {
+  bool is_run = false;
+  /// Of one that has ended: whoever writes to it again makes a journal, which changes the time of its folder. So two
+  /// looks at the disk do, where another one needs six. "" for a run that has a lease only.
+  std::string ended, any;
+  std::int64_t changed_ms = 0;  ///< for `any`
+};
+
+Look look_at(const Directory& output_dir, const std::string& folder, bool has_ended) {
+  Look look;
+  struct stat info {};
+  const auto add = [&](const char* file, std::string& text) {
+    if (fstatat(dirfd(output_dir.get()), (folder + file).c_str(), &info, 0) != 0) {
+      text += "-;";
+      return false;
     }
-    folders.push_back(std::move(folder));
-  }
-  return folders;
+    const std::int64_t ns = std::int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
+    text += std::to_string(info.st_size) + "@" + std::to_string(ns) + ";";
+    look.changed_ms = std::max(look.changed_ms, ns / 1'000'000);
+    return true;
+  };
+  std::string text;
+  const bool has_database = add("/run.db", text);
+  look.is_run = has_database || fstatat(dirfd(output_dir.get()), (folder + "/lease").c_str(), &info, 0) == 0;
+  if (!has_database) return look;
+  add("", text);
+  look.ended = text;
+  if (has_ended) return look;
+  for (const char* file : {"/run.db-wal", "/annotations.db", "/annotations.db-journal"}) add(file, text);
+  look.any = text;
+  return look;
+}
+
+bool has_ended(const RunSummary& run) {
+  return run.status == RunStatus::kFinished || run.status == RunStatus::kFailed || run.status == RunStatus::kStopped;
 }
 
 bool newer(const RunSummary& a, const RunSummary& b) {
@@ -127,25 +134,38 @@ RunSummary complete(RunSummary run) {
 }  // namespace
 
 std::vector<RunSummary> list_runs(const std::string& output_dir, const core::Clock& clock, const ListOptions& options) {
-  const std::vector<Folder> folders = find_folders(output_dir);
+  const Directory directory = open_directory(output_dir);
+  const std::vector<std::string> folders = folder_names(directory);
   if (folders.empty()) return {};
   const RunIndex index(output_dir);
   std::unordered_map<std::string, RunIndex::Row> known = index.load();
   std::vector<std::pair<std::string, RunIndex::Row>> changed;
   std::vector<RunSummary> runs;
   runs.reserve(folders.size());
-  for (const Folder& folder : folders) {
-    const auto row = known.find(folder.name);
-    const bool fresh = row != known.end() && row->second.fingerprint == folder.fingerprint;
-    RunSummary run = fresh ? std::move(row->second.run) : read_run(output_dir + "/" + folder.name);
+  for (const std::string& folder : folders) {
+    const auto row = known.find(folder);
+    if (row != known.end() && has_ended(row->second.run)) {
+      if (look_at(directory, folder, true).ended == row->second.fingerprint) {
+        runs.push_back(std::move(row->second.run));
+        known.erase(row);
+        if (options.with_recipe) read_resolved(runs.back());
+        continue;
+      }
+    }
+    const Look look = look_at(directory, folder, false);
+    if (!look.is_run) continue;
+    const bool fresh = row != known.end() && !look.any.empty() && row->second.fingerprint == look.any;
+    RunSummary run = fresh ? std::move(row->second.run) : read_run(output_dir + "/" + folder);
     const RunSummary as_read = fresh ? RunSummary{} : run;
     if (row != known.end()) known.erase(row);
     settle_status(run, clock);
     // A live run changes twice a second: writing it down each time would cost more than reading it.
-    const bool settled =
-        clock.wall_ms() - folder.changed_ms > kUnsettledMs && !run.owner && !folder.fingerprint.empty();
-    if (!fresh && settled) changed.push_back({folder.name, {folder.fingerprint, as_read}});
-    if (options.with_recipe) read_resolved(run);
+    const bool settled = clock.wall_ms() - look.changed_ms > kUnsettledMs && !run.owner && !look.any.empty();
+    if (options.with_recipe || (!fresh && settled)) read_resolved(run);
+    if (!fresh && settled) {
+      changed.push_back({folder, {has_ended(as_read) ? look.ended : look.any, as_read, pack_leaves(run.resolved)}});
+    }
+    if (!options.with_recipe) run.resolved = core::Node::null();
     runs.push_back(std::move(run));
   }
   std::vector<std::string> gone;
@@ -155,13 +175,33 @@ std::vector<RunSummary> list_runs(const std::string& output_dir, const core::Clo
   return runs;
 }
 
+void read_recipe_values(const std::string& output_dir, const std::vector<std::string>& names,
+                        std::vector<RunSummary>& runs) {
+  const std::vector<LeafPath> paths(names.begin(), names.end());
+  std::unordered_map<std::string_view, RunSummary*> unread;
+  for (RunSummary& run : runs) {
+    unread.emplace(std::string_view(run.run_dir).substr(run.run_dir.rfind('/') + 1), &run);
+  }
+  RunIndex(output_dir).each_recipe([&](std::string_view folder, std::string_view leaves) {
+    const auto run = unread.find(folder);
+    if (run == unread.end()) return;
+    run->second->resolved = core::Node::mapping();
+    for (const LeafPath& path : paths) path.copy(leaves, run->second->resolved);
+    unread.erase(run);
+  });
+  for (const auto& [folder, run] : unread) read_resolved(*run);
+}
+
 core::Result<RunSummary> find_run(const std::string& output_dir, const std::string& text, const core::Clock& clock) {
   const std::vector<RunSummary> runs = list_runs(output_dir, clock, {.with_recipe = false});
-  if (text == "last" && !runs.empty()) return complete(runs.front());
   const auto first = [&](auto fits) {
     const auto at = std::find_if(runs.begin(), runs.end(), fits);
     return at == runs.end() ? nullptr : &*at;
   };
+  if (text == "last" && !runs.empty()) {
+    const RunSummary* newest = first([](const RunSummary& run) { return !run.archived; });
+    return complete(newest != nullptr ? *newest : runs.front());
+  }
   const RunSummary* found = first([&](const RunSummary& run) { return run.id == text; });
   if (found == nullptr) found = first([&](const RunSummary& run) { return run.name == text || run.label == text; });
   if (found == nullptr) found = first([&](const RunSummary& run) { return run.name + "-" + run.id == text; });
@@ -198,7 +238,7 @@ std::optional<RunSummary> newest_unfinished(const std::string& output_dir, const
     if (!is_run_folder(output_dir + "/" + folder)) continue;
     RunSummary run = read_run(output_dir + "/" + folder);
     settle_status(run, clock);
-    if (run.smoke) continue;
+    if (run.smoke || (run.archived && !run.owner) || run.summary.find(kImportedFrom) != nullptr) continue;
     if (run.owner) return complete(std::move(run));
     if (run.status == RunStatus::kUnreadable) {
       note("passing over " + run.run_dir + ", which cannot be read: " + run.reason + way_out(run));

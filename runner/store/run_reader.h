@@ -28,12 +28,17 @@ struct RunSummary {
   core::Node resolved;  ///< resolved.json
   core::Node summary;
   std::string label;  ///< the name it was given later; from annotations.db
-  std::vector<std::string> tags;
+  std::vector<std::string> tags, notes;
+  bool archived = false;  ///< lists leave it out
 };
+
+/// Key of the summary of a run that another tool has made: where it came from. Nobody goes on with such a run.
+inline constexpr const char* kImportedFrom = "imported_from";
 
 struct SeriesPoint {
   std::int64_t step;
   double value;
+  std::int64_t time_ms = 0;
 };
 
 struct ListOptions {
@@ -45,8 +50,13 @@ struct ListOptions {
 std::vector<RunSummary> list_runs(const std::string& output_dir, const core::Clock& clock,
                                   const ListOptions& options = {});
 
-/// By id, run_name or label (the newest such run), folder, path, unique prefix of an id, or `last`; in this order.
-/// Failure says what there is.
+/// Fills in `resolved` with what is at some of its paths: ten thousand whole recipes take seconds. `runs` are those of
+/// list_runs() or a part of them; one that the index does not know gets all of its recipe.
+void read_recipe_values(const std::string& output_dir, const std::vector<std::string>& names,
+                        std::vector<RunSummary>& runs);
+
+/// By id, run_name or label (the newest such run), folder, path, unique prefix of an id, or `last` (the newest that
+/// is not archived); in this order. Failure says what there is.
 core::Result<RunSummary> find_run(const std::string& output_dir, const std::string& text, const core::Clock& clock);
 
 /// Held between newest_unfinished() and create() or resume(), so that of two programs started at once the second one

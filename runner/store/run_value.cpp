@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <set>
+#include <string_view>
 
 #include "runner/core/suggest.h"
 #include "runner/store/filter.h"
+#include "runner/store/text.h"
 
 namespace runner::store {
 namespace {
@@ -25,7 +27,7 @@ std::int64_t end_ms(const RunSummary& run, const core::Clock& clock) {
 }
 
 struct Builtin {
-  const char* name;
+  std::string_view name;
   std::optional<Node> (*value)(const RunSummary&, const core::Clock&);
 };
 
@@ -34,12 +36,20 @@ constexpr Builtin kBuiltins[] = {
     {"name", [](const RunSummary& run, const core::Clock&) { return text_or_nothing(run.name); }},
     {"label", [](const RunSummary& run, const core::Clock&) { return text_or_nothing(run.label); }},
     {"tags", [](const RunSummary& run, const core::Clock&) { return text_or_nothing(joined(run.tags)); }},
+    {"notes", [](const RunSummary& run, const core::Clock&) { return text_or_nothing(joined(run.notes)); }},
+    {"archived", [](const RunSummary& run, const core::Clock&) { return std::optional(Node::boolean(run.archived)); }},
     {"status",
      [](const RunSummary& run, const core::Clock&) { return text_or_nothing(std::string(to_text(run.status))); }},
     {"reason", [](const RunSummary& run, const core::Clock&) { return text_or_nothing(run.reason); }},
     {"smoke", [](const RunSummary& run, const core::Clock&) { return std::optional(Node::boolean(run.smoke)); }},
     {"step", [](const RunSummary& run, const core::Clock&) { return std::optional(Node::integer(run.step)); }},
     {"branch", [](const RunSummary& run, const core::Clock&) { return std::optional(Node::integer(run.branch)); }},
+    {"created",  // UTC
+     [](const RunSummary& run, const core::Clock&) { return text_or_nothing(utc_stamp(run.created_ms)); }},
+    {"ended",  // nothing while it runs
+     [](const RunSummary& run, const core::Clock&) {
+       return text_or_nothing(run.ended_ms > 0 ? utc_stamp(run.ended_ms) : "");
+     }},
     {"age",  // seconds since it began
      [](const RunSummary& run, const core::Clock& clock) {
        return std::optional(Node::floating(static_cast<double>(clock.wall_ms() - run.created_ms) / 1000.0));

@@ -21,6 +21,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::array<std::string_view, 6> kStatusTexts = {"running", "finished", "failed",
+                                                          "stopped", "crashed",  "unreadable"};
+
 constexpr const char* kFolderHint =
     "write access and room are needed there; output_dir or --output-dir names another place";
 
@@ -29,6 +32,13 @@ constexpr const char* kRecordHint =
 
 core::Failure cannot_make(const std::string& path) {
   return {"cannot make the folder " + path + ": " + std::strerror(errno), kFolderHint};
+}
+
+/// The run may be moved with its folder.
+std::string within(const std::string& run_dir, const std::string& path) {
+  const fs::path absolute = fs::absolute(path);
+  const fs::path relative = absolute.lexically_relative(fs::absolute(run_dir));
+  return relative.empty() || *relative.begin() == ".." ? absolute.string() : relative.string();
 }
 
 class Writer final : public RunWriter {
@@ -54,6 +64,9 @@ class Writer final : public RunWriter {
   void log(std::int64_t step, std::span<const MetricValue> values) override { committer_.log(step, values); }
   void event(const std::string& kind, std::int64_t step, core::Node data) override {
     committer_.event(kind, step, core::to_json(data, -1));
+  }
+  void artefact(const std::string& kind, std::int64_t step, const std::string& path, core::Node data) override {
+    committer_.artefact(kind, step, within(run_dir_, path), core::to_json(data, -1));
   }
   std::int64_t last_row() const override { return committer_.last_row(); }
   std::int64_t flush_durable(std::int64_t patience_ms) override { return committer_.flush_durable(patience_ms); }
@@ -127,7 +140,7 @@ Database make_databases(const NewRun& run, const std::string& run_dir, const std
     if (is_empty(database)) create_run_schema(database);
     put(database, "id", run_id);
     put(database, "name", run.run_name);
-    put(database, "created_ms", now_ms);
+    put(database, "created_ms", run.created_ms > 0 ? run.created_ms : now_ms);
     put(database, "smoke", std::int64_t{run.smoke});
     put(database, "recipe_hash", run.recipe_hash);
     put(database, "command_line", command_line_json(run));
@@ -215,11 +228,9 @@ Reopened open_branch(const ResumePoint& point, std::int64_t now_ms) {
 
 }  // namespace
 
-std::string_view to_text(RunStatus status) {
-  static constexpr std::array<std::string_view, 6> kTexts = {"running", "finished", "failed",
-                                                             "stopped", "crashed",  "unreadable"};
-  return kTexts[static_cast<std::size_t>(status)];
-}
+std::string_view to_text(RunStatus status) { return kStatusTexts[static_cast<std::size_t>(status)]; }
+
+std::vector<std::string> status_texts() { return {kStatusTexts.begin(), kStatusTexts.end()}; }
 
 core::Result<std::unique_ptr<RunWriter>> RunWriter::create(const NewRun& run, const core::Clock& clock) {
   if (const auto made = core::make_folders(run.output_dir); !made) {

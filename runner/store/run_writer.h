@@ -16,6 +16,8 @@ namespace runner::store {
 
 enum class RunStatus { kRunning, kFinished, kFailed, kStopped, kCrashed, kUnreadable };  ///< the last two are only read
 std::string_view to_text(RunStatus status);
+/// All of them, in the order of the enumeration.
+std::vector<std::string> status_texts();
 
 /// What a new run is made from.
 struct NewRun {
@@ -27,6 +29,7 @@ struct NewRun {
   /// File name inside the run folder -> content: `recipe.yaml` as written, and what it extends under `recipe/`.
   std::vector<std::pair<std::string, std::string>> recipe_files;
   std::vector<std::string> command_line;
+  std::int64_t created_ms = 0;  ///< of a run that was made elsewhere; 0: now
 };
 
 /// Where a resume goes on from.
@@ -68,6 +71,9 @@ class RunWriter {
   virtual void log(std::int64_t step, std::span<const MetricValue> values) = 0;
   /// `kind`: start, resume, eval, checkpoint, text, stop, nan, skip, rollback, finish, ...; `data` is free JSON.
   virtual void event(const std::string& kind, std::int64_t step, core::Node data) = 0;
+  /// Something that lies in a file or folder, whole by now. `kind`: image (a PNG), table, checkpoint, profile, ...
+  /// (trackers/tracker.h says what they make of them). `path`: kept relative to the run's folder where it lies within.
+  virtual void artefact(const std::string& kind, std::int64_t step, const std::string& path, core::Node data) = 0;
 
   /// Number of the last metric row handed over so far; it need not be on disk yet.
   virtual std::int64_t last_row() const = 0;

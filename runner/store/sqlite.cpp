@@ -123,7 +123,9 @@ double Statement::real(int column) const {
   return is_null(column) ? std::numeric_limits<double>::quiet_NaN() : sqlite3_column_double(statement_, column);
 }
 
-std::string Statement::text(int column) const {
+std::string Statement::text(int column) const { return std::string(view(column)); }
+
+std::string_view Statement::view(int column) const {
   const unsigned char* data = sqlite3_column_text(statement_, column);
   if (data == nullptr) return "";
   return {reinterpret_cast<const char*>(data), static_cast<std::size_t>(sqlite3_column_bytes(statement_, column))};

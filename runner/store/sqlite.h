@@ -49,6 +49,7 @@ class Statement {
   std::int64_t integer(int column) const;
   double real(int column) const;  ///< NULL is NaN
   std::string text(int column) const;
+  std::string_view view(int column) const;  ///< the same, until the next step
 
  private:
   void check(int code) const;

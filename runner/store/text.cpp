@@ -14,15 +14,49 @@ constexpr std::string_view kDigits = "0123456789abcdefghjkmnpqrstvwxyz";  // Cro
 constexpr std::int64_t kEpochMs = 1'735'689'600'000;                      // 2025-01-01; 40 bits reach until 2059
 constexpr int kTimeDigits = 8;
 
-}  // namespace
-
-std::string utc_text(std::int64_t wall_ms) {
+std::string formatted(std::int64_t wall_ms, const char* format) {
   const std::time_t seconds = static_cast<std::time_t>(wall_ms / 1000);
   std::tm parts{};
   gmtime_r(&seconds, &parts);
   std::array<char, 40> text{};
-  std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S UTC", &parts);
+  std::strftime(text.data(), text.size(), format, &parts);
   return text.data();
+}
+
+/// Digits where the form has a `d`, else the same characters; and so far only.
+bool has_form(std::string_view text, std::string_view form) {
+  if (text.size() > form.size()) return false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool digit = text[i] >= '0' && text[i] <= '9';
+    if (form[i] == 'd' ? !digit : text[i] != form[i]) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::string utc_text(std::int64_t wall_ms) { return formatted(wall_ms, "%Y-%m-%d %H:%M:%S UTC"); }
+
+std::string utc_stamp(std::int64_t wall_ms) { return formatted(wall_ms, "%Y-%m-%dT%H:%M:%SZ"); }
+
+std::string utc_date(std::int64_t wall_ms) { return formatted(wall_ms, "%Y-%m-%d"); }
+
+std::optional<std::string> date_prefix(const std::string& text) {
+  if (text == "today" || text == "yesterday") return text;
+  std::string date = text;
+  std::replace(date.begin(), date.end(), ' ', 'T');
+  if (!has_form(date, "dddd-dd-ddTdd:dd:ddZ")) return std::nullopt;
+  static constexpr std::array<std::size_t, 7> kLengths = {4, 7, 10, 13, 16, 19, 20};
+  if (std::find(kLengths.begin(), kLengths.end(), date.size()) == kLengths.end()) return std::nullopt;
+  const auto within = [&](std::size_t at, int least, int most) {
+    if (date.size() < at + 2) return true;
+    const int number = (date[at] - '0') * 10 + (date[at + 1] - '0');
+    return number >= least && number <= most;
+  };
+  if (!within(5, 1, 12) || !within(8, 1, 31) || !within(11, 0, 23) || !within(14, 0, 59) || !within(17, 0, 60)) {
+    return std::nullopt;
+  }
+  return date;
 }
 
 std::string new_run_id(std::int64_t wall_ms) {

@@ -10,6 +10,14 @@ namespace runner::store {
 /// `2026-11-21 07:27:31 UTC`.
 std::string utc_text(std::int64_t wall_ms);
 
+/// `2026-11-21T07:27:31Z`: sorts by time, and its beginnings are days and months.
+std::string utc_stamp(std::int64_t wall_ms);
+/// `2026-11-21`.
+std::string utc_date(std::int64_t wall_ms);
+/// What a person writes for a time, as the beginning of a utc_stamp(): `2026`, `2026-11-21`, `2026-11-21 08:30`; the
+/// words `today` and `yesterday` as they are. Nothing when it is none of these.
+std::optional<std::string> date_prefix(const std::string& text);
+
 /// Eleven characters that sort by time: eight of milliseconds since 2025, three of chance. Digits and letters without
 /// i, l, o and u, so that an id read aloud or typed is not mistaken. No `-`: a folder's name ends with one and the id.
 std::string new_run_id(std::int64_t wall_ms);

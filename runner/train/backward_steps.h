@@ -9,6 +9,10 @@
 #include "runner/core/diagnostics.h"
 #include "runner/train/gradients.h"
 
+namespace runner::distributed {
+class GradientRelay;
+}
+
 namespace runner::train {
 
 struct Experiment;
@@ -27,10 +31,17 @@ class BackwardSteps {
   BackwardSteps(const BackwardSteps&) = delete;
   BackwardSteps& operator=(const BackwardSteps&) = delete;
 
+  /// Where several processes train: gradients are those of all of them before they are used. Null: they are this
+  /// process's own. Lives longer, or until the next call.
+  void put_together_by(distributed::GradientRelay* relay) { relay_ = relay; }
+
   /// The next backward pass only measures: each gradient is multiplied by `scale`, and dropped.
   void measure(double scale);
   /// The next backward pass moves the parameters: by the same gradients, clipped by value, times `coefficient`.
   void move(double scale, double coefficient, bool with_norm);
+  /// After it, or instead of it where this process has no samples. By parameter, whether any process had a gradient;
+  /// empty where it trains alone.
+  std::vector<bool> end_pass();
   /// Total norm of the gradients of the last pass that was measured, as they came. Unlike clip_gradients(), clipping by
   /// value follows only then: the published optimizer does it in this order.
   double norm() const;
@@ -38,11 +49,13 @@ class BackwardSteps {
  private:
   class Hook;
 
-  void arrived(const at::Tensor& parameter, std::size_t position);
+  void arrived(std::size_t position);
+  void use(std::size_t position);
 
   components::optimizer::Optimizer& optimizer_;
   const components::NamedTensors& parameters_;
   const ClipOptions clip_;
+  distributed::GradientRelay* relay_ = nullptr;
   bool moves_ = false, measures_ = false;
   double scale_ = 1.0, coefficient_ = 1.0;
   std::vector<double> norms_;  // by position of the parameter, as of gradients that are held; 0 without a gradient

@@ -6,17 +6,27 @@
 
 #include <chrono>
 #include <exception>
-#include <filesystem>
 #include <utility>
 
 #include "runner/core/files.h"
 #include "runner/core/log.h"
 #include "runner/core/machine.h"
+#include "runner/store/run_reader.h"
 
 namespace runner::train {
+namespace {
 
-CapsuleRecorder::CapsuleRecorder(artifact::Capsule capsule, std::string path)
-    : capsule_(std::move(capsule)), path_(std::move(path)), thread_([this] { record(); }) {}
+constexpr std::chrono::milliseconds kLook(20);  // between looks whether the code is known or nobody waits any more
+
+}  // namespace
+
+CapsuleRecorder::CapsuleRecorder(artifact::Capsule capsule, store::RunWriter& run,
+                                 std::shared_future<artifact::CodeState> code)
+    : capsule_(std::move(capsule)),
+      run_(run),
+      folder_(store::branch_folder(run.run_dir(), run.branch())),
+      code_(std::move(code)),
+      thread_([this] { record(); }) {}
 
 CapsuleRecorder::~CapsuleRecorder() {
   stop_ = true;
@@ -39,10 +49,14 @@ void CapsuleRecorder::read_and_write() {
   setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), 19);
   try {
     capsule_.cpu = core::cpu_name();
+    capsule_.host = core::host_name();
+    capsule_.cores = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+    capsule_.memory_bytes = core::memory_limit();
     for (artifact::DataFile& file : capsule_.data) {
       if (auto seen = artifact::look_at_data_file(file.set, file.path)) file = std::move(seen).value();
     }
     write();
+    if (code_.valid()) take_code();
     for (artifact::DataFile& file : capsule_.data) {
       if (stop_) return;
       auto read = artifact::read_data_file(file.set, file.path, &stop_);
@@ -53,15 +67,34 @@ void CapsuleRecorder::read_and_write() {
       }
     }
     if (!capsule_.data.empty()) write();
+    add_artefact("capsule", artifact::kCapsuleFile);
   } catch (const std::exception& error) {
     core::log_warning("the capsule of this run could not be written: " + std::string(error.what()));
   }
 }
 
+void CapsuleRecorder::take_code() {
+  while (code_.wait_for(kLook) != std::future_status::ready) {
+    if (stop_) return;
+  }
+  const artifact::CodeState& code = code_.get();
+  if (!code.diff.empty()) {
+    core::write_file_atomic(folder_ + "/" + artifact::kDiffFile, code.diff).value();
+    add_artefact("code", artifact::kDiffFile);
+  }
+  capsule_.code = code.to_node();
+  write();
+}
+
 void CapsuleRecorder::write() const {
-  std::error_code ignored;
-  std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), ignored);
-  core::write_file_atomic(path_, core::to_json(capsule_.to_node()) + "\n").value();
+  core::make_folders(folder_).value();
+  core::write_file_atomic(folder_ + "/" + artifact::kCapsuleFile, core::to_json(capsule_.to_node()) + "\n").value();
+}
+
+void CapsuleRecorder::add_artefact(const char* kind, const char* file) {
+  core::Node data = core::Node::mapping();
+  data.set("name", core::Node::string(file));
+  run_.artefact(kind, 0, folder_ + "/" + file, std::move(data));
 }
 
 }  // namespace runner::train

@@ -3,21 +3,24 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <future>
 #include <mutex>
 #include <string>
 #include <thread>
 
 #include "runner/artifact/capsule.h"
+#include "runner/store/run_writer.h"
 
 namespace runner::train {
 
-/// Writes a run's capsule beside its work: at once without the data's checksums, and again when every file was read, on
-/// a thread of the lowest priority, so that neither the start nor a step waits for it. What goes wrong is a line in the
-/// log: a run is worth more than its record.
+/// Writes a run's capsule, and the diff of its code, beside its work: at once without the data's checksums, and again
+/// when every file was read, on a thread of the lowest priority, so that neither the start nor a step waits for it.
+/// What goes wrong is a line in the log: a run is worth more than its record.
 class CapsuleRecorder {
  public:
-  /// `capsule.data` names set and path of each file; the rest of them is filled in. `path`: the file to write.
-  CapsuleRecorder(artifact::Capsule capsule, std::string path);
+  /// `capsule.data` names set and path of each file; the rest of them is filled in. The files go into the folder of the
+  /// run's branch and are artefacts of it. `code`: may be invalid, then nobody looked.
+  CapsuleRecorder(artifact::Capsule capsule, store::RunWriter& run, std::shared_future<artifact::CodeState> code);
   ~CapsuleRecorder();  ///< stops reading; files not reached stay without a checksum
   CapsuleRecorder(const CapsuleRecorder&) = delete;
   CapsuleRecorder& operator=(const CapsuleRecorder&) = delete;
@@ -28,10 +31,14 @@ class CapsuleRecorder {
  private:
   void record();
   void read_and_write();
+  void take_code();
   void write() const;
+  void add_artefact(const char* kind, const char* file);
 
   artifact::Capsule capsule_;
-  const std::string path_;
+  store::RunWriter& run_;
+  const std::string folder_;
+  const std::shared_future<artifact::CodeState> code_;
   std::atomic<bool> stop_ = false;
   std::mutex mutex_;
   std::condition_variable done_;

@@ -20,9 +20,8 @@
 #include "runner/train/activation_checkpointing.h"
 #include "runner/train/backward_steps.h"
 #include "runner/train/precision.h"
-#include "runner/train/rank_limits.h"
 #include "runner/train/rounded_weights.h"
-#include "runner/train/stepper.h"
+#include "runner/train/stepper_options.h"
 #include "runner/train/weight_average.h"
 
 namespace runner::train {
@@ -279,10 +278,9 @@ void build_training(Experiment& experiment, Diagnostics& diagnostics) {
         block, {block, diagnostics, experiment.train_data->signature(), experiment.metric_names});
     if (callback == nullptr) continue;
     callback->refuse_misfits(*experiment.model, *experiment.train_data, block, diagnostics);
-    experiment.callbacks.push_back(std::move(callback));
+    experiment.callbacks.push_back({block.find("type")->as_string(), block.place(), std::move(callback)});
   }
   refuse_what_needs_gradients(experiment, diagnostics);
-  refuse_what_needs_one_process(experiment, diagnostics);
 }
 
 }  // namespace

@@ -39,6 +39,12 @@ struct NamedDataset {
   std::shared_ptr<components::data::Dataset> data;
 };
 
+struct BuiltCallback {
+  std::string type;   ///< as the recipe names it; the key of its state
+  core::Place place;  ///< of its block
+  std::shared_ptr<components::callback::Callback> callback;
+};
+
 /// The components of a recipe, built and fitted to each other.
 struct Experiment {
   core::Node recipe;  ///< settled whole: `total_steps` too
@@ -51,7 +57,7 @@ struct Experiment {
   std::shared_ptr<WeightAverage> weight_average;    ///< null where nothing is trained
   std::shared_ptr<components::lr_scheduler::Scheduler> scheduler;
   std::vector<std::shared_ptr<components::metric::Metric>> metrics;
-  std::vector<std::shared_ptr<components::callback::Callback>> callbacks;
+  std::vector<BuiltCallback> callbacks;
   std::vector<std::string> metric_names;
   Limits limits;
   EpochShape shape;

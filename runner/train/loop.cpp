@@ -12,11 +12,13 @@
 #include <utility>
 
 #include "generated/section/eval.h"
+#include "generated/section/system_metrics.h"
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
 #include "runner/core/utf8.h"
 #include "runner/distributed/process_group.h"
+#include "runner/store/system_metrics.h"
 #include "runner/train/agreement.h"
 #include "runner/train/console.h"
 #include "runner/train/evaluator.h"
@@ -46,6 +48,10 @@ std::string short_number(double value) {
   return text;
 }
 
+double system_metrics_interval(const Node& recipe) {
+  return sections::system_metrics::parse_config(*recipe.find("system_metrics")).interval;
+}
+
 class Loop final : public Context, public core::Stateful {
  public:
   Loop(Experiment& experiment, store::RunWriter& run, const LoopRequest& request, const core::Clock& clock)
@@ -62,7 +68,8 @@ class Loop final : public Context, public core::Stateful {
         faults_(experiment, stepper_, run, console_),
         saver_(experiment, stepper_, faults_, run, console_, signals_, clock),
         time_limit_(experiment.recipe, request.process_age_s, clock),
-        profiler_(experiment, run, request.peak_flops, clock) {
+        profiler_(experiment, run, request.peak_flops, clock),
+        system_metrics_(run, experiment.is_first() ? system_metrics_interval(experiment.recipe) : 0.0, clock) {
     saver_.add_state("loop", *this);
     if (options_.scaler.enabled) saver_.add_state("scaler", stepper_.scaler());
     if (experiment_.rounded_weights) saver_.add_state("rounded_weights", *experiment_.rounded_weights);
@@ -78,6 +85,7 @@ class Loop final : public Context, public core::Stateful {
 
   LoopResult train() {
     if (!request_.checkpoint.empty()) restore();
+    system_metrics_.at_step(stepper_.progress().step);
     if (experiment_.ranks != nullptr) refuse_other_weights(*experiment_.ranks, *experiment_.model);
     saver_.prepare();
     started_ns_ = clock_.monotonic_ns();
@@ -97,7 +105,7 @@ class Loop final : public Context, public core::Stateful {
       while (!stepper_.ranks_are_one() && !work_is_done()) one_step();
       stepper_.meet();
       const Progress& now = stepper_.progress();
-      for (auto& callback : experiment_.callbacks) callback->on_step_end(*this);
+      for (const auto& one : experiment_.callbacks) one.callback->on_step_end(*this);
       const bool eval_due = eval_.eval_steps && due(*eval_.eval_steps, before, now, experiment_.total_steps);
       log_end();
       save_due_ = saver_.due(before, now);
@@ -284,6 +292,7 @@ class Loop final : public Context, public core::Stateful {
       return false;
     }
     metrics_.count(result);
+    system_metrics_.at_step(next);
     if (next == first_step_ + 1) mark_first_step();
     if (traced_) core::log_debug("trained step " + std::to_string(next));
     if (logged) log_step(result);
@@ -396,7 +405,7 @@ class Loop final : public Context, public core::Stateful {
     stepper_.note_evaluation([this](const std::string& name) { return metric(name); });
     {
       const JudgedWeights judged(experiment_);
-      for (auto& callback : experiment_.callbacks) callback->on_eval_end(*this);
+      for (const auto& one : experiment_.callbacks) one.callback->on_eval_end(*this);
     }
     log_end();
     if (improved && saver_.config().save_best) save_as_planned();  // after the callbacks: their state is of this step
@@ -437,7 +446,7 @@ class Loop final : public Context, public core::Stateful {
     saver_.finish();
     result_.last_checkpoint = saver_.last_checkpoint();
     if (!interrupted) {
-      for (auto& callback : experiment_.callbacks) callback->on_train_end(*this);
+      for (const auto& one : experiment_.callbacks) one.callback->on_train_end(*this);
     }
     console_.clear();
     result_.summary = summary();
@@ -478,6 +487,7 @@ class Loop final : public Context, public core::Stateful {
   Saver saver_;
   TimeLimit time_limit_;
   Profiler profiler_;
+  store::SystemMetrics system_metrics_;
   LoopResult result_;
   std::map<std::string, double> latest_;
   std::string stop_reason_;

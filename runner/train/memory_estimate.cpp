@@ -17,7 +17,7 @@
 #include "runner/train/judged_weights.h"
 #include "runner/train/precision.h"
 #include "runner/train/rounded_weights.h"
-#include "runner/train/stepper.h"
+#include "runner/train/stepper_options.h"
 #include "runner/train/weight_average.h"
 
 namespace runner::train {

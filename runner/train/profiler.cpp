@@ -254,6 +254,9 @@ class Profiler::Recorder {
     data.set("steps", core::Node::integer(window_.steps));
     data.set("trace", core::Node::string(trace));
     data.set("key_averages", core::Node::string(summary));
+    for (const std::string& file : {trace, summary}) {
+      run_.artefact("profile", progress.step, file, core::Node::mapping());
+    }
     run_.event("profile", progress.step, std::move(data));
     core::log_info("profile of " + std::to_string(window_.steps) + (window_.steps == 1 ? " step: " : " steps: ") +
                    trace + "; `roux profile show " + run_.run_id() + "` shows it");

@@ -9,6 +9,7 @@
 #include "runner/artifact/checksum.h"
 #include "runner/core/error.h"
 #include "runner/distributed/gradient_buckets.h"
+#include "runner/distributed/gradient_relay.h"
 #include "runner/distributed/process_group.h"
 #include "runner/train/agreement.h"
 
@@ -24,20 +25,26 @@ std::vector<at::Tensor> tensors_of(const std::vector<components::NamedTensor>& p
 }  // namespace
 
 RankGradients::RankGradients(distributed::ProcessGroup& ranks, const std::vector<components::NamedTensor>& parameters,
-                             const DdpOptions& options, std::size_t notes)
+                             const DdpOptions& options, std::size_t notes, Use use)
     : ranks_(ranks),
       parameters_(parameters),
       options_(options),
-      exchange_(distributed::make_exchange(ranks, options.exchange)),
-      buckets_(options.local_steps > 0 ? nullptr
-                                       : std::make_unique<distributed::GradientBuckets>(
-                                             ranks, *exchange_, tensors_of(parameters),
-                                             distributed::GradientBuckets::Options{options.bucket_bytes, notes})) {}
+      exchange_(distributed::make_exchange(ranks, options.exchange)) {
+  if (options.local_steps > 0) return;
+  const auto tensors = tensors_of(parameters);
+  if (use == Use::kInPass) {
+    relay_ = std::make_unique<distributed::GradientRelay>(*exchange_, tensors, options.bucket_bytes);
+  } else {
+    buckets_ = std::make_unique<distributed::GradientBuckets>(
+        ranks, *exchange_, tensors, distributed::GradientBuckets::Options{options.bucket_bytes, notes});
+  }
+}
 
 RankGradients::~RankGradients() = default;
 
 double RankGradients::weight() const {
-  return buckets_ == nullptr || exchange_->takes_mean() ? static_cast<double>(ranks_.size()) : 1.0;
+  const bool exchanged = buckets_ != nullptr || relay_ != nullptr;
+  return !exchanged || exchange_->takes_mean() ? static_cast<double>(ranks_.size()) : 1.0;
 }
 
 void RankGradients::begin_pass(bool last) {
@@ -72,7 +79,9 @@ std::vector<std::vector<double>> RankGradients::finish(std::int64_t most, std::s
 }
 
 void RankGradients::check() {
-  check_used();
+  std::vector<bool> used;
+  for (const auto& parameter : parameters_) used.push_back(parameter.tensor.grad().defined());
+  check_used(std::move(used));
   if (options_.check_reduction) check_reduction();
 }
 
@@ -89,10 +98,8 @@ std::vector<std::vector<double>> RankGradients::exchange_notes(std::span<const d
   return by_rank;
 }
 
-void RankGradients::check_used() {
+void RankGradients::check_used(std::vector<bool> used) {
   if (options_.find_unused_parameters && !options_.static_graph) return;
-  std::vector<bool> used;
-  for (const auto& parameter : parameters_) used.push_back(parameter.tensor.grad().defined());
   for (std::size_t i = 0; i < used.size(); ++i) {
     const std::string name = "parameter " + parameters_[i].name;
     if (!options_.find_unused_parameters && !used[i] && parameters_[i].tensor.requires_grad()) {

@@ -5,6 +5,7 @@
 #include "runner/core/error.h"
 #include "runner/core/json.h"
 #include "runner/core/log.h"
+#include "runner/distributed/gradient_exchange.h"
 #include "runner/distributed/process_group.h"
 
 namespace runner::train {
@@ -14,17 +15,21 @@ using core::Node;
 
 std::string prefix_of(std::size_t rank) { return std::to_string(rank) + "."; }
 
-/// A rank's part of what all have saved.
+/// A rank's part of what all have saved; for a newcomer without what is that rank's alone.
 class OwnReader final : public core::StateReader {
  public:
-  OwnReader(const core::StateReader& all, std::size_t rank) : all_(all), prefix_(prefix_of(rank)) {}
+  OwnReader(const core::StateReader& all, std::size_t rank, bool newcomer)
+      : all_(all), prefix_(prefix_of(rank)), newcomer_(newcomer) {}
   const Node& value(std::string_view name) const override { return all_.value(prefix_ + std::string(name)); }
-  bool has(std::string_view name) const override { return all_.has(prefix_ + std::string(name)); }
+  bool has(std::string_view name) const override {
+    return !(newcomer_ && name.starts_with(distributed::kOwnState)) && all_.has(prefix_ + std::string(name));
+  }
   at::Tensor tensor(std::string_view name) const override { return all_.tensor(prefix_ + std::string(name)); }
 
  private:
   const core::StateReader& all_;
   std::string prefix_;
+  bool newcomer_;
 };
 
 }  // namespace
@@ -70,10 +75,12 @@ void RankStates::save_state(core::StateWriter& writer) const {
 
 void RankStates::load_state(const core::StateReader& reader) {
   const auto rank = ranks_.rank();
-  if (rank < reader.value("ranks").as_integer())
-    return part_.load_state(OwnReader(reader, static_cast<std::size_t>(rank)));
-  core::log_warning("the checkpoint was saved by fewer processes: what process " + std::to_string(rank) +
-                    " alone remembers begins anew");
+  const bool newcomer = rank >= reader.value("ranks").as_integer();
+  if (newcomer) {
+    core::log_warning("the checkpoint was saved by fewer processes: process " + std::to_string(rank) +
+                      " begins with what process 0 remembers");
+  }
+  part_.load_state(OwnReader(reader, newcomer ? 0 : static_cast<std::size_t>(rank), newcomer));
 }
 
 }  // namespace runner::train

@@ -14,7 +14,7 @@ namespace runner::train {
 
 /// A part of the training of which each rank has a state of its own: what the first rank saves is the state of all of
 /// them, and each takes its own back. One that a checkpoint knows no state of, as where there are more ranks than
-/// before, begins anew.
+/// before, begins with what the first one has in common with all: see distributed::kOwnState.
 class RankStates final : public core::Stateful {
  public:
   RankStates(distributed::ProcessGroup& ranks, core::Stateful& part);

@@ -155,13 +155,11 @@ checkpoint::TrainState Saver::train_state() const {
     state.stateful.emplace_back("blocks." + block->name(), block.get());
   }
   // By type and not by place: one that is added or taken away must not hand its state to its neighbour.
-  const std::vector<Node>& blocks = experiment_.recipe.find("callbacks")->items();
   std::map<std::string, int> seen;
-  for (std::size_t i = 0; i < experiment_.callbacks.size(); ++i) {
-    const std::string type = blocks[i].find("type")->as_string();
-    const int number = ++seen[type];
-    state.stateful.emplace_back("callbacks." + type + (number > 1 ? "." + std::to_string(number) : ""),
-                                experiment_.callbacks[i].get());
+  for (const BuiltCallback& one : experiment_.callbacks) {
+    const int number = ++seen[one.type];
+    state.stateful.emplace_back("callbacks." + one.type + (number > 1 ? "." + std::to_string(number) : ""),
+                                one.callback.get());
   }
   state.stateful.insert(state.stateful.end(), more_state_.begin(), more_state_.end());
   state.counters = counters();
@@ -309,6 +307,7 @@ void Saver::record(const SaveTask& task, const Saved& saved) {
   data.set("seconds", Node::floating(saved.seconds));
   data.set("stall_seconds", Node::floating(saved.stall_seconds));
   data.set("rest_seconds", Node::floating(saved.rest_seconds));
+  run_.artefact("checkpoint", task.step(), saved.path, Node::mapping());
   run_.event("checkpoint", task.step(), std::move(data));
   core::log_debug("committed step " + std::to_string(task.step()));
 }

@@ -1,30 +1,20 @@
 #include "runner/train/stepper.h"
 
-#include <ATen/core/grad_mode.h>
-#include <ATen/ops/isfinite.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/record_function.h>
 #include <torch/csrc/autograd/autograd.h>
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <optional>
 #include <utility>
 
-#include "generated/section/accumulation.h"
-#include "generated/section/faults.h"
-#include "generated/section/launch.h"
-#include "generated/section/loader.h"
-#include "generated/section/lr_scheduler_common.h"
-#include "generated/section/training.h"
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
 #include "runner/distributed/process_group.h"
 #include "runner/train/backward_steps.h"
-#include "runner/train/batch_dispatch.h"
+#include "runner/train/first_bad_tensor.h"
 #include "runner/train/local_sgd.h"
-#include "runner/train/precision.h"
 #include "runner/train/rank_gradients.h"
 #include "runner/train/rounded_weights.h"
 #include "runner/train/shared_statistics.h"
@@ -34,12 +24,7 @@
 namespace runner::train {
 namespace {
 
-constexpr std::int64_t kPrefetchFactor = 2;  // as PyTorch's
 constexpr std::size_t kOwnNotes = 2;  // of the stepper: the rank's part of the loss, and whether its memory ran out
-
-bool all_finite(const at::Tensor& tensor) {
-  return !at::isFloatingType(tensor.scalar_type()) || at::isfinite(tensor).all().item<bool>();
-}
 
 /// The ranks take micro-batches in turn.
 Loader::Options dealt(Loader::Options options, const Experiment& experiment) {
@@ -49,91 +34,13 @@ Loader::Options dealt(Loader::Options options, const Experiment& experiment) {
   return options;
 }
 
-/// Whether the loss counts as much of each sample, so that nobody has to look at the targets.
-bool counts_are_known(const Experiment& experiment) {
-  const components::DataSignature& data = experiment.train_data->signature();
-  if (data.padded) return false;
-  const std::optional<std::int64_t> ignored = experiment.loss->ignored_target();
-  if (!ignored) return experiment.loss->count_is_static();
-  const std::int64_t classes = std::max(data.vocab_size, data.num_classes);
-  return *ignored < 0 || (classes > 0 && *ignored >= classes);
-}
-
-WindowMean window_mean(const sections::accumulation::Config& config) {
-  if (!config.mean) return WindowMean::kElements;
-  switch (*config.mean) {
-    case sections::accumulation::Mean::kSamples: return WindowMean::kSamples;
-    case sections::accumulation::Mean::kMicroBatches: return WindowMean::kMicroBatches;
-    case sections::accumulation::Mean::kTokens: return WindowMean::kElements;
-  }
-  return WindowMean::kElements;
-}
-
 }  // namespace
-
-std::int64_t rank_micro_batch(const core::Node& recipe) {
-  const auto training = sections::training::parse_config(*recipe.find("training"));
-  const auto launch = sections::launch::parse_config(*recipe.find("launch"));
-  const bool split = sections::loader::parse_config(*recipe.find("loader")).split_batches;
-  return training.micro_batch_size.value_or(1) / (split ? launch.num_processes : 1);
-}
-
-std::int64_t window_batches(const core::Node& recipe) {
-  const auto training = sections::training::parse_config(*recipe.find("training"));
-  const std::int64_t micro = rank_micro_batch(recipe);
-  const std::int64_t share = training.gradient_accumulation_steps.value_or(1);
-  const auto launch = sections::launch::parse_config(*recipe.find("launch"));
-  return training.global_batch_size ? *training.global_batch_size / micro : share * launch.num_processes;
-}
-
-StepperOptions stepper_options(const core::Node& recipe) {
-  const auto training = sections::training::parse_config(*recipe.find("training"));
-  const auto loader = sections::loader::parse_config(*recipe.find("loader"));
-  const auto accumulation = sections::accumulation::parse_config(*recipe.find("accumulation"));
-  const auto schedule = sections::lr_scheduler_common::parse_config(*recipe.find("lr_scheduler"));
-  const Precision precision = read_precision(*recipe.find("precision"));
-  const auto faults = sections::faults::parse_config(*recipe.find("faults"));
-  const auto launch = sections::launch::parse_config(*recipe.find("launch"));
-  StepperOptions options;
-  options.accumulation_steps = training.gradient_accumulation_steps.value_or(1);
-  options.window_batches = window_batches(recipe);
-  options.sync_with_dataloader = accumulation.sync_with_dataloader;
-  options.mean = window_mean(accumulation);
-  // Where a batch is split, Accelerate's schedule was made for the batches of one process.
-  options.schedule = {schedule.step_with_optimizer, schedule.step_per_process && !loader.split_batches,
-                      static_cast<int>(launch.num_processes)};
-  options.loader = {.micro_batch_size = rank_micro_batch(recipe),
-                    .shuffle = loader.shuffle,
-                    .drop_last = loader.drop_last,
-                    .seed = static_cast<std::uint64_t>(loader.data_seed.value_or(recipe.find("seed")->as_integer())),
-                    .num_samples = loader.num_samples.value_or(0),
-                    .replacement = loader.replacement,
-                    .seedable = loader.use_seedable_sampler,
-                    .group_by_length = loader.group_by_length,
-                    .num_workers = static_cast<int>(loader.num_workers),
-                    .prefetch_factor = loader.prefetch_factor.value_or(kPrefetchFactor),
-                    .rank_0_reads = loader.dispatch_batches,
-                    .even = loader.pad_in_loss && (loader.even_batches || loader.drop_last),
-                    .cuts_last_round = loader.dispatch_batches};
-  options.same_generators =
-      std::count(loader.rng_types.begin(), loader.rng_types.end(), sections::loader::RngTypes::kTorch) > 0;
-  options.ddp = ddp_options(recipe);
-  options.clip = {training.clip_grad_norm, training.clip_grad_value, training.norm_type};
-  // With max_memory: copies of the state that a save took may have left too little for this step.
-  options.rewinds = training.auto_micro_batch.has_value() || training.max_memory.has_value() ||
-                    faults.on_nan == sections::faults::OnNan::kSkip ||
-                    faults.on_spike == sections::faults::OnSpike::kSkip;
-  options.judges_norm = faults.on_nan == sections::faults::OnNan::kSkip ||
-                        faults.on_nan == sections::faults::OnNan::kRollback || faults.spike_grad_z_score.has_value();
-  options.autocast = precision.autocast;
-  options.scaler = precision.scaler;
-  return options;
-}
 
 Stepper::Stepper(Experiment& experiment, const StepperOptions& options)
     : experiment_(experiment),
       options_(options),
       loader_(*experiment.train_data, dealt(options.loader, experiment)),
+      window_(experiment, loader_, options_),
       schedule_(options.schedule),
       scaler_(options.scaler),
       parameters_(experiment.model->parameters()),
@@ -160,7 +67,10 @@ void Stepper::set_notes(std::size_t count, std::function<std::vector<double>()> 
   notes_ = std::move(notes);
   if (experiment_.ranks == nullptr) return;
   rank_gradients_.reset();  // two must not look at one parameter
-  rank_gradients_ = std::make_unique<RankGradients>(*experiment_.ranks, parameters_, options_.ddp, kOwnNotes + count);
+  const auto use = backward_steps_ != nullptr ? RankGradients::Use::kInPass : RankGradients::Use::kAfterPasses;
+  rank_gradients_ =
+      std::make_unique<RankGradients>(*experiment_.ranks, parameters_, options_.ddp, kOwnNotes + count, use);
+  if (backward_steps_ != nullptr) backward_steps_->put_together_by(rank_gradients_->relay());
 }
 
 bool Stepper::ranks_are_one() const { return local_sgd_ == nullptr || local_sgd_->are_one(); }
@@ -190,68 +100,6 @@ void Stepper::begin_window() {
   window_buffers_.emplace(experiment_.model->buffers());
 }
 
-// The recipe's micro-batches say which samples belong to the window; each stretch of them inside one epoch is then cut
-// into passes, which are the same micro-batches unless those were too large for the memory.
-void Stepper::plan_window() {
-  pieces_.clear();
-  recipe_batches_ = 0;
-  Accumulation accumulation(options_.window_batches, options_.sync_with_dataloader);
-  std::int64_t sample = loader_.position().sample, stretch = 0;
-  for (bool complete = false; !complete;) {
-    const std::int64_t count = loader_.batch_at(sample);
-    sample += count;
-    stretch += count;
-    ++recipe_batches_;
-    const bool epoch_ended = sample >= loader_.samples_per_epoch();
-    complete = accumulation.advance(epoch_ended);
-    if (!epoch_ended && !complete) continue;
-    for (std::int64_t from = sample - stretch; stretch > 0; from += pieces_.back(), stretch -= pieces_.back()) {
-      pieces_.push_back(std::min(loader_.batch_at(from, micro_batch_size_), stretch));
-    }
-    sample = 0;
-  }
-}
-
-// The whole window is read before its first forward pass: its mean needs to know how much there is, and a micro-batch's
-// gradient then leaves the backward pass with its final weight.
-void Stepper::fetch_window() {
-  RECORD_USER_SCOPE("data");
-  plan_window();
-  window_.resize(pieces_.size());  // memory of the window before is taken again
-  owners_.clear();
-  std::size_t read = 0;
-  window_samples_ = 0;
-  for (const std::int64_t samples : pieces_) {
-    window_samples_ += samples;
-    owners_.push_back(loader_.owner());
-    if (loader_.is_mine()) {
-      loader_.next(samples, window_[read++].tensors);
-    } else {
-      loader_.skip(samples);
-    }
-  }
-  if (experiment_.ranks != nullptr && options_.loader.rank_0_reads) dispatch_window();
-  std::size_t mine = 0;
-  others_after_ = 0;
-  for (std::size_t i = 0; i < owners_.size(); ++i) {
-    ++others_after_;
-    if (owners_[i] != experiment_.rank()) continue;
-    MicroBatch& micro = window_[mine++];
-    micro.others_before = std::exchange(others_after_, 0) - 1;
-    micro.samples = pieces_[i];
-    micro.count = experiment_.loss->count(micro.tensors.at(components::kTarget));
-  }
-  window_.resize(mine);
-  count_window();
-}
-
-void Stepper::dispatch_window() {
-  std::vector<components::TensorMap> batches;
-  for (MicroBatch& micro : window_) batches.push_back(std::move(micro.tensors));
-  dispatch_batches(*experiment_.ranks, owners_, batches);
-  for (std::size_t i = 0; i < batches.size(); ++i) window_[i].tensors = std::move(batches[i]);
-}
-
 // Where the ranks' generators stand is what the first one's does; which one draws the order of samples never differs.
 void Stepper::synchronise_generators() {
   if (experiment_.ranks == nullptr || !options_.same_generators || loader_.position().sample > 0) return;
@@ -260,50 +108,8 @@ void Stepper::synchronise_generators() {
   components::RandomState::of(first).restore();
 }
 
-// What the mean is over is known without the others' batches, unless targets may be ignored.
-void Stepper::count_window() {
-  window_count_ = 0;
-  for (const MicroBatch& micro : window_) window_count_ += micro.count;
-  if (experiment_.ranks == nullptr || options_.mean != WindowMean::kElements) return;
-  if (counts_are_known(experiment_)) {
-    if (!window_.empty()) window_count_ = window_.front().count / window_.front().samples * window_samples_;
-    return;
-  }
-  const at::Tensor count = at::scalar_tensor(window_count_, at::kLong);
-  experiment_.ranks->begin_all_reduce(count, "counts")->wait();
-  window_count_ = count.item<std::int64_t>();
-}
-
-std::int64_t Stepper::passes() const {
-  const std::int64_t samples = options_.loader.micro_batch_size * options_.window_batches;
-  return samples / micro_batch_size_ + (samples % micro_batch_size_ > 0 ? 1 : 0);
-}
-
 std::vector<std::int64_t> Stepper::window_samples() const {
   return loader_.samples_between(window_start_, loader_.position());
-}
-
-std::vector<std::int64_t> Stepper::window_samples_of(int rank) const {
-  const std::vector<std::int64_t> all = window_samples();
-  std::vector<std::int64_t> theirs;
-  auto begin = all.begin();
-  for (std::size_t i = 0; i < owners_.size(); ++i) {
-    const auto end = begin + pieces_[i];
-    if (owners_[i] == rank) theirs.insert(theirs.end(), begin, end);
-    begin = end;
-  }
-  return theirs;
-}
-
-double Stepper::weight_of(const MicroBatch& micro) const {
-  const auto whole = [](std::int64_t n) { return static_cast<double>(n > 0 ? n : 1); };
-  switch (options_.mean) {
-    case WindowMean::kElements: return 1.0 / whole(window_count_);
-    case WindowMean::kSamples:
-      return static_cast<double>(micro.samples) / (whole(micro.count) * whole(window_samples_));
-    case WindowMean::kMicroBatches: return 1.0 / (whole(micro.count) * static_cast<double>(passes()));
-  }
-  return 0.0;
 }
 
 at::Tensor Stepper::forward(const MicroBatch& micro, double weight) {
@@ -342,33 +148,43 @@ void Stepper::note_loss(const MicroBatch& micro, double sum, double weight, Step
 void Stepper::note_window(StepResult& result) const {
   // Accelerate divides by the number of steps even where the window is short; the loss that is shown stays a mean.
   if (options_.mean == WindowMean::kMicroBatches) {
-    result.loss *= static_cast<double>(passes()) / static_cast<double>(pieces_.size());
+    result.loss *= static_cast<double>(passes()) / static_cast<double>(window_.passes());
   }
-  result.samples = window_samples_;
+  result.samples = window_.samples();
   result.micro_batches = rank_batches();
   result.tokens = result.samples * experiment_.train_data->tokens_per_sample();
   if (scaler_.enabled()) result.loss_scale = scaler_.scale();
 }
 
-void Stepper::accumulate(StepResult& result) {
-  std::exception_ptr shortage;
+std::exception_ptr Stepper::try_pass(const std::function<void()>& pass) {
   try {
-    run_passes(result);
+    pass();
   } catch (const std::exception& error) {
     // The others wait for the sums, and have to make the step again as well.
     if (rank_gradients_ == nullptr || !is_out_of_memory(error)) throw;
-    shortage = std::current_exception();
+    return std::current_exception();
   }
-  if (rank_gradients_ != nullptr) exchange_gradients(result, shortage);
+  return nullptr;
+}
+
+void Stepper::accumulate(StepResult& result) {
+  const std::exception_ptr shortage = try_pass([&] { run_passes(result); });
+  if (rank_gradients_ != nullptr) {
+    exchange(result, shortage);
+    share_statistics();  // not while gradients are under way, which set out earlier on a busier rank
+    rank_gradients_->check();
+  }
   note_window(result);
 }
 
+double Stepper::rank_weight() const { return rank_gradients_ != nullptr ? rank_gradients_->weight() : 1.0; }
+
 void Stepper::run_passes(StepResult& result) {
   if (statistics_ != nullptr) statistics_->begin();
-  const double shared = rank_gradients_ != nullptr ? rank_gradients_->weight() : 1.0;
-  for (MicroBatch& micro : window_) {
-    const bool last = &micro == &window_.back();
-    const double weight = weight_of(micro);
+  const double shared = rank_weight();
+  for (const MicroBatch& micro : window_.mine()) {
+    const bool last = &micro == &window_.mine().back();
+    const double weight = window_.weight_of(micro);
     if (statistics_ != nullptr) statistics_->pass_by(micro.others_before);
     trace("forward");
     const at::Tensor sum = forward(micro, weight * shared);
@@ -380,13 +196,6 @@ void Stepper::run_passes(StepResult& result) {
   }
 }
 
-// All but the last one, whose memory the next window takes again: no room is needed for them beside the optimizer.
-void Stepper::release_window() {
-  for (MicroBatch& micro : window_) {
-    if (&micro != &window_.back()) micro.tensors.clear();
-  }
-}
-
 /// Where a process that others wait for is.
 void Stepper::trace(const char* what) const {
   if (!traced_ || experiment_.ranks == nullptr) return;
@@ -395,18 +204,14 @@ void Stepper::trace(const char* what) const {
 
 // The weights are those of the whole window, so sums over the ranks are its gradient and its loss. After a pass that
 // failed, too: what is added up then is of no use, but nobody is left waiting.
-void Stepper::exchange_gradients(StepResult& result, const std::exception_ptr& shortage) {
+void Stepper::exchange(StepResult& result, const std::exception_ptr& shortage) {
   RECORD_USER_SCOPE("exchange");
   trace("exchange");
   std::vector<double> mine = {result.loss, shortage ? 1.0 : 0.0};
   const std::vector<double> more = notes_();
   mine.insert(mine.end(), more.begin(), more.end());
-  const auto pieces = static_cast<std::int64_t>(pieces_.size()), ranks = std::int64_t{experiment_.ranks->size()};
-  result.notes = rank_gradients_->finish((pieces + ranks - 1) / ranks, mine);
-  if (statistics_ != nullptr) {  // not while gradients are under way, which set out earlier on a busier rank
-    statistics_->pass_by(others_after_);
-    statistics_->finish();
-  }
+  const std::int64_t ranks = experiment_.ranks->size();
+  result.notes = rank_gradients_->finish((window_.passes() + ranks - 1) / ranks, mine);
   result.loss = 0;
   result.rank_losses.clear();
   bool fits = true;
@@ -417,7 +222,12 @@ void Stepper::exchange_gradients(StepResult& result, const std::exception_ptr& s
     notes.erase(notes.begin(), notes.begin() + kOwnNotes);
   }
   if (!fits) share_shortage(*experiment_.ranks, shortage);
-  rank_gradients_->check();
+}
+
+void Stepper::share_statistics() {
+  if (statistics_ == nullptr) return;
+  statistics_->pass_by(window_.others_after());
+  statistics_->finish();
 }
 
 StepResult Stepper::step(bool want_grad_norm, const Judge& may_move) {
@@ -425,7 +235,7 @@ StepResult Stepper::step(bool want_grad_norm, const Judge& may_move) {
   StepResult result;
   begin_window();
   const std::int64_t begin_ns = clock.monotonic_ns();
-  fetch_window();
+  window_.fetch(micro_batch_size_);
   result.data_seconds = static_cast<double>(clock.monotonic_ns() - begin_ns) * 1e-9;
   result.lr = experiment_.optimizer->lr();
   drop_gradients(parameters_);  // not after the last step: what is not finite is looked for in them
@@ -448,7 +258,7 @@ StepResult Stepper::step(bool want_grad_norm, const Judge& may_move) {
     result.moved = false;
     return result;
   }
-  release_window();
+  window_.release();
   {
     RECORD_USER_SCOPE("optimizer");
     if (experiment_.rounded_weights) experiment_.rounded_weights->widen();
@@ -460,21 +270,43 @@ StepResult Stepper::step(bool want_grad_norm, const Judge& may_move) {
   return result;
 }
 
+std::optional<at::Tensor> Stepper::forward_alone() {
+  if (statistics_ != nullptr) statistics_->begin();
+  if (window_.mine().empty()) return std::nullopt;
+  const MicroBatch& micro = window_.mine().front();
+  if (statistics_ != nullptr) statistics_->pass_by(micro.others_before);
+  return forward(micro, window_.weight_of(micro) * rank_weight());
+}
+
+void Stepper::backward_alone(const std::optional<at::Tensor>& sum) {
+  if (sum) backward(*sum, window_.weight_of(window_.mine().front()) * rank_weight());
+}
+
 // What has to be known of all gradients before the first weight moves costs a pass of its own, forward too: the graph
 // of the first one is gone, and with it its activations.
 void Stepper::step_in_backward(bool want_grad_norm, const Judge& may_move, StepResult& result) {
-  MicroBatch& micro = window_.front();
-  const double weight = weight_of(micro), unscale = 1.0 / scaler_.scale();
+  RUNNER_ASSERT(window_.mine().size() <= 1, "no gradient is kept for a second micro-batch: refused before");
+  const double unscale = 1.0 / scaler_.scale();
   const bool norm_first = options_.clip.norm || options_.judges_norm || scaler_.enabled();
   const components::RandomState random = components::RandomState::now();
   std::optional<components::BufferValues> buffers;
-  if (norm_first) buffers.emplace(experiment_.model->buffers());
-  at::Tensor sum = forward(micro, weight);
-  note_loss(micro, sum.item<double>(), weight, result);
+  if (norm_first) {
+    buffers.emplace(experiment_.model->buffers());
+    backward_steps_->measure(unscale);
+  }
+  std::optional<at::Tensor> sum;
+  const std::exception_ptr shortage = try_pass([&] {
+    sum = forward_alone();
+    if (!sum) return;
+    const MicroBatch& micro = window_.mine().front();
+    note_loss(micro, sum->item<double>(), window_.weight_of(micro), result);
+    if (norm_first) backward_alone(sum);
+  });
+  if (norm_first) backward_steps_->end_pass();
+  if (rank_gradients_ != nullptr) exchange(result, shortage);
   note_window(result);
   if (norm_first) {
-    backward_steps_->measure(unscale);
-    backward(sum, weight);
+    share_statistics();
     result.grad_norm = backward_steps_->norm();
     if (scaler_.enabled() && !std::isfinite(*result.grad_norm)) return leave_overflow(may_move, result);
   }
@@ -485,12 +317,15 @@ void Stepper::step_in_backward(bool want_grad_norm, const Judge& may_move, StepR
   if (norm_first) {
     random.restore();
     buffers->restore();
-    sum = forward(micro, weight);
+    sum = forward_alone();
   }
   optimizer_began_ = true;
   const double coefficient = options_.clip.norm ? clip_coefficient(*result.grad_norm, *options_.clip.norm) : 1.0;
   backward_steps_->move(unscale, coefficient, want_grad_norm && !norm_first);
-  backward(sum, weight);
+  backward_alone(sum);
+  const std::vector<bool> used = backward_steps_->end_pass();
+  share_statistics();  // not before: the pass looks at what the forward pass left of them
+  if (!used.empty()) rank_gradients_->check_used(used);
   if (want_grad_norm && !norm_first) result.grad_norm = backward_steps_->norm();
   end_step(result);
 }
@@ -564,33 +399,8 @@ void Stepper::count_epochs() {
                     static_cast<double>(position.sample) / static_cast<double>(loader_.samples_per_epoch());
 }
 
-std::string Stepper::first_bad_output(const MicroBatch& micro) const {
-  const components::Autocast autocast(options_.autocast);
-  const at::NoGradGuard no_grad;
-  components::TensorMap activations = micro.tensors;
-  for (const auto& block : experiment_.model->blocks()) {
-    experiment_.model->forward_block(*block, activations);
-    for (const auto& output : block->outputs()) {
-      if (!all_finite(activations.at(output.name))) return "output \"" + output.name + "\" of block " + block->name();
-    }
-  }
-  return "";
-}
-
 std::string Stepper::first_bad_tensor() {
-  if (window_.empty()) return first_bad_gradient(parameters_);  // another process had all of its samples
-  // A step judged bad has moved no weight, so this is the order in which one tensor spoils the next.
-  for (const MicroBatch& micro : window_) {
-    for (const char* name : {components::kInput, components::kTarget}) {
-      if (!all_finite(micro.tensors.at(name))) return std::string("the batch's ") + name;
-    }
-  }
-  if (auto bad = first_bad_parameter(parameters_); !bad.empty()) return bad;
-  for (const MicroBatch& micro : window_) {
-    if (auto bad = first_bad_output(micro); !bad.empty()) return bad;
-  }
-  if (auto bad = first_bad_gradient(parameters_); !bad.empty()) return bad;
-  return "the loss";
+  return train::first_bad_tensor(experiment_, window_.mine(), parameters_, options_.autocast);
 }
 
 core::Node Stepper::state() const {

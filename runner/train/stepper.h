@@ -8,18 +8,14 @@
 #include <string>
 #include <vector>
 
-#include "components/autocast.h"
 #include "components/buffer_values.h"
 #include "components/random_state.h"
 #include "components/tensors.h"
 #include "runner/core/log.h"
-#include "runner/train/accumulation.h"
-#include "runner/train/ddp_options.h"
 #include "runner/train/experiment.h"
-#include "runner/train/grad_scaler.h"
-#include "runner/train/gradients.h"
-#include "runner/train/loader.h"
 #include "runner/train/progress.h"
+#include "runner/train/stepper_options.h"
+#include "runner/train/window.h"
 
 namespace runner::train {
 
@@ -27,38 +23,6 @@ class BackwardSteps;
 class LocalSgd;
 class RankGradients;
 class SharedStatistics;
-
-/// Over what the loss of a window is averaged; DESIGN.md section 4.
-enum class WindowMean {
-  kElements,      ///< what the loss counts: tokens of a language model, samples else
-  kSamples,       ///< every sample weighs the same, however many targets it has
-  kMicroBatches,  ///< Accelerate: each micro-batch's mean, divided by the number of accumulation steps
-};
-
-struct StepperOptions {
-  std::int64_t accumulation_steps = 1;  ///< micro-batches of a window: of one process,
-  std::int64_t window_batches = 0;      ///< of all processes; 0: this one makes them all
-  bool sync_with_dataloader = true;
-  WindowMean mean = WindowMean::kElements;
-  ScheduleClock::Options schedule;
-  Loader::Options loader;
-  ClipOptions clip;
-  components::AutocastOptions autocast;
-  GradScaler::Options scaler;
-  DdpOptions ddp;
-  bool judges_norm = false;      ///< the judge has to know the gradient norm
-  bool same_generators = false;  ///< every process goes through an epoch with the random numbers of the first one
-  bool rewinds = false;          ///< a step may be taken back: what its forward pass moves is kept
-};
-
-/// Samples of one forward pass of one process, as a settled recipe has it.
-std::int64_t rank_micro_batch(const core::Node& recipe);
-
-/// Micro-batches of a window over all processes, as a settled recipe has it.
-std::int64_t window_batches(const core::Node& recipe);
-
-/// The options a settled recipe asks for.
-StepperOptions stepper_options(const core::Node& recipe);
 
 struct StepResult {
   double loss = 0;                  ///< mean over the window
@@ -126,17 +90,16 @@ class Stepper {
     loader_.expect(samples);
   }
   /// Forward passes of a full window.
-  std::int64_t passes() const;
+  std::int64_t passes() const { return full_passes(options_, micro_batch_size_); }
 
   Loader::Position window_start() const { return window_start_; }  ///< of the step made last
   std::vector<std::int64_t> window_samples() const;                ///< the same, as the data set numbers them
-  std::vector<std::int64_t> window_samples_of(int rank) const;     ///< those that one of the ranks had
+  /// Those that one of the ranks had.
+  std::vector<std::int64_t> window_samples_of(int rank) const { return window_.samples_of(rank, window_samples()); }
   const std::vector<DataJump>& jumps() const { return jumps_; }
   void set_jumps(std::vector<DataJump> jumps) { jumps_ = std::move(jumps); }
 
-  /// What is not finite after a step whose loss or norm was not, the cause before its consequences: the batch, a
-  /// weight, a block's output (the window's batches are run forward once more), a gradient. "the batch's input",
-  /// "parameter h.0.attn_qkv.weight", "output "x" of block h.3", "gradient of wte.weight", or "the loss" alone.
+  /// Of a step whose loss or norm was not finite: see first_bad_tensor.h.
   std::string first_bad_tensor();
 
   const Progress& progress() const { return progress_; }
@@ -153,39 +116,32 @@ class Stepper {
   void restore(const core::Node& state);
 
  private:
-  struct MicroBatch {
-    components::TensorMap tensors;
-    std::int64_t samples = 0;
-    std::int64_t count = 0;          ///< elements of the loss's mean
-    std::int64_t others_before = 0;  ///< micro-batches of other ranks since the one before
-  };
-
   void begin_window();
-  void plan_window();
-  void fetch_window();
-  void dispatch_window();
   void synchronise_generators();
-  void count_window();
   /// Micro-batches of the window that the busiest process makes, as the recipe cuts it.
   std::int64_t rank_batches() const {
     const std::int64_t processes = options_.schedule.num_processes;
-    return (recipe_batches_ + processes - 1) / processes;
+    return (window_.recipe_batches() + processes - 1) / processes;
   }
   void run_passes(StepResult& result);
-  void exchange_gradients(StepResult& result, const std::exception_ptr& shortage);
+  /// By how much more a micro-batch counts for what the processes do with its gradients.
+  double rank_weight() const;
+  /// Makes it; what it threw where memory ran out and other processes wait, to be told to exchange().
+  std::exception_ptr try_pass(const std::function<void()>& pass);
+  void exchange(StepResult& result, const std::exception_ptr& shortage);
+  void share_statistics();
   void trace(const char* what) const;
-  double weight_of(const MicroBatch& micro) const;
   at::Tensor forward(const MicroBatch& micro, double weight);
   void backward(const at::Tensor& sum, double weight);
   /// Forward and backward over the whole window into `result`; the gradients are left in the parameters.
   void accumulate(StepResult& result);
-  void release_window();
-  /// Of the blocks' outputs for this batch; "" when all are finite.
-  std::string first_bad_output(const MicroBatch& micro) const;
   void note_loss(const MicroBatch& micro, double sum, double weight, StepResult& result) const;
   void note_window(StepResult& result) const;
   /// A step of which each gradient is used and freed as it arrives.
   void step_in_backward(bool want_grad_norm, const Judge& may_move, StepResult& result);
+  /// The forward pass of the only micro-batch that this process has then; nothing where it has none.
+  std::optional<at::Tensor> forward_alone();
+  void backward_alone(const std::optional<at::Tensor>& sum);
   /// The end of a step whose scaled gradients are not finite.
   void leave_overflow(const Judge& may_move, StepResult& result);
   void end_step(const StepResult& result);
@@ -198,6 +154,7 @@ class Stepper {
   Experiment& experiment_;
   StepperOptions options_;
   Loader loader_;
+  Window window_;
   ScheduleClock schedule_;
   GradScaler scaler_;
   Progress progress_;
@@ -206,7 +163,6 @@ class Stepper {
   std::unique_ptr<RankGradients> rank_gradients_;  // where there are several processes
   std::unique_ptr<LocalSgd> local_sgd_;            // where these step by themselves
   std::unique_ptr<SharedStatistics> statistics_;   // where these have running statistics
-  std::int64_t others_after_ = 0;                  // micro-batches of other ranks since this one's last
   std::function<std::vector<double>()> notes_;
   std::int64_t micro_batch_size_;
   std::vector<DataJump> jumps_;
@@ -215,11 +171,6 @@ class Stepper {
   std::optional<components::BufferValues> window_buffers_;
   bool optimizer_began_ = false;
   const bool traced_ = core::log_options().level == core::LogLevel::kDebug;
-  std::vector<std::int64_t> pieces_;                    // samples of each forward pass of the window
-  std::vector<int> owners_;                             // whose pass it is
-  std::int64_t recipe_batches_ = 0;                     // micro-batches of the window as the recipe cuts it
-  std::vector<MicroBatch> window_;                      // those of this process; all pieces_ where there is one
-  std::int64_t window_count_ = 0, window_samples_ = 0;  // of all processes
   at::Tensor weight_;
   double weight_value_;
 };

@@ -9,11 +9,13 @@
 #include <cstdio>
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
 
 #include "components/fused.h"
+#include "generated/section/capture.h"
 #include "generated/section/launch.h"
 #include "generated/section/training.h"
 #include "runner/artifact/capsule.h"
@@ -104,6 +106,18 @@ void record_changes(store::RunWriter& run, const Start& start) {
   run.event("changes", start.resume ? start.resume->step : 0, std::move(data));
 }
 
+/// What was asked for, and what reaches into the arithmetic anyway. The recipe names the variables of its secrets.
+std::map<std::string, std::string> environment_of(const registry::Recipe& recipe) {
+  const auto capture = sections::capture::parse_config(recipe.at("capture"));
+  std::map<std::string, std::string> variables = artifact::arithmetic_environment();
+  variables.merge(artifact::chosen_environment(capture.environment));
+  const std::string resolved = recipe.resolved_json();
+  for (auto& [name, value] : variables) {
+    if (resolved.find("${env:" + name) != std::string::npos) value = artifact::kHiddenValue;
+  }
+  return variables;
+}
+
 /// `init`: the weights that the run begins with, when it took any.
 artifact::Capsule capsule_of(const registry::Recipe& recipe, const Experiment& experiment, const TrainRequest& request,
                              const checkpoint::InitWeights* init) {
@@ -115,7 +129,8 @@ artifact::Capsule capsule_of(const registry::Recipe& recipe, const Experiment& e
   capsule.cpu_capability = surroundings.cpu_capability;
   capsule.threads = surroundings.threads;
   capsule.total_steps = experiment.total_steps;
-  capsule.environment = artifact::arithmetic_environment();
+  capsule.build = core::program_build();
+  capsule.environment = environment_of(recipe);
   std::error_code ignored;
   capsule.folder = std::filesystem::current_path(ignored).string();
   capsule.recipe = recipe.path;
@@ -199,10 +214,12 @@ core::RunError as_run_error(const std::exception& error) {
   return core::RunError((torch ? "LibTorch: " : "") + plain_text(error));
 }
 
-int train_into(Experiment& experiment, store::RunWriter& run, const TrainRequest& request, const LoopRequest& loop,
-               const core::Clock& clock) {
+int train_into(Experiment& experiment, store::RunWriter& run, std::optional<CapsuleRecorder>& recorder,
+               const TrainRequest& request, const LoopRequest& loop, const core::Clock& clock) {
   try {
     const LoopResult result = run_loop(experiment, run, loop, clock);
+    if (recorder) recorder->finish(is_resumable(result.ending) ? 0 : kCapsulePatience_ms);
+    recorder.reset();  // what it adds belongs before the end of the run
     const int status = finish(run, result);
     if (!experiment.is_first()) return status;
     if (!request.quiet) print_summary(experiment, run, result);
@@ -213,10 +230,12 @@ int train_into(Experiment& experiment, store::RunWriter& run, const TrainRequest
     // And what another process did says nothing about this run.
     const bool resumable = error.exit_code() == core::kExitResumable || error.exit_code() == core::kExitUsage ||
                            error.exit_code() == core::kExitPeerLost;
+    recorder.reset();
     run.finish(resumable ? store::RunStatus::kStopped : store::RunStatus::kFailed, error.what());
     throw;
   } catch (const std::exception& error) {
     const core::RunError clear = as_run_error(error);
+    recorder.reset();
     run.finish(store::RunStatus::kFailed, clear.what());
     throw clear;
   }
@@ -300,7 +319,7 @@ int train(const registry::Recipe& recipe, const TrainRequest& request, double pe
   std::optional<CapsuleRecorder> recorder;
   if (is_first) {
     recorder.emplace(capsule_of(recipe, *experiment, request, init && start.checkpoint.empty() ? &*init : nullptr),
-                     store::branch_folder(run->run_dir(), run->branch()) + "/" + artifact::kCapsuleFile);
+                     *run, request.code);
   }
   if (start.resume) {
     core::log_info("resuming " + run->run_dir() + " from " +
@@ -321,9 +340,7 @@ int train(const registry::Recipe& recipe, const TrainRequest& request, double pe
   loop.verify_seconds = verify_seconds;
   loop.peak_flops = peak_flops;
   loop.process_age_s = core::process_age_s();
-  const int status = train_into(*experiment, *run, request, loop, clock);
-  if (status == core::kExitDone && recorder) recorder->finish(kCapsulePatience_ms);
-  return status;
+  return train_into(*experiment, *run, recorder, request, loop, clock);
 }
 
 }  // namespace runner::train

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <functional>
+#include <future>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "runner/artifact/code_state.h"
 #include "runner/core/rank_place.h"
 
 namespace runner::train {
@@ -21,6 +23,7 @@ struct TrainRequest {
   bool progress_bar = false;  ///< standard error is a terminal
   bool quiet = false;
   std::optional<core::RankPlace> rank;                        ///< among several processes; nothing: there is this one
+  std::shared_future<artifact::CodeState> code;               ///< of the folder it is started in; invalid: nobody looks
   std::function<void(const std::string& run_dir)> on_opened;  ///< the run is there; called by the first rank
 };
 

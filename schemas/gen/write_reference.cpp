@@ -1,5 +1,6 @@
 #include "runner/registry/alias.h"
 #include "runner/registry/value_check.h"
+#include "runner/registry/wording.h"
 #include "schemas/gen/cpp_names.h"
 #include "schemas/gen/generator.h"
 
@@ -176,6 +177,7 @@ std::string page_of_kind(const Kind& kind, const Schemas& schemas) {
   for (const Fragment& fragment : fragments) {
     text += "\n## " + fragment.name + "\n\n**" + fragment.title + ".** " + fragment.description + "\n\n" +
             table(fragment.properties) + rules(fragment);
+    if (!fragment.holds.empty()) text += "\nKeeps " + runner::registry::kept_text(fragment) + ".\n";
     if (wrapping.property)
       for (const Node& example : fragment.examples) text += fenced(wrapped(example, wrapping));
     if (!fragment.source.empty()) text += "\nSource: " + fragment.source + ".\n";

@@ -6,6 +6,7 @@ import math
 import os
 import shlex
 import shutil
+import socket
 import sqlite3
 import statistics
 import subprocess
@@ -107,6 +108,7 @@ def fill(roux, folder, runs):
             database.execute("UPDATE info SET value = ? WHERE key = 'id'", (new_id,))
         os.utime(copy / "run.db", (then, then))
         os.utime(copy / "annotations.db", (then, then))
+        os.utime(copy, (then, then))
 
 
 def answers(a):
@@ -318,17 +320,103 @@ def link(a):
         show(title + f"{name}, exchanged after each micro-batch", table["tokens_per_s"], {"whole": limit}, at_most=False)
 
 
+def check(title, text, good):
+    print(f"  {text} {'holds' if good else 'IS MISSED'}", flush=True)
+    if not good:
+        missed.append(title)
+
+
+def last_line(*command):
+    done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def trackers(a):
+    python, script = sys.executable, PEERS / "trackers.py"
+    table = interleave(a.rounds, ["points_per_s"], {
+        "roux": [a.store, "burst", "1000000"],
+        "sqlite": [python, script, "--peer", "sqlite", "-n", "1000000"]})
+    show("trackers: a million scalars into run.db until they are on disk, points/s (sqlite: one transaction)",
+         table["points_per_s"], {"sqlite": 0.5}, at_most=False)
+    rows = [last_line(a.store, "burst", 1_000_000) for _ in range(a.rounds)]
+    rate = statistics.median(row["loop_points_per_s"] for row in rows)
+    check("trackers: burst", f"the loop's view of them: {rate:,.0f} points/s, at least 500,000", rate >= 500_000)
+    check("trackers: stored", "each that was accepted is stored:", all(r["stored"] == r["points"] for r in rows))
+    table = interleave(a.rounds, ["points_per_s"], {
+        "roux": [python, HERE / "roux_tracker.py", a.roux, a.store, RECIPES / "startup.yaml", "tensorboard", "1000000"],
+        "tensorboard": [python, script, "--peer", "tensorboard", "-n", "100000"],
+        "accelerate": [python, script, "--peer", "accelerate-tensorboard", "-n", "20000"]})
+    show("trackers: scalars into TensorBoard's files, points/s (roux: from run.db, by `roux sync`)",
+         table["points_per_s"], {"tensorboard": 20}, at_most=False)
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([a.roux, "run", RECIPES / "startup.yaml", "--new", "--quiet", "--output-dir", folder],
+                       stdout=subprocess.DEVNULL, check=True)
+        run = next(path.parent for path in Path(folder).glob("*/run.db"))
+        written = last_line(a.store, "fill", run, 10_000_000)
+        read = last_line(a.store, "feed", run)
+    print(f"\ntrackers: 10 million points, {written['points_per_s']:,.0f} points/s written, "
+          f"{read['points_per_s']:,.0f} read, {written['waited']:,} waited for room")
+    check("trackers: soak", "each of them is stored:", written["stored"] == 10_000_000 == written["points"])
+    check("trackers: memory", f"memory: {written['peak_rss_mb']:.0f} MB writing, {read['peak_rss_mb']:.0f} reading, "
+          f"{read['replay_peak_rss_mb']:.0f} reading all once more, under 200",
+          max(written["peak_rss_mb"], read["replay_peak_rss_mb"]) < 200)
+
+
+def outage(a):
+    """The same training with and without an MLflow server that does not answer: refused, and accepted in silence."""
+    script = [sys.executable, HERE / "roux_outage.py", a.roux, RECIPES / "steps.yaml"]
+    with socket.socket() as refuses, socket.socket() as hangs:
+        for server in (refuses, hangs):
+            server.bind(("127.0.0.1", 0))
+        hangs.listen()
+
+        def told(server):
+            block = {"type": "mlflow", "tracking_uri": "http://127.0.0.1:%d" % server.getsockname()[1], "finish_timeout": 0}
+            return [*script, "--set", "trackers=" + json.dumps([block])]
+
+        table = interleave(max(10, a.rounds), ["step_us"], {"roux": script, "refused": told(refuses), "hanging": told(hangs)})
+    print("\noutage: a step of a run without trackers, and of one whose MLflow server is not there")
+    for name, row in table["step_us"].items():
+        ratio = row["ratio_to_first"]
+        check(f"outage: {name}", f"{name}: median {row['median']:.2f} us, {ratio:.3f} of the untracked, at most 1.03",
+              ratio <= 1.03)
+
+
+def index(a):
+    """The first list reads every run.db, the others the index."""
+    runs = 10_000
+    with tempfile.TemporaryDirectory() as folder:
+        last_line(a.store, "index", folder, runs)
+        line = [a.roux, "runs", "list", "--output-dir", folder, "--limit", "20"]
+        begin = time.perf_counter()
+        subprocess.run(line, stdout=subprocess.DEVNULL, check=True)
+        rate = runs / (time.perf_counter() - begin)
+        print(f"\nindex: {runs:,} runs of 50 parameters and 20 metrics")
+        check("index: rebuild", f"rebuilt from run.db files: {rate:,.0f} runs/s, at least 1,000", rate >= 1000)
+        for name, words in (("a metric", ["--filter", "val/loss < 1 and metric_3 > 0", "--sort", "val/loss"]),
+                            ("a parameter", ["--filter", "val/loss < 1 and optimizer.lr > 0.5", "--sort", "optimizer.lr"])):
+            times = []
+            for _ in range(5 + 4 * a.rounds):
+                begin = time.perf_counter()
+                subprocess.run([*line, *words], stdout=subprocess.DEVNULL, check=True)
+                times.append((time.perf_counter() - begin) * 1e3)
+            median = statistics.median(times[5:])
+            check(f"index: {name}", f"list, filter and sort by {name}: median {median:.1f} ms, under 100", median < 100)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--roux", required=True)
     parser.add_argument("--bare", required=True)
     parser.add_argument("--dataload", required=True)
+    parser.add_argument("--store", required=True)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("what", nargs="*", metavar="startup|steps|answers|checkpoint|profiler|dataload|resnet|gpt|ddp|link")
+    parser.add_argument("what", nargs="*", metavar="startup|steps|answers|checkpoint|profiler|dataload|resnet|gpt|ddp|link|trackers|outage|index")
     a = parser.parse_args()
     topics = {"startup": startup, "steps": steps, "answers": answers, "checkpoint": checkpoint,
               "profiler": profiler,
-              "dataload": dataload, "resnet": resnet, "gpt": gpt, "ddp": ddp, "link": link}
+              "dataload": dataload, "resnet": resnet, "gpt": gpt, "ddp": ddp, "link": link,
+              "trackers": trackers, "outage": outage, "index": index}
     unknown = [w for w in a.what if w not in topics]
     if unknown:
         parser.error(f"no benchmark is called \"{unknown[0]}\"; there are {', '.join(topics)}")

@@ -38,8 +38,10 @@ grep -q 'SPDX-License-Identifier: Apache-2.0' "$prefix/share/doc/roux/LICENSE" |
 mkdir plugin
 cat >plugin/CMakeLists.txt <<'EOF'
 cmake_minimum_required(VERSION 3.25)
-project(plugin LANGUAGES CXX)
+project(plugin LANGUAGES C CXX)
 find_package(roux 0.1 REQUIRED)
+add_library(points MODULE points.c)
+target_include_directories(points PRIVATE $<TARGET_PROPERTY:roux::base,INTERFACE_INCLUDE_DIRECTORIES>)
 add_executable(author author.cpp)
 target_link_libraries(author PRIVATE roux::base)
 add_custom_command(TARGET author POST_BUILD
@@ -54,8 +56,57 @@ int main() {
   std::printf("%zu %f\n", sizeof(runner::core::Node), config.min_lr_ratio);
 }
 EOF
+# A tracker: appends the names and values of points to a file, and forgets nothing that it was given once.
+cat >plugin/points.c <<'EOF'
+#include <stdio.h>
+#include <stdlib.h>
+#include "trackers/plugin_abi.h"
+static FILE* file;
+static long kept;
+static char state_text[32];
+static int start(void* self, const char* run, const char* state) {
+  (void)self, (void)run;
+  file = fopen("points.txt", state ? "r+" : "w+");
+  return !file || fseek(file, state ? atol(state) : 0, SEEK_SET) ? ROUX_PAUSE : ROUX_TAKEN;
+}
+static int take(void* self, const roux_point* points, size_t count) {
+  (void)self;
+  for (size_t i = 0; i < count; ++i) fprintf(file, "%s %lld\n", points[i].name, (long long)points[i].step);
+  return ROUX_TAKEN;
+}
+static int flush(void* self, int durable) {
+  (void)self, (void)durable;
+  kept = ftell(file);
+  return fflush(file) ? ROUX_TRY_AGAIN : ROUX_TAKEN;
+}
+static const char* state(void* self) {
+  (void)self;
+  snprintf(state_text, sizeof state_text, "%ld", kept);
+  return state_text;
+}
+const roux_tracker* roux_tracker_open(const char* options) {
+  static const roux_tracker tracker = {
+      .abi = ROUX_TRACKER_ABI, .start = start, .log = take, .flush = flush, .state = state};
+  fprintf(stderr, "told %s\n", options);
+  return &tracker;
+}
+EOF
+cat >tracked.yaml <<'EOF'
+run_name: tracked
+device: cpu
+model: {type: mlp, hidden: [4]}
+data: {train: {type: synthetic}}
+loss: mse
+optimizer: {type: sgd, lr: 0.1}
+training: {max_steps: 20, micro_batch_size: 2}
+trackers: [{type: plugin, path: plugin/build/libpoints.so, options: {colour: red}}]
+EOF
 {
   cmake -S plugin -B plugin/build -G Ninja -DCMAKE_PREFIX_PATH="$prefix" && ninja -C plugin/build && plugin/build/author
 } >plugin.log 2>&1 || { cat plugin.log; fail "a plugin's author cannot build against the installation"; }
 [ -f plugin/build/generated/lr_scheduler/cosine.h ] || fail "the installed schema_gen wrote nothing"
-echo "installed, moved, and built against"
+bare "$prefix/bin/roux" run tracked.yaml >tracked.log 2>&1 || { cat tracked.log; fail "a run with a plugin fails"; }
+show() { cat tracked.log points.txt; fail "$1"; }
+grep -qF 'tracker plugin: told {"colour": "red"}' tracked.log || show "what a plugin prints is not told"
+[ "$(grep -cx 'loss 20' points.txt)" = 1 ] || show "the plugin has not the last loss once"
+echo "installed, moved, built against, and extended by a tracker"

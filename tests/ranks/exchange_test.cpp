@@ -6,6 +6,7 @@
 
 #include "runner/store/run_reader.h"
 #include "tests/support/run_place.h"
+#include "tests/support/same_end.h"
 
 namespace {
 
@@ -109,11 +110,54 @@ TEST_CASE("what each process remembers for itself is part of a checkpoint", "[ra
   const int status = process.wait();
   INFO(process.output());
   REQUIRE(status == 0);
-  for (const std::string& part :
-       {std::string("model"), std::string("optimizer"), std::string(steps_alone ? "local_sgd" : "ddp")}) {
-    const std::string file = part + ".safetensors";
-    INFO(file);
-    CHECK((straight.saved("step-000012", file).size() > 100));
-    CHECK((straight.saved("step-000012", file) == resumed.saved("step-000012", file)));  // not printed: bytes
+  tests::check_same_end(straight, resumed, "step-000012", {"model", "optimizer", steps_alone ? "local_sgd" : "ddp"});
+}
+
+TEST_CASE("what processes remember goes on with more and with fewer of them", "[ranks][exchange]") {
+  const std::string which = GENERATE("power_sgd", "batched_power_sgd", "local_sgd");
+  CAPTURE(which);
+  auto settings = which == "local_sgd" ? std::vector<std::string>{"local_sgd.local_sgd_steps=2"} : power_sgd(which);
+  settings.insert(settings.end(), {"training.max_steps=6", "launch.num_processes=2"});
+  const RunPlace place(kRecipe);
+  const auto begun = place.run(settings);
+  INFO(begun.output);
+  REQUIRE(begun.status == 0);
+  int last = 6;
+  for (const std::string& count : {std::string("3"), std::string("2")}) {
+    last += 3;
+    const auto ended = place.roux({"resume", place.run_dir().string(), "--checkpoint", "last", "--allow-change",
+                                   "launch.num_processes", "--set", "launch.num_processes=" + count, "--set",
+                                   "training.max_steps=" + std::to_string(last)});
+    INFO(ended.output);
+    REQUIRE(ended.status == 0);
+  }
+  const std::vector<double> losses = losses_of(place);
+  REQUIRE(losses.size() == 12);
+  CHECK(losses.back() < losses.front());
+}
+
+TEST_CASE("an optimizer that steps in the backward pass moves by the gradients of all processes", "[ranks][exchange]") {
+  const std::string type = GENERATE("lomo", "adalomo");
+  const bool clips = GENERATE(false, true);  // which needs the norm of all gradients, from a pass before
+  CAPTURE(type, clips);
+  std::vector<std::string> settings = {"optimizer={type: " + type + ", lr: 1.0e-2}", "data.train.num_samples=47",
+                                       "training.clip_grad_norm=" + std::string(clips ? "0.5" : "null"),
+                                       "ddp.bucket_cap_mb=0.001", "ddp.find_unused_parameters=false"};
+  const auto with_micro_batches = [&settings](int processes) {
+    auto whole = settings;
+    whole.push_back("training.micro_batch_size=" + std::to_string(10 / processes));
+    whole.push_back("launch.num_processes=" + std::to_string(processes));
+    return whole;
+  };
+  const RunPlace alone(kRecipe);
+  const std::vector<double> expected = trained(alone, with_micro_batches(1));
+  for (const int count : {2, 5}) {  // of an epoch's last 7 samples 5 processes have 2, 2, 2, 1 and none
+    CAPTURE(count);
+    const RunPlace together(kRecipe);
+    const auto losses = trained(together, with_micro_batches(count));
+    for (std::size_t i = 0; i < losses.size(); ++i) {
+      CAPTURE(i);
+      CHECK(std::abs(losses[i] - expected[i]) <= 1e-5 * std::abs(expected[i]));
+    }
   }
 }

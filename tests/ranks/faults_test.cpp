@@ -8,6 +8,7 @@
 #include "runner/core/clock.h"
 #include "runner/store/run_reader.h"
 #include "tests/support/run_place.h"
+#include "tests/support/same_end.h"
 
 namespace {
 
@@ -66,14 +67,6 @@ struct Place : RunPlace {
   }
 };
 
-void check_same_end(const RunPlace& a, const RunPlace& b) {
-  for (const char* file : {"model.safetensors", "optimizer.safetensors", "random_states_0.safetensors"}) {
-    INFO(file);
-    CHECK((a.saved("step-000040", file).size() > 100));
-    CHECK((a.saved("step-000040", file) == b.saved("step-000040", file)));  // not printed: the bytes of a file
-  }
-}
-
 }  // namespace
 
 TEST_CASE("a loss that is not finite stops the run before the parameters move, and names its samples",
@@ -97,7 +90,7 @@ TEST_CASE("a skipped step leaves what a run on data without its samples leaves",
   REQUIRE(ended.status == 0);
   CHECK(ended.output.find("step 23 skipped: the loss is inf; it saw samples 176") != std::string::npos);
   REQUIRE(without.run().status == 0);
-  check_same_end(skips, without);
+  tests::check_same_end(skips, without, "step-000040");
   CHECK(skips.losses() == without.losses());
   const auto events = skips.events("skip");
   REQUIRE(events.size() == 1);
@@ -112,7 +105,7 @@ TEST_CASE("a rollback opens a branch at the last checkpoint and leaves the named
   INFO(ended.output);
   REQUIRE(ended.status == 0);
   REQUIRE(without.run().status == 0);
-  check_same_end(rolls, without);
+  tests::check_same_end(rolls, without, "step-000040");
   CHECK(rolls.losses() == without.losses());  // each step once
   const auto details = rolls.details();
   REQUIRE(details.branches.size() == 2);
@@ -152,7 +145,7 @@ TEST_CASE("a loss that jumps up is a spike, and skipping it leaves it out", "[ra
   REQUIRE(ended.status == 0);
   CHECK(ended.output.find("deviations above the mean of the last 16 steps") != std::string::npos);
   REQUIRE(without.run().status == 0);
-  check_same_end(skips, without);
+  tests::check_same_end(skips, without, "step-000040");
   const Place ignores(table(kJump));
   REQUIRE(ignores.run().status == 0);
   CHECK(ignores.saved("step-000040", "model.safetensors") != skips.saved("step-000040", "model.safetensors"));
@@ -209,7 +202,7 @@ TEST_CASE("a run that is killed after a bad step ends as one that is not", "[ran
       REQUIRE(ended.status == 0);
     }
   }
-  check_same_end(straight, broken);
+  tests::check_same_end(straight, broken, "step-000040");
   CHECK(straight.losses() == broken.losses());
 }
 
@@ -225,11 +218,7 @@ TEST_CASE("a time limit stops with 75 again and again, and the end is that of on
   INFO(ended.output);
   CHECK(ended.status == 0);
   CHECK(processes == 8);
-  for (const char* file : {"model.safetensors", "optimizer.safetensors", "random_states_0.safetensors"}) {
-    INFO(file);
-    CHECK((straight.saved("step-000008", file).size() > 100));
-    CHECK((straight.saved("step-000008", file) == pieces.saved("step-000008", file)));
-  }
+  tests::check_same_end(straight, pieces, "step-000008");
   CHECK(straight.losses() == pieces.losses());
 }
 
@@ -273,7 +262,7 @@ TEST_CASE("several processes judge a step together, and name the samples of the 
     REQUIRE(ended.status == 0);
     CHECK(ended.output.find(culprit) != std::string::npos);
     REQUIRE(without.run(both).status == 0);
-    check_same_end(faulty, without);
+    tests::check_same_end(faulty, without, "step-000040");
     CHECK(faulty.losses() == without.losses());
     CHECK(faulty.events(policy).at(0).data.find("rank")->as_integer() == 1);
   }

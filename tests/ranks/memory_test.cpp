@@ -7,6 +7,7 @@
 #include "runner/core/clock.h"
 #include "runner/store/run_reader.h"
 #include "tests/support/run_place.h"
+#include "tests/support/same_end.h"
 
 namespace {
 
@@ -27,6 +28,9 @@ checkpoint: {save_steps: 2}
 logging_steps: 1
 )";
 
+/// Plain SGD, which some of these train with, remembers nothing.
+const std::vector<std::string> kFiles = {"model", "random_states_0"};
+
 struct Place : RunPlace {
   Place() : RunPlace(kRecipe) { write_corpus(40'000); }
   std::vector<runner::store::EventRow> shortages() const {
@@ -42,14 +46,6 @@ struct Place : RunPlace {
 std::int64_t peak_of(const RunPlace& place) {
   const auto run = runner::store::find_run((place.path() / "runs").string(), "last", runner::core::system_clock());
   return run.value().summary.find("peak_tensor_bytes")->as_integer();
-}
-
-void check_same_end(const RunPlace& a, const RunPlace& b) {
-  for (const char* file : {"model.safetensors", "random_states_0.safetensors"}) {
-    INFO(file);
-    CHECK((a.saved("step-000006", file).size() > 100));
-    CHECK((a.saved("step-000006", file) == b.saved("step-000006", file)));  // not printed: the bytes of a file
-  }
 }
 
 }  // namespace
@@ -78,7 +74,7 @@ TEST_CASE("a micro-batch that was halved gives what the smaller one gives from t
   const auto alone = small.run(
       {"training.micro_batch_size=8", "training.gradient_accumulation_steps=4", "eval.micro_batch_size=16", sgd});
   REQUIRE(alone.status == 0);
-  check_same_end(halved, small);
+  tests::check_same_end(halved, small, "step-000006", kFiles);
 }
 
 TEST_CASE("a size that does not divide the batch leaves the batch as it is", "[ranks][memory]") {
@@ -116,7 +112,7 @@ TEST_CASE("a resumed run goes on with the micro-batch that fits", "[ranks][memor
   INFO(ended.output);
   REQUIRE(ended.status == 0);
   CHECK(broken.shortages().size() == tried);  // nothing is tried anew
-  check_same_end(straight, broken);
+  tests::check_same_end(straight, broken, "step-000006", kFiles);
 }
 
 TEST_CASE("an evaluation that does not fit shrinks as a step does", "[ranks][memory]") {
@@ -173,8 +169,8 @@ TEST_CASE("the copies of an asynchronous save count towards max_memory", "[ranks
   INFO(refused.output);
   REQUIRE(refused.status == 0);
   CHECK(refused.output.find(notice) != std::string::npos);
-  check_same_end(waits, roomy);
-  check_same_end(waits, tight);
+  tests::check_same_end(waits, roomy, "step-000006", kFiles);
+  tests::check_same_end(waits, tight, "step-000006", kFiles);
 }
 
 TEST_CASE("a step that the copies of a save left too little for gets their memory", "[ranks][memory][resume]") {

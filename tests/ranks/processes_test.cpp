@@ -15,16 +15,19 @@
 #include "runner/store/run_reader.h"
 #include "tests/support/launched.h"
 #include "tests/support/ranks_place.h"
+#include "tests/support/same_end.h"
 
 namespace {
 
 namespace store = runner::store;
 
 using Place = tests::RanksPlace;
+using tests::check_same_end;
 using tests::is_gone;
 using tests::Process;
 using tests::processes;
 using tests::RunPlace;
+using tests::tensors_of_ranks;
 using tests::wait_for_ranks;
 using tests::ranks_recipes::kGpt;
 using tests::ranks_recipes::kTable;
@@ -45,16 +48,6 @@ checkpoint: {save_steps: 3, save_total_limit: 3}
 logging_steps: 1
 )";
 constexpr const char* kLast = "step-000040";
-
-void check_same_end(const Place& a, const Place& b, int ranks) {
-  std::vector<std::string> files = {"model.safetensors", "optimizer.safetensors"};
-  for (int rank = 0; rank < ranks; ++rank) files.push_back("random_states_" + std::to_string(rank) + ".safetensors");
-  for (const std::string& file : files) {
-    INFO(file);
-    CHECK((a.saved(kLast, file).size() > 100));
-    CHECK((a.saved(kLast, file) == b.saved(kLast, file)));  // not printed: the bytes of a file
-  }
-}
 
 /// The store that ranks meet at, where no supervisor hosts it.
 class Store {
@@ -272,7 +265,7 @@ TEST_CASE("processes that are killed again and again end where undisturbed ones 
   INFO(process.output());
   CHECK(status == 0);
   for (const pid_t pid : all) CHECK(is_gone(pid));
-  check_same_end(straight, killed, count);
+  check_same_end(straight, killed, kLast, tensors_of_ranks(count));
 }
 
 TEST_CASE("a rank that dies is named, nobody is left behind, and the same command goes on", "[ranks][processes]") {
@@ -294,7 +287,7 @@ TEST_CASE("a rank that dies is named, nobody is left behind, and the same comman
   const auto ended = killed.run({processes(2)});
   INFO(ended.output);
   CHECK(ended.status == 0);
-  check_same_end(straight, killed, 2);
+  check_same_end(straight, killed, kLast, tensors_of_ranks(2));
 }
 
 TEST_CASE("a rank that hangs is named by those that wait for it", "[ranks][processes]") {
@@ -329,11 +322,7 @@ TEST_CASE("each host saves on a disk of its own, and goes on from there", "[rank
     REQUIRE(status == 0);
     REQUIRE(their_status == 0);
   }
-  for (const char* file : {"model.safetensors", "optimizer.safetensors", "random_states_1.safetensors"}) {
-    INFO(file);
-    CHECK((here.saved("step-000012", file).size() > 100));
-    CHECK((here.saved("step-000012", file) == there.saved("step-000012", file)));
-  }
+  check_same_end(here, there, "step-000012", {"model", "optimizer", "random_states_1"});
   CHECK_FALSE(std::filesystem::exists(there.run_dir() / "run.db"));
 }
 
@@ -404,5 +393,5 @@ TEST_CASE("a signal stops all ranks at the same step, and the same command goes 
   const auto ended = stopped.run({processes(2)});
   INFO(ended.output);
   CHECK(ended.status == 0);
-  check_same_end(straight, stopped, 2);
+  check_same_end(straight, stopped, kLast, tensors_of_ranks(2));
 }

@@ -10,6 +10,7 @@
 #include "runner/store/run_reader.h"
 #include "tests/support/launched.h"
 #include "tests/support/run_place.h"
+#include "tests/support/same_end.h"
 
 namespace {
 
@@ -100,14 +101,6 @@ class Slurm {
   std::unique_ptr<Process> munge_, controller_, node_;
 };
 
-void check_same_end(const RunPlace& a, const RunPlace& b) {
-  for (const char* file : {"model.safetensors", "random_states_1.safetensors"}) {
-    INFO(file);
-    CHECK((a.saved("step-000010", file).size() > 100));
-    CHECK((a.saved("step-000010", file) == b.saved("step-000010", file)));  // not printed: the bytes of a file
-  }
-}
-
 const std::vector<std::string> kSlurmPrograms = {"/usr/sbin/slurmctld", "/usr/sbin/slurmd", "/usr/sbin/munged",
                                                  "/usr/bin/srun", "/usr/bin/sbatch"};
 constexpr const char* kSlurmPackages = "slurmctld slurmd slurm-client munge";
@@ -124,7 +117,24 @@ TEST_CASE("mpirun's processes are the ranks", "[ranks][schedulers]") {
   const int status = process.wait();
   INFO(process.output());
   CHECK(status == 0);
-  check_same_end(ours, theirs);
+  tests::check_same_end(ours, theirs, "step-000010", tests::tensors_of_ranks(2));
+}
+
+TEST_CASE("what concerns all of mpirun's processes is said by the first one", "[ranks][schedulers]") {
+  if (skipped({"/usr/bin/mpirun"}, "openmpi-bin")) return;
+  const RunPlace place(kRecipe);
+  Process process({"/usr/bin/mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "3", tests::roux_program(), "run",
+                   "recipe.yaml"},
+                  RunPlace::environment(), place.path().string());
+  const int status = process.wait();
+  const std::string& said = process.output();
+  INFO(said);
+  CHECK(status == 0);
+  for (const char* text : {"run runs/", "max_steps 10: "}) {
+    const std::size_t at = said.find(text);
+    CHECK(at != std::string::npos);
+    CHECK(said.find(text, at + 1) == std::string::npos);
+  }
 }
 
 TEST_CASE("srun's processes are the ranks", "[ranks][schedulers]") {
@@ -137,7 +147,7 @@ TEST_CASE("srun's processes are the ranks", "[ranks][schedulers]") {
   const int status = process.wait();
   INFO(process.output());
   CHECK(status == 0);
-  check_same_end(ours, theirs);
+  tests::check_same_end(ours, theirs, "step-000010", tests::tensors_of_ranks(2));
 }
 
 TEST_CASE("a batch job saves before its time is up, queues again and completes", "[ranks][schedulers]") {

@@ -60,8 +60,11 @@ namespace tests {
 
 using GoldenCase = golden::Case;
 
-/// Runs `check` over a topic. It returns false for a case that it does not cover; those are counted and printed.
-void for_each_case(const std::string& topic, const std::function<bool(const GoldenCase&)>& check);
+/// Runs `check` over a topic. It returns false for a case that it does not cover; those are counted and printed. Cases
+/// that are not `chosen` are another test's.
+void for_each_case(
+    const std::string& topic, const std::function<bool(const GoldenCase&)>& check,
+    const std::function<bool(const GoldenCase&)>& chosen = [](const GoldenCase&) { return true; });
 
 inline std::vector<double> flatten(const golden::Json& json) { return golden::numbers(json); }
 

@@ -17,6 +17,7 @@ std::vector<std::int64_t> shape_of(const golden::Json& json) {
   std::vector<std::int64_t> shape;
   for (const golden::Json* level = &json; level->is_array(); level = &level->front()) {
     shape.push_back(static_cast<std::int64_t>(level->size()));
+    if (level->empty()) break;
   }
   return shape;
 }

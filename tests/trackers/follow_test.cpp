@@ -2,12 +2,15 @@
 
 #include <catch2/catch.hpp>
 #include <deque>
+#include <fstream>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "runner/store/cursors.h"
 #include "runner/store/run_writer.h"
 #include "tests/runner/store/fixture.h"
+#include "tests/trackers/followed_run.h"
 
 namespace {
 
@@ -23,6 +26,7 @@ using Lines = std::vector<std::string>;
 class Tool final : public Tracker {
  public:
   void start(const Run&, const Node& state) override {
+    ++starts;
     fail_if(starts_fail);
     kept.resize(state.is_mapping() ? static_cast<std::size_t>(state.find("lines")->as_integer()) : 0);
     given = kept;
@@ -37,6 +41,19 @@ class Tool final : public Tracker {
     }
   }
   void log_text(const Text& text) override { given.push_back(text.name + ": " + text.text); }
+  void log_image(const Image& image) override { given.push_back("image " + image.name); }
+  void log_table(const Table& table) override {
+    std::string line = "table " + table.name + ":";
+    for (const std::string& column : table.columns) line += " " + column;
+    for (const auto& row : table.rows) {
+      for (const Node& cell : row) line += " " + cell.scalar_text();
+    }
+    given.push_back(line);
+  }
+  void log_console(std::span<const ConsoleLine> lines) override {
+    for (const ConsoleLine& line : lines) given.push_back((line.is_error ? "! " : "> ") + line.text);
+  }
+  void log_artifact(const Artifact& artifact) override { given.push_back(artifact.kind + " " + artifact.name); }
   void flush(bool) override {
     fail_if(flushes_fail);
     kept = given;
@@ -46,10 +63,11 @@ class Tool final : public Tracker {
     state.set("lines", Node::integer(static_cast<std::int64_t>(kept.size())));
     return state;
   }
-  void finish(Ending ending) override { ended = ending; }
+  void finish(const End& end) override { ended = end.ending; }
 
   std::deque<Remedy> starts_fail, logs_fail, flushes_fail;  // one a call, until none is left
   bool starts_anew = false;
+  int starts = 0;
   Lines given, kept;
   Ending ended = Ending::kOpen;
 
@@ -62,41 +80,49 @@ class Tool final : public Tracker {
   }
 };
 
-/// Instead of waiting, something happens.
-struct Meanwhile final : Waiter {
-  bool wait(std::int64_t ms) override {
-    waited_ms.push_back(ms);
-    return next && next();
-  }
-  std::function<bool()> next;
-  std::vector<std::int64_t> waited_ms;
-};
-
-struct Fixture {
-  Fixture() : writer(store_test::create(store_test::new_run(output), clock)) { run.dir = writer->run_dir(); }
-  void log(std::int64_t step, double value) { store_test::log(*writer, "loss", step, value); }
-  void commit() { writer->flush_durable(); }
+/// The same tool in every call: it keeps what was flushed.
+struct Fixture : tracker_tests::FollowedRun {
   FollowResult follow(bool until_end = false) {
     return trackers::follow(run, tool, {"tool", until_end}, clock, meanwhile);
   }
-
-  store_test::OutputDir output;
-  FixedClock clock;
-  std::unique_ptr<RunWriter> writer;
-  Run run;
   Tool tool;
-  Meanwhile meanwhile;
 };
 
 }  // namespace
 
+TEST_CASE("what the run says is brought line by line, once", "[trackers][follow]") {
+  Fixture f;
+  std::ofstream log(f.run.dir + "/logs/rank-0.log");
+  log << "2027-01-15T08:00:00.000Z info run begins\n2027-01-15T08:00:00.000Z error it fails\n" << std::flush;
+  f.follow();
+  CHECK(f.tool.kept == Lines{"> run begins", "! it fails"});
+  log << "2027-01-15T08:00:00.000Z info it goes on\n" << std::flush;
+  f.follow();
+  CHECK(f.tool.kept == Lines{"> run begins", "! it fails", "> it goes on"});
+}
+
+TEST_CASE("what went wrong is on record until the next flush", "[trackers][follow]") {
+  Fixture f;
+  const auto record = [&f] { return runner::store::read_cursors(f.run.dir).at("tool"); };
+  f.log(1, 5);
+  f.commit();
+  f.tool.logs_fail = {Remedy::kPause};
+  f.follow();
+  CHECK(record().problem == "the tool says no");
+  CHECK(record().problem_ms == f.clock.wall_ms());
+  CHECK(record().cursor.rows.metrics == 0);
+  f.tool.logs_fail = {Remedy::kLeaveOut};
+  f.follow();
+  CHECK(record().problem.empty());
+  CHECK(record().left_out == 1);
+  CHECK(record().cursor.rows.metrics == 1);
+  CHECK(runner::store::last_metric_row(f.run.dir) == 1);
+}
+
 TEST_CASE("each call brings what is new, once", "[trackers][follow]") {
   Fixture f;
   f.log(1, 5);
-  Node text = Node::mapping();
-  text.set("name", Node::string("sample"));
-  text.set("text", Node::string("to be"));
-  f.writer->event("text", 1, text);
+  f.text(1, "sample", "to be");
   f.commit();
   CHECK(f.follow().points == 1);
   CHECK(f.tool.kept == Lines{"loss@1=5", "sample: to be"});
@@ -133,6 +159,16 @@ TEST_CASE("a tool that is down is tried again, later each time", "[trackers][fol
   CHECK(f.meanwhile.waited_ms == std::vector<std::int64_t>{1000, 2000, 4000, 8000, 16000, 32000, 60000, 60000});
   CHECK(f.tool.kept == Lines{"loss@1=5"});
   CHECK(f.tool.ended == Ending::kFinished);
+}
+
+TEST_CASE("one that has to leave while a tool is down says what is wrong", "[trackers][follow]") {
+  Fixture f;
+  f.log(1, 5);
+  f.commit();
+  f.meanwhile.next = [] { return false; };
+  f.tool.starts_fail = {Remedy::kTryAgain};
+  CHECK(f.follow(true).problem == "the tool says no");
+  CHECK(f.tool.kept.empty());
 }
 
 TEST_CASE("without a run to wait for, a tool that is down ends the call", "[trackers][follow]") {
@@ -206,4 +242,35 @@ TEST_CASE("a rewind is told, or what counts is given anew", "[trackers][follow]"
     f.follow();
     CHECK(f.tool.kept == Lines{"loss@1=11", "loss@2=12", "loss@3=23"});
   }
+}
+
+TEST_CASE("what lies in files reaches the tool, and a table as its cells", "[trackers][follow]") {
+  Fixture f;
+  const auto put = [&f](const char* kind, const std::string& file, const std::string& content) {
+    const std::string path = f.run.dir + "/" + file;
+    std::ofstream(path) << content;
+    Node data = Node::mapping();
+    data.set("name", Node::string(std::string(kind) + " one"));
+    f.writer->artefact(kind, 3, path, std::move(data));
+  };
+  put("image", "a.png", "");
+  put("table", "a.json", R"({"columns": ["x", "y"], "data": [[1, "b"]]})");
+  put("table", "b.json", R"({"columns": ["x", "y"], "data": [[1]]})");
+  put("profile", "trace.json", "{}");
+  f.writer->artefact("checkpoint", 3, "gone", Node::mapping());
+  f.commit();
+  const FollowResult result = f.follow();
+  CHECK(result.problem.empty());
+  CHECK(result.left_out == 1);
+  CHECK(f.tool.kept == Lines{"image image one", "table table one: x y 1 b", "profile profile one"});
+}
+
+TEST_CASE("a run that was brought over whole is left alone", "[trackers][follow]") {
+  Fixture f;
+  f.log(1, 5);
+  f.writer->finish(RunStatus::kFinished, "");
+  f.follow();
+  CHECK(f.tool.starts == 1);
+  f.follow();
+  CHECK(f.tool.starts == 1);
 }

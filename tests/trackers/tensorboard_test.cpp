@@ -4,7 +4,7 @@
 #include <string>
 
 #include "tests/support/folder.h"
-#include "trackers/crc32c.h"
+#include "trackers/crc32.h"
 #include "trackers/record_file.h"
 #include "trackers/tracker.h"
 #include "trackers/wire.h"

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <regex>
 #include <stdexcept>
 
 #include "runner/core/error.h"
@@ -63,8 +62,13 @@ std::vector<bool> fired_triggers(const Json& input, distributed::ProcessGroup& g
   return fired;
 }
 
-/// Zeros of a shape, or of each shape of a mapping.
+/// Zeros of a shape, or of each shape of a list or mapping.
 distributed::Nested zeros_of(const Json& shape) {
+  if (shape.is_array() && !shape.empty() && shape.front().is_structured()) {
+    distributed::Nested::List list;
+    for (const Json& item : shape) list.push_back(zeros_of(item));
+    return {std::move(list)};
+  }
   if (shape.is_array()) return {at::zeros(shape.get<std::vector<std::int64_t>>())};
   distributed::Nested::Mapping mapping;
   for (const auto& [key, item] : shape.items()) mapping.emplace_back(key, zeros_of(item));
@@ -91,13 +95,11 @@ void check_debug_error(const std::string& error, const Json& input, const Json& 
     return;
   }
   // "Process 0: {'a': [2]}" is "rank 0: gather of a test, {a: float [2]}" here.
+  CHECK(expected.at("per_process").size() == input.at("shapes").size());
   std::size_t from = 0;
-  for (const Json& line : expected.at("per_process")) {
-    const std::string text = std::regex_replace(line.get<std::string>(), std::regex("'"), "");
-    const std::size_t colon = text.find(": ");
-    const std::string shape = std::regex_replace(text.substr(colon + 2), std::regex(R"(\[)"), "float [");
-    const std::string wanted = "rank" + text.substr(text.find(' '), colon - text.find(' ')) + ": " +
-                               input.at("operation").get<std::string>() + " of a test, " + shape;
+  for (std::size_t rank = 0; rank < input.at("shapes").size(); ++rank) {
+    const std::string wanted = "rank " + std::to_string(rank) + ": " + input.at("operation").get<std::string>() +
+                               " of a test, " + distributed::description_of(zeros_of(input.at("shapes").at(rank)));
     INFO(wanted);
     from = error.find(wanted, from);
     CHECK(from != std::string::npos);

@@ -3,7 +3,9 @@
 #include <ATen/ops/zeros.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <map>
 
 #include "runner/distributed/gradient_buckets.h"
@@ -17,6 +19,8 @@ using runner::distributed::ExchangeOptions;
 using runner::distributed::GradientBuckets;
 using runner::distributed::ProcessGroup;
 using tests::golden::Json;
+
+constexpr double kUnitsInTheLastPlace = 8;
 
 ExchangeOptions options_of(const Json& input) {
   using Hook = ExchangeOptions::Hook;
@@ -70,13 +74,21 @@ std::vector<std::vector<std::vector<double>>> gradients_of(const Json& input, Pr
   return steps;
 }
 
-/// PyTorch cuts its buckets anew after the first step, and three numbers of 11 bits have more than one sum.
+/// PyTorch cuts its buckets anew after the first step, and with another place in a bucket the numbers of three ranks or
+/// more are added up in another order: that shows in formats of few digits, and in what is computed of them.
 tests::golden::Tolerance tolerance_of(const Json& input) {
-  const std::string hook = input.at("hook");
-  const bool orders = input.at("wrapper") == "fp16" && input.at("num_processes") > 2;
-  const double relative = hook == "no" ? 1e-6 : hook == "fp16" || orders ? 1e-3 : hook == "bf16" ? 1e-2 : 1e-4;
-  return {.relative = relative, .absolute = 1e-7, .of_largest = true};
+  const std::string hook = input.at("hook"), wrapper = input.at("wrapper");
+  tests::golden::Tolerance tolerance = {.absolute = 1e-7, .of_largest = true};
+  double& relative = tolerance.relative;
+  relative = hook == "no" ? 1e-6 : hook == "fp16" ? 1e-3 : hook == "bf16" ? 1e-2 : 1e-4;
+  if (hook == "no" || input.at("num_processes") == 2) return tolerance;
+  if (hook == "fp16" || wrapper == "fp16") relative = std::max(relative, kUnitsInTheLastPlace * 0x1p-10);
+  if (hook == "bf16" || wrapper == "bf16") relative = std::max(relative, kUnitsInTheLastPlace * 0x1p-7);
+  return tolerance;
 }
+
+/// Sums that overflow in both directions are no numbers.
+bool are_alike(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
 }  // namespace
 
@@ -88,10 +100,11 @@ TEST_CASE("communication hooks agree with PyTorch on every vector", "[golden][dd
       found[static_cast<std::size_t>(group.rank())] = gradients_of(c.input, group);
     });
     for (const auto& steps : found) {
-      CHECK(steps == found.front());
       for (std::size_t step = 0; step < steps.size(); ++step) {
         for (std::size_t i = 0; i < steps[step].size(); ++i) {
           INFO("step " << step << ", parameter " << i);
+          const auto& firsts = found.front()[step][i];
+          CHECK(std::equal(steps[step][i].begin(), steps[step][i].end(), firsts.begin(), firsts.end(), are_alike));
           const Json& expected = c.expected.at("result").at(step).at(i);
           CHECK(tests::golden::differences("gradient", steps[step][i], expected, tolerance_of(c.input)) == "");
         }

@@ -28,6 +28,11 @@ Capsule example() {
   capsule.recipe = "recipe.yaml";
   capsule.command_line = {"roux", "run", "recipe.yaml"};
   capsule.data = {{"train", "corpus.txt", 9, 1'700'000'000'000'000'000, "xxh128:aa"}};
+  capsule.build = "Release, GNU 12.2.0";
+  capsule.host = "a-host";
+  capsule.cores = 2;
+  capsule.memory_bytes = 4'000'000'000;
+  capsule.code = CodeState{}.to_node();
   return capsule;
 }
 
@@ -41,6 +46,33 @@ TEST_CASE("a capsule is read back as it was written", "[artifact][capsule]") {
   const Capsule read = read_capsule(dir / "capsule.json").value();
   CHECK(core::to_json(read.to_node()) == core::to_json(example().to_node()));
   CHECK(list_causes(example(), read).empty());
+}
+
+TEST_CASE("a capsule of before the host and the code were recorded is read", "[artifact][capsule]") {
+  const TempDir dir;
+  core::Node node = example().to_node();
+  for (const char* key : {"build", "host", "cores", "memory_bytes", "code"}) node.erase(key);
+  write(dir / "capsule.json", core::to_json(node));
+  const Capsule read = read_capsule(dir / "capsule.json").value();
+  CHECK(read.host.empty());
+  CHECK(read.code.is_null());
+  CHECK(list_causes(example(), read).empty());
+}
+
+TEST_CASE("variables are chosen by name, and a secret keeps its value to itself", "[artifact][capsule]") {
+  setenv("ROUX_CAPSULE_TEST_A", "a=b", 1);
+  setenv("CAPSULE_TEST_B", "b", 1);
+  setenv("CAPSULE_TEST_API_KEY", "hush", 1);
+  const auto usual = chosen_environment({});
+  CHECK(usual.at("ROUX_CAPSULE_TEST_A") == "a=b");
+  CHECK_FALSE(usual.contains("CAPSULE_TEST_B"));
+  const auto asked = chosen_environment({"CAPSULE_TEST_*"});
+  CHECK(asked.at("ROUX_CAPSULE_TEST_A") == "a=b");
+  CHECK(asked.at("CAPSULE_TEST_B") == "b");
+  CHECK(asked.at("CAPSULE_TEST_API_KEY") == kHiddenValue);
+  unsetenv("ROUX_CAPSULE_TEST_A");
+  unsetenv("CAPSULE_TEST_B");
+  unsetenv("CAPSULE_TEST_API_KEY");
 }
 
 TEST_CASE("what is no capsule is refused with the reason", "[artifact][capsule]") {

@@ -1,10 +1,20 @@
 #include "runner/cli/runs.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <fstream>
+#include <functional>
 #include <limits>
 
+#include "runner/cli/runs_chart.h"
+#include "runner/cli/runs_document.h"
+#include "runner/cli/runs_draw.h"
+#include "runner/cli/runs_import.h"
+#include "runner/cli/runs_keep.h"
 #include "runner/cli/runs_plot.h"
+#include "runner/cli/runs_tail.h"
+#include "runner/store/annotations.h"
 #include "tests/runner/store/fixture.h"
 
 namespace {
@@ -275,4 +285,173 @@ TEST_CASE("a branch that a rollback opened says what was wrong", "[cli][runs]") 
   CHECK(page.find("\n  0  from the start, to step 3, abandoned after step 1; ") != std::string::npos);
   CHECK(page.find("\n  1  from branch 0 at step 1, to step 5 (current); rolled back: the loss is nan; ") !=
         std::string::npos);
+}
+
+TEST_CASE("names that were made to do harm do none in a table, in CSV and in JSON", "[cli][runs]") {
+  const OutputDir output;
+  FixedClock clock;
+  store::NewRun run = store_test::new_run(output, "tiny");
+  auto writer = store_test::create(run, clock);
+  const std::string hostile[] = {
+      "a/b/\"c\",d",   "two\nlines",        "tab\there",  "\x1b[31mred",
+      "\u202egnp.exe", "\u05d0\u05d1/loss", "\U0001f525", std::string(10'000, 'x'),
+  };
+  for (const std::string& name : hostile) store_test::log(*writer, name, 1, 1.5);
+  writer->finish(store::RunStatus::kFinished, "");
+  store::add_tags(writer->run_dir(), {"\u202e\"tag\"", std::string(10'000, 't')});
+  // Twice: the second time from the index.
+  clock.now_ms += 60'000'000'000;
+  for (int round = 0; round < 2; ++round) {
+    const auto runs = store::list_runs(output.path, clock);
+    REQUIRE(runs.size() == 1);
+    CHECK(runs[0].metrics.size() == std::size(hostile));
+    for (const std::string& name : hostile) CHECK(runs[0].metrics.count(name) == 1);
+    CHECK(runs[0].tags.size() == 2);
+  }
+
+  Diagnostics diagnostics;
+  const Terminal narrow{.width = 40, .unicode = true, .color = false};
+  const std::vector<std::string> columns(std::begin(hostile), std::end(hostile));
+  const std::string texts[] = {
+      runs_list({output.path, clock, narrow}, {.columns = {"name", "tags"}}, diagnostics).value(),
+      runs_list({output.path, clock, kPlain}, {.columns = columns}, diagnostics).value(),
+      runs_show({output.path, clock, narrow}, {.run = "last"}, diagnostics).value(),
+      runs_compare({output.path, clock, narrow}, {.runs = {"last", "last"}}, diagnostics).value(),
+  };
+  for (const std::string& text : texts) {
+    CAPTURE(text);
+    CHECK(text.find('\x1b') == std::string::npos);
+    CHECK(text.find("\u202e") == std::string::npos);
+    CHECK(text.find(std::string(200, 'x')) == std::string::npos);
+  }
+  CHECK(std::count(texts[1].begin(), texts[1].end(), '\n') == 2);
+  for (const std::string& name : hostile) {
+    const std::string plot =
+        runs_plot({output.path, clock, narrow}, {.curves = {.metrics = {name}}, .width = 40}, diagnostics).value();
+    CAPTURE(plot);
+    CHECK(plot.find('\x1b') == std::string::npos);
+    CHECK(std::count(plot.begin(), plot.end(), '\n') == 18);  // a title, 16 lines, an axis
+  }
+  CHECK(runs_list({output.path, clock, kPlain}, {.columns = {hostile[0], hostile[1]}, .format = "csv"}, diagnostics) ==
+        "\"a/b/\"\"c\"\",d\",\"two\nlines\"\n1.5,1.5\n");
+  CHECK(runs_list({output.path, clock, kPlain}, {.columns = {hostile[4]}, .format = "json"}, diagnostics) ==
+        "[\n  {\n    \"\u202egnp.exe\": 1.5\n  }\n]\n");
+}
+
+TEST_CASE("a page and a picture hold names as text, whatever is in them", "[cli][runs]") {
+  const std::string name = "<script>alert('1')</script> & \"x\" | `y` \x1b[31m \u202e \u05d0\u05d1";
+  const std::string svg = chart_svg({{name, {{1, 2}, {2, 3}}}}, {.title = name});
+  auto html = html_document(name);
+  auto markdown = markdown_document(name);
+  for (Document* document : {html.get(), markdown.get()}) {
+    document->paragraph(name);
+    document->table({{name, "b"}, {name, "2"}});
+    document->list({name});
+    document->verbatim(name, name + "\n" + name);
+    document->picture(svg, name);
+  }
+  for (const std::string& text : {svg, html->text(), markdown->text()}) {
+    CAPTURE(text);
+    CHECK(text.find('\x1b') == std::string::npos);
+    CHECK(text.find("\u202e") == std::string::npos);
+    CHECK(text.find("\u05d0\u05d1") != std::string::npos);
+  }
+  CHECK(svg.find("<script") == std::string::npos);
+  CHECK(html->text().find("<script") == std::string::npos);
+  CHECK(markdown->text().find("| &lt;script&gt;alert(&#39;1&#39;)") != std::string::npos);
+  CHECK(markdown->text().find("\\| \\`y\\`") != std::string::npos);
+}
+
+TEST_CASE("a run that somebody writes stays where it is", "[cli][runs]") {
+  const OutputDir output;
+  const FixedClock clock;
+  auto writer = store_test::create(store_test::new_run(output), clock);
+  writer->flush_durable();
+  Diagnostics diagnostics;
+  CHECK_FALSE(runs_remove({output.path, clock, kPlain}, {.runs = {"tiny"}, .yes = true}, diagnostics));
+  REQUIRE(diagnostics.error_count() == 1);
+  CHECK(diagnostics.all()[0].message.starts_with(writer->run_id() + " is running: pid "));
+  writer->finish(store::RunStatus::kFinished, "");
+  Diagnostics none;
+  CHECK(runs_remove({output.path, clock, kPlain}, {.runs = {"tiny"}, .yes = true}, none));
+  CHECK(store::list_runs(output.path, clock).empty());
+}
+
+TEST_CASE("a run is followed while it is written, and to its end", "[cli][runs]") {
+  const OutputDir output;
+  FixedClock clock;
+  auto writer = store_test::create(store_test::new_run(output), clock);
+  const auto log = [&](std::int64_t step) {
+    store_test::log(*writer, "loss", step, static_cast<double>(step));
+    store_test::log(*writer, "loss", step, 10.0 * static_cast<double>(step), "val");
+    writer->flush_durable();
+  };
+  for (std::int64_t step = 1; step <= 3; ++step) log(step);
+
+  /// Instead of waiting, the run goes on.
+  struct Meanwhile final : trackers::Waiter {
+    bool wait(std::int64_t) override { return next(); }
+    std::function<bool()> next;
+  } meanwhile;
+  int waits = 0;
+  meanwhile.next = [&] {
+    switch (++waits) {
+      case 1: log(4); break;
+      case 2: writer->go_back(2); break;
+      case 3: log(3); break;
+      case 4: writer->finish(store::RunStatus::kStopped, "SIGTERM"); break;
+      default: return false;
+    }
+    return true;
+  };
+  std::string said;
+  Diagnostics diagnostics;
+  runs_tail(
+      {output.path, clock, kPlain}, {.run = "tiny", .lines = 2}, [&](const std::string& line) { said += line; },
+      meanwhile, diagnostics);
+  CHECK_FALSE(diagnostics.has_errors());
+  CHECK(said ==
+        "step 2  loss 2  val/loss 20\n"
+        "step 3  loss 3  val/loss 30\n"
+        "step 4  loss 4  val/loss 40\n"
+        "back to step 2\n"
+        "step 3  loss 3  val/loss 30\n"
+        "stopped: SIGTERM\n");
+
+  said.clear();
+  runs_tail(
+      {output.path, clock, kPlain}, {.run = "tiny", .lines = 1, .metrics = {"val/*"}},
+      [&](const std::string& line) { said += line; }, meanwhile, diagnostics);
+  CHECK(said == "step 3  val/loss 30\nstopped: SIGTERM\n");
+}
+
+TEST_CASE("axes are logarithmic, and a moving average begins where the values do", "[cli][runs]") {
+  const Curve falling{"loss", {{0, 5}, {1, 100}, {10, 10}, {100, 1}, {1000, 0}}};
+  CHECK(plot_text({falling}, {.width = 17, .height = 3, .x_title = "step", .log_x = true, .log_y = true}, kPlain) ==
+        "100 |***\n"
+        "    |   ******\n"
+        "  1 |         ***\n"
+        "     1   step 100\n");
+  // By hand, weight 0.5: 4; (0.5 * 2 + 0.5 * 2) / 0.75 = 8 / 3; what is no number does not count.
+  std::vector<std::pair<double, double>> points = {{0, 4}, {1, std::nan("")}, {2, 2}};
+  smooth(points, 0.5);
+  CHECK(points[0].second == 4);
+  CHECK(std::isnan(points[1].second));
+  CHECK(points[2].second == Approx(8.0 / 3));
+}
+
+TEST_CASE("nobody goes on with a run that another tool has made", "[cli][runs]") {
+  const OutputDir output;
+  FixedClock clock;
+  auto own = store_test::create(store_test::new_run(output, "tiny"), clock);
+  own->finish(store::RunStatus::kStopped, "SIGTERM");
+  clock.now_ms += 1000;
+  std::ofstream(output.path + "/tiny.csv") << "step,loss\n1,0.5\n";
+  Diagnostics diagnostics;
+  const auto said = runs_import({output.path, clock, kPlain}, {.paths = {output.path + "/tiny.csv"}}, diagnostics);
+  REQUIRE(said);
+  CHECK(said->find("  tiny: 1 metric, 1 point from ") != std::string::npos);
+  const auto found = store::newest_unfinished(output.path, "tiny", clock);
+  REQUIRE(found);
+  CHECK(found->id == own->run_id());
 }

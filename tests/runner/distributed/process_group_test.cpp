@@ -104,7 +104,8 @@ TEST_CASE("a rank that stays away is named with the place where it is", "[distri
   });
   CHECK(errors[1].empty());
   CHECK(errors[0] ==
-        "rank 0: all_gather of farewells waited 8.0 s; rank 1 computes, after all_gather of greetings (collective 2)");
+        "rank 0: all_gather of farewells waited 8.0 s; rank 1 computes, after all_gather of greetings, byte [4] "
+        "(collective 2)");
 }
 
 TEST_CASE("with debugging the rank whose collective differs is named before it begins", "[distributed]") {
@@ -117,6 +118,13 @@ TEST_CASE("with debugging the rank whose collective differs is named before it b
           "rank 2 differs from the others: rank 0: all_reduce of weights, float [3]; rank 1: all_reduce of weights, "
           "float [3]; rank 2: all_reduce of weights, float [4]");
   }
+}
+
+TEST_CASE("a broadcast of another length is refused by who would get it", "[distributed]") {
+  const auto errors = errors_of_ranks({2}, [](ProcessGroup& group) {
+    group.broadcast(at::full({group.rank() == 0 ? 3 : 4}, 1.0, at::kFloat), 0, "weights");
+  });
+  CHECK(errors[1] == "rank 1: broadcast of weights: rank 0 sends 12 bytes, and there is room for 16, float [4]");
 }
 
 TEST_CASE("ranks that do not come are named", "[distributed]") {

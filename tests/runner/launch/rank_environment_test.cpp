@@ -1,34 +1,15 @@
 #include "runner/launch/rank_environment.h"
 
 #include <catch2/catch.hpp>
-#include <cstdlib>
-#include <map>
 #include <string>
+
+#include "tests/support/variables.h"
 
 namespace {
 
 using runner::core::RankPlace;
 using runner::launch::rank_of_environment;
-
-constexpr const char* kNames[] = {"RANK",
-                                  "WORLD_SIZE",
-                                  "LOCAL_RANK",
-                                  "LOCAL_WORLD_SIZE",
-                                  "MASTER_ADDR",
-                                  "MASTER_PORT",
-                                  "TORCHELASTIC_USE_AGENT_STORE"};
-
-/// The variables of this process while it lives.
-class Variables {
- public:
-  explicit Variables(const std::map<std::string, std::string>& values) {
-    for (const char* name : kNames) unsetenv(name);
-    for (const auto& [name, value] : values) setenv(name.c_str(), value.c_str(), 1);
-  }
-  ~Variables() {
-    for (const char* name : kNames) unsetenv(name);
-  }
-};
+using tests::Variables;
 
 }  // namespace
 
@@ -54,7 +35,7 @@ TEST_CASE("what a starter says about a rank is read back", "[launch]") {
 }
 
 TEST_CASE("rank 0 hosts the store unless somebody else does", "[launch]") {
-  const std::map<std::string, std::string> first = {
+  const Variables::Values first = {
       {"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "here"}, {"MASTER_PORT", "1234"}};
   {
     const Variables variables(first);
@@ -67,17 +48,25 @@ TEST_CASE("rank 0 hosts the store unless somebody else does", "[launch]") {
 }
 
 TEST_CASE("a process that was started alone is no rank", "[launch]") {
-  for (const std::map<std::string, std::string>& values :
-       {std::map<std::string, std::string>{}, {{"RANK", "1"}}, {{"WORLD_SIZE", "2"}}, {{"MASTER_PORT", "1"}}}) {
+  for (const Variables::Values& values :
+       {Variables::Values{}, {{"MASTER_PORT", "1"}}, {{"RANK", "0"}}, {{"WORLD_SIZE", "1"}}}) {
     const Variables variables(values);
     REQUIRE(rank_of_environment().ok());
     CHECK_FALSE(rank_of_environment().value().has_value());
   }
 }
 
+TEST_CASE("who speaks for all is not spoken for", "[launch]") {
+  for (const auto& [rank, spoken_for] : {std::pair("0", false), std::pair("1", true)}) {
+    const Variables variables({{"OMPI_COMM_WORLD_RANK", rank}, {"OMPI_COMM_WORLD_SIZE", "2"}});
+    CHECK(runner::launch::is_spoken_for() == spoken_for);
+  }
+  CHECK_FALSE(runner::launch::is_spoken_for());
+}
+
 TEST_CASE("a variable that is missing or wrong is named", "[launch]") {
   struct Case {
-    std::map<std::string, std::string> values;
+    Variables::Values values;
     const char* message;
   };
   const Case cases[] = {
@@ -90,6 +79,12 @@ TEST_CASE("a variable that is missing or wrong is named", "[launch]") {
        "WORLD_SIZE is \"two\" in the environment, and must be a whole number from 1 to 1048576"},
       {{{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "70000"}},
        "MASTER_PORT is \"70000\" in the environment, and must be a whole number from 1 to 65535"},
+      {{{"RANK", "1"}}, "RANK is \"1\" in the environment, but WORLD_SIZE is not set"},
+      {{{"WORLD_SIZE", "2"}}, "WORLD_SIZE is \"2\" in the environment, but RANK is not set"},
+      {{{"WORLD_SIZE", "8"}, {"PMI_RANK", "1"}, {"PMI_SIZE", "2"}},
+       "WORLD_SIZE is \"8\" in the environment, but mpiexec has set 2 for it"},
+      {{{"RANK", "0"}, {"PMI_RANK", "1"}, {"PMI_SIZE", "2"}},
+       "RANK is \"0\" in the environment, but mpiexec has set 1 for it"},
   };
   for (const Case& c : cases) {
     const Variables variables(c.values);

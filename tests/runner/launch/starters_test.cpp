@@ -1,34 +1,17 @@
 #include "runner/launch/starters.h"
 
 #include <catch2/catch.hpp>
-#include <cstdlib>
-#include <map>
 #include <string>
 
 #include "runner/launch/slurm_script.h"
+#include "tests/support/variables.h"
 
 namespace {
 
 using runner::launch::MeetingWish;
 using runner::launch::rank_of_starter;
-using Values = std::map<std::string, std::string>;
-
-/// What a starter sets, while this lives; the tests themselves may run in a job.
-class Variables {
- public:
-  explicit Variables(const Values& values) : values_(values) {
-    for (const char* name : {"SLURM_STEP_ID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "MASTER_ADDR", "MASTER_PORT"}) {
-      unsetenv(name);
-    }
-    for (const auto& [name, value] : values_) setenv(name.c_str(), value.c_str(), 1);
-  }
-  ~Variables() {
-    for (const auto& [name, value] : values_) unsetenv(name.c_str());
-  }
-
- private:
-  Values values_;
-};
+using tests::Variables;
+using Values = Variables::Values;
 
 const Values kSlurm = {{"SLURM_STEP_ID", "0"},        {"SLURM_PROCID", "2"},
                        {"SLURM_STEP_NUM_TASKS", "3"}, {"SLURM_LOCALID", "0"},
@@ -57,6 +40,29 @@ TEST_CASE("a step of Slurm over two nodes meets at the first of them", "[launch]
   CHECK_FALSE(started->place.hosts_store);
   CHECK(rank_of_starter({"10.0.0.1", 1234}).value()->place.master_addr == "10.0.0.1");
   CHECK(rank_of_starter({"10.0.0.1", 1234}).value()->place.master_port == 1234);
+}
+
+TEST_CASE("what srun says of a rank is missing or makes no sense", "[launch]") {
+  struct Case {
+    const char *name, *value, *message;
+  };
+  const Case cases[] = {
+      {"SLURM_PROCID", "", "SLURM_PROCID is not set in the environment"},
+      {"SLURM_PROCID", "3", "SLURM_PROCID is \"3\" in the environment, and must be a whole number from 0 to 2"},
+      {"SLURM_STEP_TASKS_PER_NODE", "x,x",
+       "SLURM_STEP_TASKS_PER_NODE is \"x,x\" in the environment, which does not count 3 processes"},
+      {"SLURM_STEP_TASKS_PER_NODE", "9(x2)",
+       "SLURM_STEP_TASKS_PER_NODE is \"9(x2)\" in the environment, which does not count 3 processes"},
+  };
+  for (const Case& c : cases) {
+    Values values = kSlurm;
+    values.at(c.name) = c.value;
+    const Variables variables(values);
+    const auto started = rank_of_starter({});
+    REQUIRE_FALSE(started.ok());
+    CHECK(started.failure().message == c.message);
+    CHECK(started.failure().exit_code == runner::core::kExitUsage);
+  }
 }
 
 TEST_CASE("processes of Open MPI on one host meet there", "[launch]") {

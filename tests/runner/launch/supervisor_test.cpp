@@ -1,13 +1,21 @@
 #include "runner/launch/supervisor.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
 
 #include <catch2/catch.hpp>
+#include <optional>
 #include <regex>
 #include <string>
 #include <vector>
 
+#include "runner/core/beside.h"
+#include "runner/core/machine.h"
+#include "runner/launch/followers.h"
+#include "runner/launch/link.h"
+#include "runner/launch/messages.h"
+#include "tests/support/launched.h"
 #include "tests/support/temp_dir.h"
 
 namespace {
@@ -134,6 +142,95 @@ TEST_CASE("a signal is handed on to each rank, and a stop that can be resumed is
   CHECK(end.status == 75);
   CHECK(end.message.empty());
   CHECK(launch.said.size() == 1);
+}
+
+TEST_CASE("who is asked twice to end and does not is ended", "[launch][supervisor]") {
+  Launch launch(
+      "def again(*_):\n"
+      "  signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+      "  os.kill(os.getppid(), signal.SIGINT)\n"
+      "signal.signal(signal.SIGINT, again)\n"
+      "os.kill(os.getppid(), signal.SIGINT)\n"
+      "wait()\n",
+      1);
+  launch.plan.max_restarts = 5;
+  const LaunchEnd end = launch.end();
+  CHECK(end.status == 128 + SIGINT);
+  CHECK(end.message.empty());
+}
+
+TEST_CASE("a store that is lost ends ranks that still need it, and no others", "[launch][supervisor]") {
+  const tests::TempDir dir;
+  const std::string fifo = dir.path() + "/ended";
+  REQUIRE(mkfifo(fifo.c_str(), 0600) == 0);
+  SECTION("before they have met") {
+    Launch launch("wait()");
+    launch.plan.store_command = [](int, int) { return Launch::python("sys.exit(9)"); };
+    const LaunchEnd end = launch.end();
+    CHECK(end.status == 9);
+    CHECK(without_pid(end.message) == "the store of the ranks (process N) failed with exit status 9");
+  }
+  SECTION("when they are about to end") {
+    Launch launch("open('" + fifo + "').read()", 1);
+    launch.plan.store_command = [fifo](int, int) { return Launch::python("open('" + fifo + "', 'w'); sys.exit(9)"); };
+    launch.plan.grace_ms = 60'000;
+    CHECK(launch.end().status == 0);
+  }
+}
+
+TEST_CASE("another machine that fails, hangs or is of another build is told", "[launch][supervisor][machines]") {
+  using runner::launch::Link;
+  Launch launch("sys.exit(76)");
+  launch.plan.machines.count = 2;
+  launch.plan.machines.rank = 0;
+  launch.plan.machines.address = "127.0.0.1";
+  launch.plan.machines.port = tests::quiet_port();
+  launch.plan.answer_ms = 1;
+  runner::launch::Hello hello = runner::launch::own_hello(launch.plan);
+  hello.host = "elsewhere";
+  hello.rank = 1;
+  // Machine 1: says who it is, answers each start with `answer`, and listens until the end.
+  const auto machine_1 = [&](const std::optional<runner::launch::RankEnd>& answer) {
+    return runner::core::beside([hello, answer, port = launch.plan.machines.port] {
+      auto connected = runner::launch::try_connect("127.0.0.1", port, 1'000);
+      while (!connected) connected = runner::launch::try_connect("127.0.0.1", port, 1'000);
+      Link link(connected.value(), {});
+      link.send(runner::launch::message(hello));
+      std::string end;
+      while (link.is_open()) {
+        pollfd waiting = {link.descriptor(), POLLIN, 0};
+        poll(&waiting, 1, -1);
+        for (const auto& message : link.receive()) {
+          if (answer && runner::launch::start_of(message)) link.send(runner::launch::message(*answer));
+          if (const auto told = runner::launch::end_of(message)) end = told->message;
+        }
+      }
+      return end;
+    });
+  };
+  SECTION("fails") {
+    runner::launch::RankEnd failed;
+    failed.status = 1;
+    failed.text = "cannot write logs/rank-1.log";
+    auto other = machine_1(failed);
+    CHECK(launch.end().message == "machine 1 (elsewhere) failed: cannot write logs/rank-1.log");
+    CHECK(other.get() == "machine 1 (elsewhere) failed: cannot write logs/rank-1.log");
+  }
+  SECTION("hangs") {
+    auto other = machine_1(std::nullopt);
+    CHECK(launch.end().message == "machine 1 (elsewhere) at 127.0.0.1 is lost: it does not say how its ranks ended");
+    CHECK(other.get().empty());
+  }
+  SECTION("is of another build") {
+    const std::string own = hello.program;
+    hello.program = "0.0.1 of source 0000000000000000";
+    auto other = machine_1(std::nullopt);
+    const LaunchEnd end = launch.end();
+    CHECK(end.status == 2);
+    CHECK(end.message == "machines 0 (" + runner::core::host_name() + ") and 1 (elsewhere) differ in the program: " +
+                             own + " and 0.0.1 of source 0000000000000000");
+    CHECK(other.get() == end.message);
+  }
 }
 
 TEST_CASE("a group that failed goes on with the run that it had, as often as it may", "[launch][supervisor]") {

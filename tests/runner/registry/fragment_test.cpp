@@ -165,6 +165,9 @@ TEST_CASE("a wrong fragment is refused line by line", "[registry][fragment]") {
        "thing.json:1:1: error: the key type of a component is reserved for its name\n"},
       {"a short form of nothing", R"({"title": "T", "description": "D.", "x-short-form": "lr", "examples": ["thing"]})",
        "thing.json:1:53: error: x-short-form names \"lr\", which is no property\n"},
+      {"keeping, without tracking",
+       R"({"title": "T", "description": "D.", "x-holds": ["texts"], "examples": ["thing"]})",
+       "thing.json:1:1: error: x-holds applies to trackers only\n"},
       {"an example of another component", R"({"title": "T", "description": "D.", "examples": [{"type": "sgd"}]})",
        "thing.json:1:50: error: an example of this component must have type \"thing\"\n"},
       {"a rule that cannot be read",
@@ -187,4 +190,13 @@ TEST_CASE("a section may have a key called type and no examples", "[registry][fr
   CHECK(complaints(
             R"({"title": "T", "description": "D.", "properties": {"type": {"type": "string", "description": "K."}}})",
             "section") == "");
+}
+
+TEST_CASE("a tracker says what it keeps, in known words", "[registry][fragment]") {
+  CHECK(complaints(R"({"title": "T", "description": "D.", "examples": ["thing"]})", "tracker") ==
+        "thing.json:1:1: error: a tracker says in x-holds what it keeps\n");
+  CHECK(complaints(R"({"title": "T", "description": "D.", "x-holds": ["scalars", "smells"], "examples": ["thing"]})",
+                   "tracker") ==
+        "thing.json:1:48: error: x-holds must name some of scalars, texts, histograms, images, tables, artifacts, "
+        "console, hyperparameters, got \"smells\"\n");
 }

@@ -25,6 +25,7 @@ std::string text_of(Feed& feed, const FeedBatch& batch) {
             std::to_string(static_cast<int>(point.value));
   }
   for (const FeedEvent& event : batch.events) text += (text.empty() ? "" : " ") + event.kind;
+  for (const FeedArtefact& artefact : batch.artefacts) text += (text.empty() ? "" : " ") + artefact.path;
   return text;
 }
 
@@ -59,7 +60,7 @@ TEST_CASE("a feed gives what was written, in order and once", "[store][feed]") {
   log(*writer, "accuracy", 3, 1);
   writer->flush_durable();
   CHECK(read_on(feed, cursor) == Pieces{"accuracy@3=1"});
-  CHECK(feed.status() == "running");
+  CHECK(feed.end().status == "running");
 
   Cursor again;
   CHECK(read_on(feed, again, 2) == Pieces{"loss@1=5 loss@2=4 text", "val/loss@2=6 accuracy@3=1"});
@@ -94,7 +95,36 @@ TEST_CASE("a run that goes back says to where, and a reader may begin anew", "[s
   log(*writer, "loss", 4, 24);
   writer->flush_durable();
   cursor.branch = -1;
-  CHECK(read_on(feed, cursor) == Pieces{"back to -1: loss@0=10 loss@1=11 loss@2=12 loss@3=23 loss@4=24"});
+  CHECK(read_on(feed, cursor) == Pieces{"back to -1: loss@0=10 loss@1=11 loss@2=12 loss@3=23", "loss@4=24"});
+}
+
+TEST_CASE("what comes once more comes in pieces, and may be left in the middle", "[store][feed]") {
+  const OutputDir output;
+  const FixedClock clock;
+  const auto writer = create(new_run(output), clock);
+  for (int step = 0; step <= 5; ++step) log(*writer, "loss", step, 10 + step);
+  writer->go_back(3);
+  for (int step = 4; step <= 6; ++step) log(*writer, "loss", step, 20 + step);
+  writer->flush_durable();
+
+  Feed feed(writer->run_dir());
+  Cursor cursor;
+  read_on(feed, cursor);
+  log(*writer, "loss", 7, 27);
+  writer->flush_durable();
+  cursor.branch = -1;
+  const Pieces pieces = {"back to -1: loss@0=10 loss@1=11 loss@2=12", "loss@3=13 loss@4=24 loss@5=25", "loss@6=26",
+                         "loss@7=27"};
+  Cursor first = cursor;
+  CHECK(read_on(feed, first, 3) == pieces);
+  CHECK_FALSE(first.replay);
+  const FeedBatch begun = feed.next(cursor, 3);
+  writer->go_back(6);  // while half of it is told
+  log(*writer, "loss", 7, 37);
+  writer->flush_durable();
+  Cursor second = begun.end;
+  CHECK(read_on(feed, second, 3) ==
+        Pieces{"loss@3=13 loss@4=24 loss@5=25", "loss@6=26", "loss@7=27", "back to 6: loss@7=37"});
 }
 
 TEST_CASE("a branch that grew from an older one brings what lies between", "[store][feed]") {
@@ -117,8 +147,80 @@ TEST_CASE("a branch that grew from an older one brings what lies between", "[sto
   Feed feed(run_dir);
   Cursor cursor;
   const Pieces pieces = read_on(feed, cursor);
-  REQUIRE(pieces.size() == 3);
+  REQUIRE(pieces.size() == 4);
   CHECK(pieces[0] == "loss@1=11 loss@2=12 loss@3=13 loss@4=14");
   CHECK(pieces[1] == "back to 1: loss@2=22");
-  CHECK(pieces[2] == "back to 1: loss@2=12 loss@3=13 loss@4=34 resume");
+  CHECK(pieces[2] == "back to 1: loss@2=12 loss@3=13");
+  CHECK(pieces[3] == "loss@4=34 resume");
+}
+
+TEST_CASE("what lies in files comes with the rest, and once more to a reader that begins anew", "[store][feed]") {
+  const OutputDir output;
+  const FixedClock clock;
+  const auto writer = create(new_run(output), clock);
+  const auto save = [&](std::int64_t step) {
+    const std::string name = "step-" + std::to_string(step);
+    writer->artefact("checkpoint", step, writer->run_dir() + "/checkpoints/" + name, runner::core::Node::mapping());
+    writer->event(name, step, runner::core::Node::mapping());
+  };
+  save(1);
+  save(2);
+  save(3);
+  writer->go_back(2);
+  save(4);
+  writer->artefact("table", 4, "/elsewhere/table.json", runner::core::Node::mapping());
+  writer->flush_durable();
+
+  Feed feed(writer->run_dir());
+  Cursor cursor;
+  CHECK(read_on(feed, cursor) == Pieces{"step-1 step-2 step-3 checkpoints/step-1 checkpoints/step-2 checkpoints/step-3",
+                                        "back to 2: step-4 checkpoints/step-4 /elsewhere/table.json"});
+  save(5);
+  writer->flush_durable();
+  cursor.branch = -1;
+  CHECK(read_on(feed, cursor) ==
+        Pieces{"back to -1: step-1 step-2 step-4 checkpoints/step-1 checkpoints/step-2 checkpoints/step-4 "
+               "/elsewhere/table.json",
+               "step-5 checkpoints/step-5"});
+}
+
+TEST_CASE("a branch that leaves nothing behind takes nothing back", "[store][feed]") {
+  const OutputDir output;
+  const FixedClock clock;
+  const auto writer = create(new_run(output), clock);
+  for (int step = 1; step <= 2; ++step) log(*writer, "loss", step, 10 + step);
+  writer->flush_durable();
+  Feed feed(writer->run_dir());
+  Cursor cursor;
+  read_on(feed, cursor);
+  writer->go_back(2);
+  log(*writer, "loss", 3, 23);
+  writer->flush_durable();
+  CHECK(read_on(feed, cursor) == Pieces{"loss@3=23"});
+}
+
+TEST_CASE("where there are many of one kind, the others wait with what came later", "[store][feed]") {
+  const OutputDir output;
+  FixedClock clock;
+  const auto writer = create(new_run(output), clock);
+  for (int step = 1; step <= 5; ++step) {
+    clock.now_ms += 1000;
+    log(*writer, "loss", step, step);
+    writer->event("e" + std::to_string(step), step, runner::core::Node::mapping());
+    if (step == 4) {
+      for (const char* kind : {"a", "b", "c"}) writer->event(kind, step, runner::core::Node::mapping());
+    }
+  }
+  writer->flush_durable();
+  Feed feed(writer->run_dir());
+  const Pieces pieces = {"loss@1=1 loss@2=2 e1 e2", "loss@3=3 loss@4=4 e3 e4", "a b", "loss@5=5 c e5"};
+  Cursor cursor;
+  CHECK(read_on(feed, cursor, 2) == pieces);
+  writer->go_back(4);
+  clock.now_ms += 1000;
+  writer->event("e6", 6, runner::core::Node::mapping());
+  writer->flush_durable();
+  cursor.branch = -1;
+  CHECK(read_on(feed, cursor, 2) ==
+        Pieces{"back to -1: loss@1=1 loss@2=2 e1 e2", "loss@3=3 loss@4=4 e3 e4", "a b", "c", "e6"});
 }

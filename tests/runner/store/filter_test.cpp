@@ -22,6 +22,8 @@ RunSummary example() {
   run.resolved = runner::core::parse_json(R"({"optimizer": {"type": "adamw", "lr": 3e-4, "betas": [0.9, 0.95]},
                                  "deterministic": true, "compat": null, "run_name": "tiny-gpt"})")
                      .value();
+  run.tags = {"exp-7", "keep", "two words"};
+  run.notes = {"the rate is too high"};
   run.summary = runner::core::parse_json(R"({"steps_per_s": 12.5})").value();
   return run;
 }
@@ -60,6 +62,22 @@ TEST_CASE("a filter takes runs by status, metrics and recipe", "[store][filter]"
       {"smoke == false", true},
       {"age < 3h and duration > 1min", true},
       {"loss == inf", false},
+      {"tag:keep and not tag:drop", true},
+      {"tag:exp-*", true},
+      {"tag:kee", false},
+      {"tag:\"two words\" and `tag:two words`", true},
+      {"status in (failed, finished)", true},
+      {"status not in (failed, \"finished\")", false},
+      {"step in (100, 200.0)", true},
+      {"nowhere in (1) or nowhere not in (1)", false},
+      {"name =~ '^tiny-(gpt|mlp)$'", true},
+      {"name =~ gpt2", false},
+      {"notes ~ 'RATE' and not archived", true},
+      {"created >= 2027-01-15", true},
+      {"created == 2027-01-15 and created == 2027-01 and created == 2027", true},
+      {"created > 2027-01-15", false},
+      {"created > 2027-01-15T05:59 and created < \"2027-01-15 06:01\"", true},
+      {"created == today and created > yesterday and ended == 2027-01-15T06:01:30Z", true},
   };
   const store_test::FixedClock clock;
   for (const Case& c : cases) {
@@ -88,6 +106,13 @@ TEST_CASE("a wrong filter is pointed at", "[store][filter]") {
       {"name == \"x", "--filter:1:9: error: the filter needs a number, a word or \"text\" where there is `\"x`\n"},
       {"loss & 2", "--filter:1:6: error: the filter needs `and`, `or` or the end where there is `&`\n"},
       {"loss < and", "--filter:1:8: error: the filter needs a number, a word or \"text\" where there is `and`\n"},
+      {"step in 3", "--filter:1:9: error: the filter needs `(` and a list where there is `3`\n"},
+      {"step in (3", "--filter:1:11: error: the filter needs `,` or `)` where it ends\n"},
+      {"step not 3", "--filter:1:10: error: the filter needs `in` after `not` where there is `3`\n"},
+      {"name =~ 3", "--filter:1:9: error: the filter needs a \"pattern\" where there is `3`\n"},
+      {"tag: and", "--filter:1:6: error: the filter needs a tag where there is `and`\n"},
+      {"\xf0\x9f\x94\xa5/loss < \u0645 and\n  \u0645) == 3",
+       "--filter:2:4: error: the filter needs `and`, `or` or the end where there is `)`\n"},
       {"and", "--filter:1:1: error: the filter needs a name where there is `and`\n"},
   };
   for (const Case& c : cases) {
@@ -111,4 +136,32 @@ TEST_CASE("a filter on a name that no run knows suggests one", "[store][filter]"
   CHECK(diagnostics.all()[0].message == "no run has a metric, a recipe key or a property called \"statsu\"");
   CHECK(diagnostics.all()[0].hint == "did you mean \"status\"?");
   CHECK(diagnostics.all()[1].hint == "did you mean \"optimizer.type\"?");
+}
+
+TEST_CASE("a filter on what a name never is says what it can be", "[store][filter]") {
+  struct Case {
+    const char* text;
+    const char* message;
+    const char* hint;
+  };
+  static constexpr Case cases[] = {
+      {"status == finishd", "no run has the status \"finishd\"", "did you mean \"finished\"?"},
+      {"status in (3)", "no run has the status \"3\"",
+       "it is one of running, finished, failed, stopped, crashed, unreadable"},
+      {"created > 2026-13-01", "\"2026-13-01\" is no date",
+       "write 2026-11-21, 2026-11-21T08:30 (UTC), today or yesterday; `age < 2h` counts from now"},
+      {"name =~ 'a(b'", "\"a(b\" is no regular expression: unmatched ( or \\(",
+       "a dot that means a dot is written \\."},
+      {"name =~ '\\d'", "\"\\d\" uses \\d, which POSIX extended expressions have not",
+       "write [0-9] for \\d, [A-Za-z0-9_] for \\w"},
+  };
+  for (const Case& c : cases) {
+    DYNAMIC_SECTION(c.text) {
+      runner::core::Diagnostics diagnostics;
+      CHECK_FALSE(Filter::parse(c.text, diagnostics));
+      REQUIRE(diagnostics.error_count() == 1);
+      CHECK(diagnostics.all()[0].message == c.message);
+      CHECK(diagnostics.all()[0].hint == c.hint);
+    }
+  }
 }

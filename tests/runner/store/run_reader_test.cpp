@@ -1,8 +1,11 @@
 #include "runner/store/run_reader.h"
 
 #include <catch2/catch.hpp>
+#include <chrono>
+#include <filesystem>
 #include <fstream>
 
+#include "runner/core/json.h"
 #include "runner/store/annotations.h"
 #include "runner/store/schema.h"
 #include "runner/store/sqlite.h"
@@ -11,6 +14,7 @@
 namespace {
 
 using namespace runner::store;
+using namespace std::chrono_literals;
 using store_test::create;
 using store_test::FixedClock;
 using store_test::log;
@@ -49,7 +53,10 @@ TEST_CASE("runs are listed newest first, from the index or without it", "[store]
   clock.now_ms += 1000;
   const std::string b = finished_run(output, clock, "b", 2.0);
   std::filesystem::create_directory(output.path + "/not-a-run");
-  clock.now_ms += 3'600'000'000'000;  // long after the files' own times
+  clock.now_ms += 3'600'000'000'000;                          // long after the files' own times
+  for (const std::string& folder : {"/a-" + a, "/b-" + b}) {  // what happens to them now has another time of its own
+    std::filesystem::last_write_time(output.path + folder, std::filesystem::file_time_type::clock::now() - 1h);
+  }
 
   const std::vector<std::string> both = {b, a};
   CHECK(ids(list_runs(output.path, clock)) == both);
@@ -71,6 +78,23 @@ TEST_CASE("runs are listed newest first, from the index or without it", "[store]
     std::filesystem::remove(output.path + "/index.db");
     CHECK(ids(list_runs(output.path, clock)) == both);
     CHECK(indexed(output) == 2);
+  }
+  SECTION("what is said about a run that has ended is seen at once") {
+    add_tags(output.path + "/a-" + a, {"keep"});
+    CHECK(list_runs(output.path, clock)[1].tags == std::vector<std::string>{"keep"});
+  }
+  SECTION("values of recipes come from the index, and from the recipe where the index does not know the run") {
+    std::ofstream(output.path + "/a-" + a + "/resolved.json", std::ios::trunc) << "no recipe";
+    auto runs = list_runs(output.path, clock, {.with_recipe = false});
+    const std::vector<std::string> names = {"optimizer.lr", "optimizer", "no.such.key"};
+    read_recipe_values(output.path, names, runs);
+    for (const RunSummary& run : runs) {
+      CHECK(runner::core::to_json(run.resolved, -1) == R"({"optimizer": {"lr": 0.001, "type": "adamw"}})");
+    }
+    std::filesystem::remove(output.path + "/index.db");
+    read_recipe_values(output.path, names, runs);
+    CHECK(runs[0].resolved.at_path("training.max_steps")->as_integer() == 10);
+    CHECK(runs[1].resolved.is_null());
   }
   SECTION("a run that goes on is read again, one that is gone is forgotten") {
     const std::string run_dir = output.path + "/a-" + a;

@@ -109,13 +109,13 @@ TEST_CASE("a component's own generator and counters go on where the checkpoint l
 
 TEST_CASE("a resumed run shows callbacks the metrics that were known, and logs at the same steps", "[train][resume]") {
   const tests::Folder folder;
-  // The watcher takes the place of a callback that the recipe names.
+  // The watcher stands beside a callback that the recipe names.
   std::string recipe = kRecipe;
   recipe += "callbacks: [{type: early_stopping, monitor: val/loss, patience: 99}]\n";
   folder.write("recipe.yaml", recipe);
   const auto watched = [](Experiment& experiment) {
     auto watcher = std::make_shared<Watcher>();
-    experiment.callbacks = {watcher};
+    experiment.callbacks.push_back({"watcher", {}, watcher});
     return watcher;
   };
   const auto straight = experiment_of(false);

@@ -125,7 +125,7 @@ TEST_CASE("a checkpoint's model is the average, and the training goes on as with
 
   const auto averaged = experiment_of_recipe({kEma});
   const auto watcher = std::make_shared<Watcher>();
-  averaged->callbacks = {watcher};
+  averaged->callbacks = {{"watcher", {}, watcher}};
   const auto run = new_run("averaged");
   train_quietly(*averaged, *run);
   CHECK(same_bits(*plain, *averaged));
@@ -153,7 +153,7 @@ TEST_CASE("swa ends with running statistics of the averaged weights", "[train][w
       "weight_averaging={type: swa, start_step: 4}", "data.train.num_samples=42"};
   const auto trained = experiment_of_recipe(sets);
   const auto watcher = std::make_shared<Watcher>();
-  trained->callbacks = {watcher};
+  trained->callbacks = {{"watcher", {}, watcher}};
   const auto run = new_run("measured");
   train_quietly(*trained, *run);
 

@@ -1,6 +1,5 @@
-"""Gives a verify script the Python libraries it reads back with, in a place of its own below the build."""
+"""Gives a verify script the Python libraries that it reads back with: those that tests/run has put beside .deps."""
 
-import fcntl
 import os
 import pathlib
 import re
@@ -20,37 +19,28 @@ def with_libraries(torch=False):
         return
     source, roux = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
     build = roux.resolve().parent.parent
-    with open(build / "verify.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # scripts run side by side
-        python = installed(source / "tests/verify/requirements.txt", build / "verify-venv")
-        environment = dict(os.environ)
-        if torch:
-            environment.update(torch_environment(build))
+    venv = pathlib.Path(str(deps_of(build)) + "-verify")
+    wanted = "".join((source / "tests/verify" / name).read_text() for name in ("requirements.txt", "constraints.txt"))
+    pins = venv / "roux-pins.txt"
+    if not pins.exists() or pins.read_text() != wanted:
+        print(f"skipped: {venv} has not the libraries of tests/verify/requirements.txt; tests/run verify puts them there")
+        sys.exit(1 if os.environ.get("CI") else 0)
+    environment = dict(os.environ)
+    if torch:
+        environment.update(torch_environment(build))
+    python = venv / "bin/python"
     os.execve(python, [str(python), *sys.argv, MARK], environment)
 
 
-def installed(requirements, venv):
-    python = venv / "bin/python"
-    done = venv / "installed.txt"
-    if done.exists() and done.read_text() == requirements.read_text():
-        return python
-    for command in (
-        [sys.executable, "-m", "venv", str(venv)],
-        [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", "-r", str(requirements)],
-    ):
-        result = subprocess.run(command, capture_output=True, text=True)
-        if result.returncode != 0:
-            print("skipped: the Python libraries could not be installed:", result.stderr.strip()[-300:])
-            sys.exit(0)
-    done.write_text(requirements.read_text())
-    return python
+def deps_of(build):
+    cache = (build / "CMakeCache.txt").read_text()
+    return pathlib.Path(re.search(r"^ROUX_DEPS:PATH=(.*)$", cache, re.MULTILINE).group(1))
 
 
 def torch_environment(build):
     """LibTorch as the build uses it is the torch wheel, so Python can import it from there. The wheel also wants the
     CUDA libraries, 3 GB that nothing here calls: they get stand-ins, whose functions exist and fail."""
-    cache = (build / "CMakeCache.txt").read_text()
-    deps = pathlib.Path(re.search(r"^ROUX_DEPS:PATH=(.*)$", cache, re.MULTILINE).group(1))
+    deps = deps_of(build)
     stubs = build / "verify-torch"
     if not stubs.exists():
         partial = build / "verify-torch.partial"

@@ -1,0 +1,13 @@
+#pragma once
+
+namespace runner::cli {
+
+/// For what is said beside a recipe and has to be checked as one: what it trains is not looked at, but it is whole.
+inline constexpr const char* kAnyRecipe =
+    "model: {type: mlp, hidden: []}\n"
+    "data: {train: {type: synthetic, task: regression, num_samples: 1}}\n"
+    "loss: mse\n"
+    "optimizer: {type: sgd, lr: 1.0}\n"
+    "training: {max_steps: 1, micro_batch_size: 1}\n";
+
+}  // namespace runner::cli

@@ -1,0 +1,89 @@
+#include "runner/cli/launch_set_up.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <string>
+
+#include "runner/cli/any_recipe.h"
+#include "runner/cli/launch_config.h"
+#include "runner/core/error.h"
+#include "runner/launch/core_shares.h"
+#include "runner/launch/rank_environment.h"
+#include "runner/registry/load.h"
+#include "runner/registry/registry.h"
+
+namespace runner::cli {
+namespace {
+
+using core::Node;
+
+void line(const std::string& name, const std::string& value) { std::printf("%-16s %s\n", name.c_str(), value.c_str()); }
+
+std::string starter() {
+  const auto started = launch::rank_of_environment();
+  if (!started) return started.failure().message;
+  if (!started.value()) return "nobody: roux starts the processes";
+  const launch::StartedRank& rank = *started.value();
+  const core::RankPlace& place = rank.place;
+  return (rank.starter.empty() ? "RANK and WORLD_SIZE" : rank.starter) + ": process " + std::to_string(place.rank) +
+         " of " + std::to_string(place.size) + ", " + std::to_string(place.local_rank) + " of " +
+         std::to_string(place.local_size) + " here; they meet at " + place.master_addr + ":" +
+         std::to_string(place.master_port);
+}
+
+/// Those of `programs` that PATH has.
+std::string found(std::initializer_list<const char*> programs) {
+  const char* path = std::getenv("PATH");
+  std::string text;
+  for (const char* program : programs) {
+    std::istringstream folders(path != nullptr ? path : "");
+    for (std::string folder; std::getline(folders, folder, ':');) {
+      if (access((folder + "/" + program).c_str(), X_OK) != 0) continue;
+      text += (text.empty() ? "" : ", ") + std::string(program);
+      break;
+    }
+  }
+  return text.empty() ? "none" : text;
+}
+
+std::optional<registry::Recipe> recipe_here(Session& session, const RecipeFlags& flags) {
+  if (!flags.path.empty()) return session.load(flags);
+  core::Diagnostics diagnostics;
+  recipe::ComposeOptions options = compose_options(flags, diagnostics);
+  options.below = config_in_use(diagnostics);
+  const auto any = std::make_shared<const core::Source>(core::Source{"no recipe", kAnyRecipe});
+  auto recipe = registry::load_recipe_text(any, options, registry::Registry::builtin(), diagnostics);
+  session.show(diagnostics);
+  if (!recipe) session.exit_code = core::kExitUsage;
+  return recipe;
+}
+
+}  // namespace
+
+void show_launch(Session& session, const RecipeFlags& flags) {
+  const std::string file = config_path();
+  std::error_code ignored;
+  line("launch file", file.empty()                             ? "none: ROUX_CONFIG_FILE is empty"
+                      : std::filesystem::exists(file, ignored) ? file
+                                                               : "none at " + file);
+  if (const auto recipe = recipe_here(session, flags)) {
+    for (const Node::Entry& entry : recipe->at("launch").entries()) {
+      const core::Place& place = entry.value.place();
+      if (entry.value.is_null() || !place.known() || place.source->kind == core::Source::Kind::kDefault) continue;
+      line("launch." + entry.key, core::to_json(entry.value, -1) + "  from " + place.text());
+    }
+  }
+  line("started by", starter());
+  if (const char* job = std::getenv("SLURM_JOB_ID")) line("Slurm job", job);
+  line("starters", found({"ssh", "srun", "sbatch", "mpirun"}));
+  line("cores", std::to_string(launch::own_cores_by_node().size()) + " for this process");
+}
+
+}  // namespace runner::cli

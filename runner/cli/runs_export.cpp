@@ -1,0 +1,165 @@
+#include "runner/cli/runs_export.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+
+#include "runner/core/files.h"
+#include "runner/core/name_map.h"
+#include "runner/core/utf8.h"
+
+namespace runner::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+using core::Node;
+using store::RunSummary;
+using Runs = std::vector<RunSummary>;
+
+struct Series {
+  std::string name;
+  std::vector<store::SeriesPoint> points;
+};
+
+/// As short as it can be and still the same number.
+std::string exact(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  std::array<char, 40> text{};
+  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
+}
+
+/// Numbers that JSON cannot say are text there.
+std::string json_number(double value) { return std::isfinite(value) ? exact(value) : "\"" + exact(value) + "\""; }
+
+core::Result<std::vector<Series>> read_all(const RunSummary& run, const std::vector<std::string>& wanted) {
+  std::vector<Series> all;
+  for (const auto& [name, last] : run.metrics) {
+    const bool fits = wanted.empty() ||
+                      std::any_of(wanted.begin(), wanted.end(),
+                                  [&, key = name](const std::string& one) { return core::matches_wildcard(one, key); });
+    if (!fits) continue;
+    auto points = store::read_series(run.run_dir, name);
+    if (!points) return points.failure();
+    all.push_back({name, std::move(points).value()});
+  }
+  return all;
+}
+
+constexpr const char* kCsvTitles = "run,name,metric,step,time_ms,value\n";
+
+void add_csv(const RunSummary& run, const std::vector<Series>& all, std::string& text) {
+  for (const Series& series : all) {
+    const std::string head = run.id + "," + csv_field(name_of(run)) + "," + csv_field(series.name) + ",";
+    for (const store::SeriesPoint& point : series.points) {
+      text += head + std::to_string(point.step) + "," + std::to_string(point.time_ms) + "," + exact(point.value) + "\n";
+    }
+  }
+}
+
+void add_jsonl(const RunSummary& run, const std::vector<Series>& all, std::string& text) {
+  for (const Series& series : all) {
+    const std::string head = "{\"run\": " + core::json_quote(run.id) + ", \"name\": " + core::json_quote(name_of(run)) +
+                             ", \"metric\": " + core::json_quote(series.name) + ", \"step\": ";
+    for (const store::SeriesPoint& point : series.points) {
+      text += head + std::to_string(point.step) + ", \"time_ms\": " + std::to_string(point.time_ms) +
+              ", \"value\": " + json_number(point.value) + "}\n";
+    }
+  }
+}
+
+/// `"points": {"loss": [[1, 1700000000000, 0.5], ...]}`: step, time, value. Written by hand: a tree of ten million
+/// points would take gigabytes.
+std::string points_json(const std::vector<Series>& all) {
+  std::string text = "{";
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    text += (i == 0 ? "" : ", ") + core::json_quote(all[i].name) + ": [";
+    for (std::size_t k = 0; k < all[i].points.size(); ++k) {
+      const store::SeriesPoint& point = all[i].points[k];
+      text += (k == 0 ? "[" : ", [") + std::to_string(point.step) + ", " + std::to_string(point.time_ms) + ", " +
+              json_number(point.value) + "]";
+    }
+    text += "]";
+  }
+  return text + "}";
+}
+
+core::Result<std::string> run_as_json(const RunSummary& run, const std::vector<Series>& all) {
+  Node node = run_json(run);
+  node.set("recipe", run.resolved);
+  Node list = Node::sequence();
+  const auto events = store::read_events(run.run_dir);
+  if (!events) return events.failure();
+  for (const store::EventRow& event : events.value()) {
+    Node row = Node::mapping();
+    row.set("kind", Node::string(event.kind));
+    row.set("step", Node::integer(event.step));
+    row.set("time_ms", Node::integer(event.time_ms));
+    row.set("data", event.data);
+    list.items().push_back(std::move(row));
+  }
+  node.set("events", std::move(list));
+  std::string text = core::to_json(node, -1);
+  text.pop_back();
+  return text + ", \"points\": " + points_json(all) + "}";
+}
+
+core::Result<std::string> content_of(const Runs& runs, const RunsExportRequest& request) {
+  const bool json = request.format == "json";
+  std::string text = request.format == "csv" ? kCsvTitles : json && !request.per_run ? "[" : "";
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const auto all = read_all(runs[i], request.metrics);
+    if (!all) return all.failure();
+    if (request.format == "csv") add_csv(runs[i], all.value(), text);
+    if (request.format == "jsonl") add_jsonl(runs[i], all.value(), text);
+    if (!json) continue;
+    const auto one = run_as_json(runs[i], all.value());
+    if (!one) return one.failure();
+    text += (i == 0 ? "" : ",\n") + one.value();
+  }
+  return json ? text + (request.per_run ? "\n" : "]\n") : text;
+}
+
+/// Writes one file, or gives back what goes to standard output.
+core::Result<std::string> put(const Runs& runs, const RunsExportRequest& request, const std::string& path) {
+  auto content = content_of(runs, request);
+  if (!content || path.empty()) return content;
+  if (const auto written = core::write_file_atomic(path, content.value()); !written) return written.failure();
+  return "wrote " + path + "\n";
+}
+
+core::Result<std::string> put_all(const Runs& runs, const RunsExportRequest& request) {
+  if (!request.per_run) return put(runs, request, request.output);
+  if (const auto made = core::make_folders(request.output); !made) return made.failure();
+  std::string said;
+  for (const RunSummary& run : runs) {
+    const std::string file = fs::path(run.run_dir).filename().string() + "." + request.format;
+    const auto done = put({run}, request, request.output + "/" + file);
+    if (!done) return done.failure();
+    said += done.value();
+  }
+  return said;
+}
+
+}  // namespace
+
+std::optional<std::string> runs_export(const RunsContext& context, const RunsExportRequest& request,
+                                       core::Diagnostics& diagnostics) {
+  if (request.per_run && request.output.empty()) {
+    diagnostics.error({}, "--per-run writes a file for each run, but --output names no folder for them");
+    return std::nullopt;
+  }
+  const bool newest = request.runs.empty() && request.filter.empty();
+  const auto runs =
+      choose_runs(context, newest ? std::vector<std::string>{"last"} : request.runs, request.filter, diagnostics);
+  if (!runs) return std::nullopt;
+  auto said = put_all(*runs, request);
+  if (said) return std::move(said).value();
+  diagnostics.error({}, said.failure().message, said.failure().hint);
+  return std::nullopt;
+}
+
+}  // namespace runner::cli

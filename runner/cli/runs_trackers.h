@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+
+#include "runner/cli/runs_text.h"
+#include "runner/core/clock.h"
+#include "runner/store/run_reader.h"
+
+namespace runner::cli {
+
+/// How far each tracker of a run has come, one line each; "" for a run without trackers.
+std::string trackers_lines(const store::RunSummary& run, const core::Clock& clock);
+/// The same for a program.
+core::Node trackers_json(const store::RunSummary& run);
+
+}  // namespace runner::cli

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace runner::core {
+
+/// How NVIDIA's GPUs of this machine are used, as their driver's library NVML says. Neither CUDA nor a GPU is needed:
+/// where there is no driver there is nothing to read.
+class GpuUsage {
+ public:
+  /// `library`: found as a program finds its libraries. Loading it takes milliseconds.
+  explicit GpuUsage(const std::string& library = "libnvidia-ml.so.1");
+  ~GpuUsage();
+  GpuUsage(const GpuUsage&) = delete;
+  GpuUsage& operator=(const GpuUsage&) = delete;
+
+  /// `gpu_0_utilization_percentage` and so on, as MLflow calls them, appended to `readings`.
+  void read(std::vector<std::pair<std::string, double>>& readings) const;
+
+ private:
+  template <typename Function>
+  bool find(const char* name, Function& function) const;
+
+  // NVML's own types: a device is a pointer, every function returns 0 when all is well.
+  struct Utilization {
+    unsigned int gpu, memory;
+  };
+  struct Memory {
+    unsigned long long total, free, used;
+  };
+  void* library_ = nullptr;
+  int (*shutdown_)() = nullptr;
+  int (*utilization_)(void*, Utilization*) = nullptr;
+  int (*memory_)(void*, Memory*) = nullptr;
+  int (*power_)(void*, unsigned int*) = nullptr;  // in milliwatts
+  std::vector<void*> devices_;
+};
+
+}  // namespace runner::core

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace runner::store {
+
+/// A line that a run said, without its end.
+struct ConsoleRow {
+  std::string text;
+  std::int64_t time_ms = 0;  ///< 0 where the line does not say
+  bool is_warning = false;   ///< or an error
+};
+
+/// Whole lines of `logs/rank-0.log` from byte `from` on, which moves behind them; some megabytes at most. None where
+/// there is no such file.
+std::vector<ConsoleRow> read_console(const std::string& run_dir, std::int64_t& from);
+
+}  // namespace runner::store

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <future>
+#include <mutex>
+
+#include "runner/core/clock.h"
+#include "runner/core/usage.h"
+#include "runner/store/run_writer.h"
+
+namespace runner::store {
+
+inline constexpr const char* kSystemContext = "system";  ///< of the series that say how the machine is used
+
+/// Logs the use of the machine into a run at an interval, from a thread of its own.
+class SystemMetrics {
+ public:
+  /// `run` must outlive this. `interval_s`: 0 does nothing.
+  SystemMetrics(RunWriter& run, double interval_s, const core::Clock& clock);
+  ~SystemMetrics();
+  SystemMetrics(const SystemMetrics&) = delete;
+  SystemMetrics& operator=(const SystemMetrics&) = delete;
+
+  /// What comes belongs to this step. Costs the loop one store to memory.
+  void at_step(std::int64_t step) { step_.store(step, std::memory_order_relaxed); }
+  /// One reading, now.
+  void log();
+
+ private:
+  void watch(double interval_s);
+
+  RunWriter& run_;
+  core::UsageReader reader_;
+  std::atomic<std::int64_t> step_{0};
+  std::mutex mutex_;
+  std::condition_variable leaving_;
+  bool leaves_ = false;  // guarded by mutex_
+  std::future<void> watching_;
+};
+
+}  // namespace runner::store

@@ -1,0 +1,113 @@
+#include <catch2/catch.hpp>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "tests/support/folder.h"
+#include "tests/trackers/followed_run.h"
+
+namespace {
+
+using runner::store::RunStatus;
+using tracker_tests::FollowedRun;
+
+/// A program of the shell as the plugin; `$line` is the line that it has read.
+std::string program(const std::string& each_line, const std::string& more = "") {
+  const auto quoted = [](const std::string& text) {
+    return runner::core::to_json(runner::core::Node::string(text), -1);
+  };
+  return R"({"type": "plugin", "command": ["sh", "-c", )" +
+         quoted("while IFS= read -r line; do " + each_line + "\ndone") + "]" + more + "}";
+}
+
+std::string content(const std::string& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+struct Fixture : FollowedRun {
+  Fixture() {
+    log(1, 0.5);
+    commit();
+  }
+  tests::Folder here;
+};
+
+}  // namespace
+
+TEST_CASE("a program reads what a run tells", "[trackers][plugin]") {
+  Fixture f;
+  f.text(1, "sample", "to be");
+  f.commit();
+  f.writer->finish(RunStatus::kFinished, "");
+  const auto result = f.follow(program("printf '%s\\n' \"$line\" >> got.jsonl", R"(, "options": {"a": [1]})"));
+  CHECK(result.problem.empty());
+  CHECK(result.points == 1);
+  CHECK(content("got.jsonl") ==
+        R"({"type":"options","resumed":false,"options":{"a": [1]}})"
+        "\n"
+        R"({"type":"start","run":")" +
+            f.run.id + R"(","name":"tiny","config":)" + runner::core::to_json(f.run.config, -1) +
+            "}\n"
+            R"({"type":"metric","name":"loss","step":1,"time":1800000000.000,"value":0.5})"
+            "\n"
+            R"({"type":"text","name":"sample","step":1,"time":1800000000.000,"text":"to be"})"
+            "\n"
+            R"({"type":"flush","number":1})"
+            "\n"
+            R"({"type":"end","ending":"finished","reason":"","time":1800000000.000,"summary":null})"
+            "\n");
+}
+
+TEST_CASE("a program that answers flushes gets what it has not answered once more", "[trackers][plugin]") {
+  Fixture f;
+  const std::string answers = R"(, "acknowledges": true)";
+  // Dies before it answers.
+  const auto died = f.follow(program("case $line in *flush*) exit 3;; esac", answers));
+  CHECK(died.problem == "sh has left with status 3");
+  CHECK(died.points == 0);
+  const auto done = f.follow(
+      program("case $line in *metric*) echo got >> got.txt;; *flush*) echo \"flushed ${line##*:}\" | tr -d '}';; esac",
+              answers));
+  CHECK(done.problem.empty());
+  CHECK(done.points == 1);
+  CHECK(content("got.txt") == "got\n");
+}
+
+TEST_CASE("a program that leaves early, is none or prints is told of", "[trackers][plugin]") {
+  Fixture f;
+  CHECK(f.follow(R"({"type": "plugin", "command": ["sh", "-c", "exit 0"], "acknowledges": true})").problem ==
+        "sh has left with status 0");
+  CHECK(f.follow(R"({"type": "plugin", "command": ["./no-such-program"]})").problem ==
+        "./no-such-program has left with status 127");
+  CHECK(f.follow(program("exit 5")).problem == "sh has left with status 5");
+  CHECK(f.follow(program("kill -SEGV $$")).problem == "sh has left with status 139");
+  CHECK(f.follow(program("echo heard")).problem.empty());
+}
+
+TEST_CASE("a program that prints more than anybody reads is not held up", "[trackers][plugin]") {
+  Fixture f;
+  for (int step = 2; step < 3000; ++step) f.log(step, step);
+  f.commit();
+  const auto result = f.follow(program("printf 'flushed %0200d\\n' 1; case $line in *flush*) echo 'flushed 1';; esac",
+                                       R"(, "acknowledges": true)"));
+  CHECK(result.problem.empty());
+  CHECK(result.points == 2999);
+}
+
+TEST_CASE("a program that hangs is given up", "[trackers][plugin]") {
+  Fixture f;
+  const std::string limit = R"(, "acknowledges": true, "answer_timeout": "0.2s")";
+  CHECK(f.follow(program("sleep 1000", limit)).problem == "sh does not answer a flush within answer_timeout");
+  CHECK(f.follow(R"({"type": "plugin", "command": ["sleep", "1000"], "answer_timeout": "0.2s"})").problem ==
+        "sleep does not leave within answer_timeout");
+}
+
+TEST_CASE("a file that is no plugin is refused", "[trackers][plugin]") {
+  Fixture f;
+  f.here.write("text.so", "not a library");
+  CHECK(f.follow(R"({"type": "plugin", "path": "text.so"})").problem ==
+        "cannot load the plugin: ./text.so: file too short");
+  CHECK(f.follow(R"({"type": "plugin", "path": "./missing.so"})").problem ==
+        "cannot load the plugin: ./missing.so: cannot open shared object file: No such file or directory");
+}

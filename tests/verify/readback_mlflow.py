@@ -1,0 +1,135 @@
+"""What the tracker `mlflow` brings to a real MLflow server, read with MLflow's own client.
+
+usage: readback_mlflow.py SOURCE_DIR ROUX
+"""
+
+import contextlib
+import math
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+
+from lib.libraries import with_libraries
+from lib.tracked import HOSTILE, TrackedRun, arguments, read_back, same, write_everything
+
+
+@contextlib.contextmanager
+def mlflow_server(folder):
+    """Its address and its process. It says itself which port it has taken, and that it answers."""
+    mlflow = pathlib.Path(sys.executable).parent / "mlflow"
+    server = subprocess.Popen(
+        [mlflow, "server", "--host", "127.0.0.1", "--port", "0", "--workers", "1", "--backend-store-uri",
+         "sqlite:///db.sqlite", "--artifacts-destination", "./art"],
+        cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
+    try:
+        said = []
+        for line in server.stdout:
+            said.append(line)
+            found = re.search(r"running on (http://127\.0\.0\.1:\d+)", line)
+            if found:
+                yield found.group(1)
+                break
+        else:
+            raise AssertionError("mlflow server did not start: " + "".join(said))
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(server.pid, signal.SIGKILL)
+        server.wait()
+        server.stdout.close()
+
+
+def as_mlflow_gives_it(value):
+    """Its databases keep an infinity as the largest number."""
+    return math.copysign(sys.float_info.max, value) if math.isinf(value) else value
+
+
+def check_points(run, found):
+    expected = run.points()
+    assert len(found) == len(expected), (len(found), len(expected))
+    for name, points in expected.items():
+        if name in HOSTILE and name not in found:
+            continue  # spelled as MLflow takes it; counted above, and its value below
+        history = {step: float(value) for step, value, _ in found[name]}
+        assert len(history) == len(found[name]), (name, "a step twice", found[name])
+        assert set(history) == set(points), (name, history, points)
+        for step, value in points.items():
+            assert same(history[step], as_mlflow_gives_it(value)), (name, step, history[step], value)
+    spelled = sorted(float(points[0][1]) for name, points in found.items() if name not in expected)
+    hostile = sorted(points[3] for name, points in expected.items() if name in HOSTILE and name not in found)
+    assert spelled == hostile, (spelled, hostile)
+
+
+def single_run(source, uri):
+    (found,) = read_back(source, "mlflow", uri)
+    return found
+
+
+def check_everything(source, roux, folder):
+    with mlflow_server(folder) as uri:
+        block = {"type": "mlflow", "tracking_uri": uri, "experiment_name": "many", "tags": {"team": "a"}, "description": "*b*"}
+        run = TrackedRun(roux, folder, [block])
+        write_everything(run)
+        run.commit()
+        run.sync()
+        run.finish()
+        run.sync()
+        found = single_run(source, uri)
+        check_points(run, found["history"])
+        assert found["experiment"] == "many" and found["status"] == "FINISHED", found
+        parameters = run.parameters()
+        assert set(found["params"]) == set(parameters), set(found["params"]) ^ set(parameters)
+        assert found["tags"]["team"] == "a" and found["tags"]["mlflow.note.content"] == "*b*", found["tags"]
+        files = sorted(found["artifacts"])
+        assert [name for name in files if name.startswith("texts/")] == ["texts/sample/step-5.txt"], files
+        assert [name for name in files if name.startswith("tables/")] == ["tables/confusion/step-8.json"], files
+        assert [name for name in files if name.startswith("histograms/")] == ["histograms/weight blocks.0/step-6.json"]
+        assert found["artifacts"]["profile/trace.json"] == 2, files
+        assert sum(name.startswith("images/picture ") for name in files) == 3, files
+        assert found["datasets"] == ["synthetic"], found["datasets"]
+    return sum(map(len, found["history"].values()))
+
+
+def check_outage(source, roux, folder):
+    """No server at first, then one, then none, then one again: in the end it has each point once."""
+    environment = dict(os.environ)
+    run = TrackedRun(roux, folder, ["mlflow"], environment)
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))  # and does not listen: whoever connects is refused
+        down = "http://127.0.0.1:%d" % nobody.getsockname()[1]
+
+        def sync_fails():
+            environment["MLFLOW_TRACKING_URI"] = down
+            assert subprocess.run([roux, "sync", run.path], capture_output=True, env=environment).returncode == 1
+
+        for begin in (1, 3):
+            run.log(begin, {"loss": begin})
+            run.commit()
+            sync_fails()
+            run.log(begin + 1, {"loss": begin + 1})
+            run.commit()
+            if begin == 3:
+                run.finish()
+                sync_fails()
+            with mlflow_server(folder) as environment["MLFLOW_TRACKING_URI"]:
+                run.sync()
+                found = single_run(source, environment["MLFLOW_TRACKING_URI"])
+    check_points(run, found["history"])
+    assert found["status"] == "FINISHED", found["status"]
+
+
+def main():
+    with_libraries()
+    os.environ["no_proxy"] = "127.0.0.1"
+    source, roux = arguments()
+    with tempfile.TemporaryDirectory() as whole, tempfile.TemporaryDirectory() as outage:
+        count = check_everything(source, roux, whole)
+        check_outage(source, roux, outage)
+    print(f"an MLflow server has {count} points, parameters, tags, texts, tables, pictures and files as run.db has them")
+
+
+main()

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace trackers {
+
+struct HttpOptions {
+  double timeout_s = 120;      ///< of one exchange; of one in which no byte moves where a file is sent
+  std::string user, password;  ///< Basic
+  std::string token;           ///< Bearer; goes before `user`
+  bool verify_tls = true;
+  std::string ca_file;             ///< PEM; "": the machine's own
+  std::string client_certificate;  ///< PEM, with its key
+};
+
+struct HttpRequest {
+  std::string method = "GET";
+  std::string url;
+  std::vector<std::string> headers = {};  ///< `Name: value`
+  std::string body = {};
+  std::string file = {};  ///< the path of what is sent instead of `body`
+  bool once = false;      ///< over a new connection: curl sends by itself again what one that was kept has lost
+};
+
+struct HttpAnswer {
+  long status = 0;
+  std::string body;
+  bool ok() const { return status >= 200 && status < 300; }
+};
+
+/// Speaks to one server over connections that it keeps. Proxies are taken from the environment, as curl does. Used by
+/// one thread.
+class Http {
+ public:
+  explicit Http(HttpOptions options);
+  ~Http();
+  Http(const Http&) = delete;
+  Http& operator=(const Http&) = delete;
+
+  /// Blocks for up to the time limit. Whatever a server answers is an answer. TrackerError when none does: kTryAgain,
+  /// or kPause where the address or a certificate is to blame.
+  HttpAnswer send(const HttpRequest& request);
+
+ private:
+  struct Connection;
+  HttpOptions options_;
+  std::unique_ptr<Connection> connection_;
+};
+
+/// The same answer when it is a success, otherwise TrackerError: 408, 429 and 5xx may pass, 401, 403 and a redirection
+/// are for somebody to look at, and what the server says of another 4xx is about these very data.
+/// `who` begins the message: `MLflow at http://...`.
+const HttpAnswer& require_success(const HttpAnswer& answer, const std::string& who);
+
+/// For a part of a URL: all but letters, digits and -._~ as %XX; `keep` stays as well.
+std::string url_encoded(std::string_view text, std::string_view keep = "");
+
+/// A URL without the name and password that may stand in it, for messages.
+std::string without_credentials(const std::string& url);
+
+}  // namespace trackers

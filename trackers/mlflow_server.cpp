@@ -1,0 +1,91 @@
+#include "trackers/mlflow_server.h"
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "runner/core/files.h"
+#include "trackers/tracker.h"
+
+namespace trackers {
+namespace {
+
+using nlohmann::json;
+using Remedy = TrackerError::Remedy;
+
+constexpr const char* kProxy = "mlflow-artifacts:";
+
+/// Straight into a folder that the server and this machine share.
+void put_into_folder(const std::string& folder, const std::string& path, const std::string& content,
+                     const std::string& file) {
+  const std::filesystem::path target = std::filesystem::path(folder) / path;
+  const auto made = runner::core::make_folders(target.parent_path().string());
+  if (!made) throw TrackerError(Remedy::kLeaveOut, made.failure().message, made.failure().hint);
+  if (file.empty()) {
+    const auto written = runner::core::write_file_atomic(target.string(), content);
+    if (!written) throw TrackerError(Remedy::kTryAgain, written.failure().message, written.failure().hint);
+    return;
+  }
+  std::error_code error;
+  std::filesystem::copy_file(file, target, std::filesystem::copy_options::overwrite_existing, error);
+  if (error) throw TrackerError(Remedy::kLeaveOut, "cannot copy " + file + ": " + error.message());
+}
+
+}  // namespace
+
+MlflowServer::MlflowServer(std::string uri, HttpOptions options) : uri_(std::move(uri)), http_(std::move(options)) {}
+
+HttpRequest MlflowServer::get_request(const std::string& path, const std::string& query) const {
+  return {"GET", uri_ + "/api/2.0/mlflow/" + path + query};
+}
+
+HttpRequest MlflowServer::post_request(const std::string& path, const std::string& body) const {
+  return {"POST", uri_ + "/api/2.0/mlflow/" + path, {"Content-Type: application/json"}, body};
+}
+
+json MlflowServer::get(const std::string& path, const std::string& query) {
+  return success(ask(get_request(path, query)));
+}
+
+json MlflowServer::post(const std::string& path, const std::string& body) {
+  return success(ask(post_request(path, body)));
+}
+
+json MlflowServer::success(const HttpAnswer& answer) const {
+  const json read = json::parse(require_success(answer, who()).body, nullptr, /*allow_exceptions=*/false);
+  if (read.is_object()) return read;
+  throw TrackerError(Remedy::kPause, who() + " answers something that is not MLflow's", "is the address right?");
+}
+
+void MlflowServer::put_artifact(const std::string& artifact_uri, const std::string& path, const std::string& content,
+                                const std::string& file) {
+  const auto scheme = artifact_uri.find(':');
+  if (artifact_uri.starts_with("file://")) return put_into_folder(artifact_uri.substr(7), path, content, file);
+  if (scheme == std::string::npos) return put_into_folder(artifact_uri, path, content, file);
+  if (!artifact_uri.starts_with(kProxy)) {
+    throw TrackerError(Remedy::kLeaveOut,
+                       who() + " keeps artifacts at " + artifact_uri.substr(0, scheme) + ":, where only its own reach",
+                       "start it with --artifacts-destination, so that they go through the server");
+  }
+  std::string place = artifact_uri.substr(std::string(kProxy).size());
+  std::string server = uri_;
+  if (place.starts_with("//")) {  // a server of its own for artifacts
+    const auto end = place.find('/', 2);
+    server = uri_.substr(0, uri_.find(':') + 1) + place.substr(0, end);
+    place = end == std::string::npos ? "" : place.substr(end);
+  }
+  while (place.starts_with("/")) place.erase(0, 1);
+  const std::string url = server + "/api/2.0/mlflow-artifacts/artifacts/" + url_encoded(place + "/" + path, "/");
+  const HttpAnswer answer = ask({"PUT", url, {"Content-Type: application/octet-stream"}, content, file});
+  if (answer.status == 503 && answer.body.find("--serve-artifacts") != std::string::npos) {
+    throw TrackerError(Remedy::kLeaveOut, who() + " takes no artifacts", "start it with --serve-artifacts");
+  }
+  require_success(answer, who());
+}
+
+std::string mlflow_error_code(const HttpAnswer& answer) {
+  const json read = json::parse(answer.body, nullptr, /*allow_exceptions=*/false);
+  return read.is_object() ? read.value("error_code", "") : "";
+}
+
+}  // namespace trackers

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "trackers/tracker.h"
+
+namespace trackers {
+
+/// A tracker out of a shared object with the functions of trackers/plugin_abi.h. `options` is JSON. TrackerError
+/// (kPause) where the file is no such thing or is made for another ABI.
+std::unique_ptr<Tracker> open_plugin_library(const std::string& path, const std::string& options);
+
+}  // namespace trackers
