@@ -78,16 +78,18 @@ Words tags(const Session& session) {
   return {found.begin(), found.end()};
 }
 
-void add_keys(const std::vector<Property>& properties, const std::string& prefix, Words& words) {
+/// `kind` of the component whose keys these are: one inside another of its own kind has no end.
+void add_keys(const std::vector<Property>& properties, const std::string& prefix, Words& words,
+              const std::string& kind = "") {
   const Registry& registry = Registry::builtin();
   for (const Property& property : properties) {
     const std::string path = core::join_path(prefix, property.name);
     words.push_back(path + "=");
     if (property.type == Property::Type::kSection) {
       if (const auto* section = registry.find("section", property.name)) add_keys(section->properties, path, words);
-    } else if (property.type == Property::Type::kComponent) {
+    } else if (property.type == Property::Type::kComponent && property.kind != kind) {
       for (const std::string& name : registry.names(property.kind)) {
-        add_keys(registry.find(property.kind, name)->properties, path, words);
+        add_keys(registry.find(property.kind, name)->properties, path, words, property.kind);
       }
     } else if (property.type == Property::Type::kObject) {
       add_keys(property.properties, path, words);

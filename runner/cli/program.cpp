@@ -152,6 +152,7 @@ void add_commands(CLI::App& app, Session& session) {
   add_validate(app, session);
   add_plan(app, session);
   add_lr_find(app, session);
+  add_sweep(app, session);
   add_resolve(app, session);
   add_explain(app, session);
   add_list(app, session);

@@ -11,6 +11,7 @@
 #include "runner/cli/launch_flags.h"
 #include "runner/core/error.h"
 #include "runner/launch/rank_environment.h"
+#include "runner/sweep/sweep.h"
 
 namespace runner::cli {
 namespace {
@@ -58,13 +59,20 @@ std::optional<registry::Recipe> Session::load(const std::string& path, const rec
   }
   core::Diagnostics diagnostics;
   std::optional<registry::Recipe> recipe =
-      registry::load_recipe(path, options, registry::Registry::builtin(), diagnostics);
+      registry::read_recipe(path, options, registry::Registry::builtin(), diagnostics);
+  if (recipe) sweep::check_sweep(*recipe, diagnostics);
+  if (diagnostics.has_errors()) recipe.reset();
   if (!recipe || !launch::is_spoken_for()) show(diagnostics);
   if (!recipe) exit_code = core::kExitUsage;
   return recipe;
 }
 
 std::optional<registry::Recipe> Session::load(const RecipeFlags& flags) {
+  const auto options = changes(flags);
+  return options ? load(flags.path, *options) : std::nullopt;
+}
+
+std::optional<recipe::ComposeOptions> Session::changes(const RecipeFlags& flags) {
   core::Diagnostics diagnostics;
   recipe::ComposeOptions options = compose_options(flags, diagnostics);
   options.below = config_in_use(diagnostics);
@@ -79,7 +87,7 @@ std::optional<registry::Recipe> Session::load(const RecipeFlags& flags) {
     options.overrides.push_back(
         {recipe::Override::Kind::kSet, "output_dir=" + core::to_json(core::Node::string(runs_dir()), -1)});
   }
-  return load(flags.path, options);
+  return options;
 }
 
 void add_override_flags(CLI::App& command, RecipeFlags& flags) {

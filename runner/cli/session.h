@@ -39,6 +39,9 @@ struct Session {
   /// Reads and checks a recipe, prints what there is to say to standard error. Nothing when there were errors; the exit
   /// code is 2 then. `--output-dir` counts as one more `--set`.
   std::optional<registry::Recipe> load(const RecipeFlags& flags);
+  /// What the flags, the environment and the file of defaults change in a recipe; fails the session when they are
+  /// wrong.
+  std::optional<recipe::ComposeOptions> changes(const RecipeFlags& flags);
   std::optional<registry::Recipe> load(const std::string& path, const recipe::ComposeOptions& options);
 
   /// Prints diagnostics to standard error; notices only when not `--quiet`.

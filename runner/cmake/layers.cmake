@@ -44,7 +44,7 @@ function(add_layer name)
   file(${glob} sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/${L_FOLDER}/*.cpp")
   list(FILTER sources EXCLUDE REGEX "/runner/cli/main\\.cpp$")
   if(name STREQUAL "components")
-    list(FILTER sources EXCLUDE REGEX "/components/kernels/")
+    list(FILTER sources EXCLUDE REGEX "/components/(kernels|sampler|pruner)/")
   endif()
   if(NOT sources)
     set(sources "${ROUX_EMPTY}")
@@ -99,7 +99,8 @@ function(add_binary_program)
   roux_common(roux)
   # jemalloc comes first, so that the engine's tensors come from it too.
   target_link_libraries(roux
-    PRIVATE third_party_jemalloc roux_layer_cli roux_layer_trackers roux_layer_launch roux_base third_party_cli11
+    PRIVATE third_party_jemalloc roux_layer_cli roux_layer_trackers roux_layer_sweep
+            roux_layer_sampler roux_layer_pruner roux_layer_launch roux_base third_party_cli11
             Threads::Threads ${CMAKE_DL_LIBS})
   set_target_properties(roux PROPERTIES BUILD_RPATH "$ORIGIN/../lib" ENABLE_EXPORTS ON)
 endfunction()

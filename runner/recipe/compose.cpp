@@ -48,6 +48,12 @@ class Composer {
       : options_(options), diagnostics_(diagnostics) {}
 
   std::optional<Composed> run(std::shared_ptr<const core::Source> source) {
+    auto composed = run_open(std::move(source));
+    if (composed) interpolate(composed->root, composed->recipe_dir, options_.limits, diagnostics_);
+    return composed;
+  }
+
+  std::optional<Composed> run_open(std::shared_ptr<const core::Source> source) {
     auto root = with_bases(source, {});
     if (!root) return std::nullopt;
     if (!options_.below.empty()) lay_below(*root, options_.below);
@@ -58,8 +64,7 @@ class Composer {
     const std::string recipe_dir = folder.empty()       ? "."
                                    : folder.size() == 1 ? folder
                                                         : folder.substr(0, folder.size() - 1);
-    interpolate(*root, recipe_dir, options_.limits, diagnostics_);
-    return Composed{std::move(*root), std::move(sources_)};
+    return Composed{std::move(*root), std::move(sources_), recipe_dir};
   }
 
   std::shared_ptr<const core::Source> open(const std::string& path, const Place& named_at) {
@@ -221,6 +226,13 @@ std::optional<Composed> compose(const std::string& path, const ComposeOptions& o
   Composer composer(options, diagnostics);
   const auto source = composer.open(path, Place{});
   return source ? composer.run(source) : std::nullopt;
+}
+
+std::optional<Composed> compose_open(const std::string& path, const ComposeOptions& options,
+                                     core::Diagnostics& diagnostics) {
+  Composer composer(options, diagnostics);
+  const auto source = composer.open(path, Place{});
+  return source ? composer.run_open(source) : std::nullopt;
 }
 
 std::optional<Composed> compose_text(std::shared_ptr<const core::Source> source, const ComposeOptions& options,

@@ -35,6 +35,7 @@ struct ComposeOptions {
 struct Composed {
   core::Node root;                                           ///< `extends` removed; `vars` kept
   std::vector<std::shared_ptr<const core::Source>> sources;  ///< every file that took part, the recipe first
+  std::string recipe_dir;                                    ///< what `${recipe_dir}` stands for
 };
 
 /// Reads FILE (.yaml, .yml, .json, .jsonnet), what it extends (relative to the file that names it; cycles refused;
@@ -42,6 +43,11 @@ struct Composed {
 /// path of the recipe `${model.n_embd}`, `${env:NAME}`, `${env:NAME:-default}`, `${recipe_dir}`; `$${` is a literal
 /// `${`. A reference that is the whole value keeps its type; unknown names are errors with a suggestion.
 std::optional<Composed> compose(const std::string& path, const ComposeOptions& options, core::Diagnostics& diagnostics);
+
+/// The same up to the overrides: `${...}` still stands, so that one reading serves many variants. interpolate() and
+/// set_value() do the rest.
+std::optional<Composed> compose_open(const std::string& path, const ComposeOptions& options,
+                                     core::Diagnostics& diagnostics);
 
 /// The same for text that is already in memory (tests, the fuzz target).
 std::optional<Composed> compose_text(std::shared_ptr<const core::Source> source, const ComposeOptions& options,

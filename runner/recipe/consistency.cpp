@@ -55,7 +55,7 @@ std::optional<std::vector<std::string>> metric_names(SettledTree& tree) {
 /// Where a recipe names a metric to go by: checkpoint.monitor, a plateau's, and those of callbacks.
 std::vector<std::string> monitor_paths(SettledTree& tree) {
   std::vector<std::string> paths;
-  for (const char* path : {"checkpoint.monitor", "lr_scheduler.monitor"}) {
+  for (const char* path : {"checkpoint.monitor", "lr_scheduler.monitor", "sweep.metric.name"}) {
     if (tree.text(path)) paths.emplace_back(path);
   }
   if (const Node* callbacks = tree.value("callbacks")) {
@@ -65,6 +65,24 @@ std::vector<std::string> monitor_paths(SettledTree& tree) {
     }
   }
   return paths;
+}
+
+/// What a sweep compares, where its author left that open.
+void sweep_metric(SettledTree& tree) {
+  if (tree.value("sweep") == nullptr || tree.was_refused("sweep.metric")) return;
+  const std::optional<std::string> monitor = tree.text("checkpoint.monitor");
+  const bool by_monitor = monitor && !tree.given("sweep.metric.name");
+  const std::vector<std::string> sets = evaluated_sets(tree);
+  if (monitor) {
+    tree.fill("sweep.metric.name", Node::string(*monitor), "checkpoint.monitor");
+  } else if (!sets.empty()) {
+    tree.fill("sweep.metric.name", Node::string(sets[0] + "/loss"), "the first data set that is evaluated");
+  }
+  const bool larger = by_monitor && tree.text("checkpoint.mode") == "max";
+  tree.fill("sweep.metric.goal", Node::string(larger ? "maximize" : "minimize"), "what is compared");
+  if (tree.text("sweep.metric.name") || tree.value("data") == nullptr) return;
+  tree.error("sweep", "a sweep compares an evaluation, but train is the only data set",
+             "add a data set, such as data.val");
 }
 
 void train_set(SettledTree& tree) {
@@ -184,6 +202,7 @@ void monitor_needs_evaluation(SettledTree& tree) {
   if (tree.given("eval.eval_steps") || tree.was_refused("eval")) return;
   for (const std::string& path : monitor_paths(tree)) {
     if (path == "checkpoint.monitor" && !tree.is_true("checkpoint.save_best")) continue;
+    if (path == "sweep.metric.name" && !tree.text("sweep.pruner.type")) continue;  // the evaluation at the end will do
     tree.error(path, path + " is " + *tree.text(path) + ", but nothing is evaluated before the end",
                "say how often with eval.eval_steps");
   }
@@ -420,6 +439,7 @@ constexpr Rule kRules[] = {
     {"batch_algebra", batch_algebra},
     {"compat", compat},
     {"total_steps", total_steps},
+    {"sweep_metric", sweep_metric},
     {"metric_once", metric_once},
     {"monitored_metric", monitored_metric},
     {"monitor_needs_evaluation", monitor_needs_evaluation},

@@ -197,4 +197,11 @@ void apply_set(Node& root, const std::string& text, const std::string& shown_as,
   mode == '+' ? change.append(std::move(*value)) : change.set(std::move(*value));
 }
 
+void set_value(Node& root, const std::string& path, Node value, core::Diagnostics& diagnostics) {
+  const auto steps = core::parse_path(path);
+  if (!steps) return diagnostics.error(value.place(), steps.failure().message, steps.failure().hint);
+  Change change(root, value.place(), steps.value(), diagnostics);
+  change.set(std::move(value));
+}
+
 }  // namespace runner::recipe

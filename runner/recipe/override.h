@@ -15,4 +15,7 @@ namespace runner::recipe {
 void apply_set(core::Node& root, const std::string& text, const std::string& shown_as, const Limits& limits,
                core::Diagnostics& diagnostics);
 
+/// `path=value` with a value that has been read; it is told at the value's place what cannot be done.
+void set_value(core::Node& root, const std::string& path, core::Node value, core::Diagnostics& diagnostics);
+
 }  // namespace runner::recipe

@@ -422,21 +422,28 @@ Value evaluate(const Term& term, const Node& block) {
   return {};
 }
 
-void collect_keys(const Term& term, std::vector<std::string>& keys) {
-  if (term.op == Op::kKey || term.op == Op::kLength || term.op == Op::kRises) {
-    std::string key = term.text.substr(0, term.text.find_first_of(".["));
-    if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(std::move(key));
-  }
-  for (const TermPtr& inner : term.terms) collect_keys(*inner, keys);
+void add_once(std::vector<std::string>& words, std::string word) {
+  if (std::find(words.begin(), words.end(), word) == words.end()) words.push_back(std::move(word));
+}
+
+void collect_paths(const Term& term, std::vector<std::string>& paths) {
+  if (term.op == Op::kKey || term.op == Op::kLength || term.op == Op::kRises) add_once(paths, term.text);
+  for (const TermPtr& inner : term.terms) collect_paths(*inner, paths);
 }
 
 }  // namespace
 
-bool Expression::holds(const Node& block) const { return evaluate(*root_, block).truth.value_or(true); }
+std::optional<bool> Expression::decide(const Node& block) const { return evaluate(*root_, block).truth; }
+
+std::vector<std::string> Expression::paths() const {
+  std::vector<std::string> paths;
+  collect_paths(*root_, paths);
+  return paths;
+}
 
 std::vector<std::string> Expression::keys() const {
   std::vector<std::string> keys;
-  collect_keys(*root_, keys);
+  for (const std::string& path : paths()) add_once(keys, path.substr(0, path.find_first_of(".[")));
   return keys;
 }
 

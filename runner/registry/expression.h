@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,7 +27,11 @@ class Expression {
   explicit Expression(std::shared_ptr<const Term> root) : root_(std::move(root)) {}
 
   /// False only when the values of `block` (a mapping) contradict the rule.
-  bool holds(const core::Node& block) const;
+  bool holds(const core::Node& block) const { return decide(block).value_or(true); }
+  /// Nothing when the rule is unknown.
+  std::optional<bool> decide(const core::Node& block) const;
+  /// The paths that the rule reads, in order of appearance, each once.
+  std::vector<std::string> paths() const;
   /// The keys of the component that the rule reads, in order of appearance, each once; without what goes inside.
   std::vector<std::string> keys() const;
 

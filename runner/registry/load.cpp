@@ -65,8 +65,8 @@ Node Recipe::resolved() const {
 std::string Recipe::hash() const {
   Node values = resolved();
   // What says where and how a run lies, and what has gone into the values already.
-  for (const char* key :
-       {"launch", "trackers", "capture", "system_metrics", "output_dir", "run_name", "vars", "extends", "description"})
+  for (const char* key : {"launch", "trackers", "capture", "system_metrics", "output_dir", "run_name", "vars",
+                          "extends", "description", "sweep"})
     values.erase(key);
   char text[17];
   std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(fnv1a(core::to_json(values, -1))));
@@ -75,36 +75,41 @@ std::string Recipe::hash() const {
 
 std::string Recipe::resolved_json() const { return core::to_json(resolved(), 2); }
 
-namespace {
-
-std::optional<Recipe> checked(const std::string& path, std::optional<recipe::Composed> composed,
-                              const Registry& registry, core::Diagnostics& diagnostics) {
-  if (!composed) {
-    diagnostics.sort();
-    return std::nullopt;
-  }
-  Recipe loaded;
-  loaded.path = path;
-  loaded.sources = std::move(composed->sources);
-  loaded.root = validate_recipe(composed->root, registry, diagnostics);
-  recipe::settle(loaded.root, diagnostics);
-  check_settled(loaded.root, registry, diagnostics);
-  diagnostics.sort();
-  if (diagnostics.has_errors()) return std::nullopt;
-  return loaded;
-}
-
-}  // namespace
-
 std::optional<Recipe> load_recipe(const std::string& path, const recipe::ComposeOptions& options,
                                   const Registry& registry, core::Diagnostics& diagnostics) {
-  return checked(path, recipe::compose(path, options, diagnostics), registry, diagnostics);
+  std::optional<Recipe> recipe = read_recipe(path, options, registry, diagnostics);
+  if (diagnostics.has_errors()) recipe.reset();
+  return recipe;
+}
+
+std::optional<Recipe> read_recipe(const std::string& path, const recipe::ComposeOptions& options,
+                                  const Registry& registry, core::Diagnostics& diagnostics) {
+  std::optional<recipe::Composed> composed = recipe::compose(path, options, diagnostics);
+  if (composed) return settle_recipe(path, std::move(*composed), registry, diagnostics);
+  diagnostics.sort();
+  return std::nullopt;
+}
+
+Recipe settle_recipe(const std::string& path, recipe::Composed composed, const Registry& registry,
+                     core::Diagnostics& diagnostics) {
+  Recipe settled;
+  settled.path = path;
+  settled.sources = std::move(composed.sources);
+  settled.root = validate_recipe(composed.root, registry, diagnostics);
+  recipe::settle(settled.root, diagnostics);
+  check_settled(settled.root, registry, diagnostics);
+  diagnostics.sort();
+  return settled;
 }
 
 std::optional<Recipe> load_recipe_text(const std::shared_ptr<const core::Source>& source,
                                        const recipe::ComposeOptions& options, const Registry& registry,
                                        core::Diagnostics& diagnostics) {
-  return checked(source->name, recipe::compose_text(source, options, diagnostics), registry, diagnostics);
+  std::optional<Recipe> recipe;
+  std::optional<recipe::Composed> composed = recipe::compose_text(source, options, diagnostics);
+  if (composed) recipe = settle_recipe(source->name, std::move(*composed), registry, diagnostics);
+  if (diagnostics.has_errors()) recipe.reset();
+  return recipe;
 }
 
 }  // namespace runner::registry

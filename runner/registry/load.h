@@ -33,6 +33,15 @@ struct Recipe {
 std::optional<Recipe> load_recipe(const std::string& path, const recipe::ComposeOptions& options,
                                   const Registry& registry, core::Diagnostics& diagnostics);
 
+/// The same, but a recipe with mistakes comes back too, for whoever has more to say about it. Nothing where the text
+/// itself could not be read.
+std::optional<Recipe> read_recipe(const std::string& path, const recipe::ComposeOptions& options,
+                                  const Registry& registry, core::Diagnostics& diagnostics);
+
+/// The stages after composing; there were mistakes where `diagnostics` has errors.
+Recipe settle_recipe(const std::string& path, recipe::Composed composed, const Registry& registry,
+                     core::Diagnostics& diagnostics);
+
 /// The same of a text that is in memory.
 std::optional<Recipe> load_recipe_text(const std::shared_ptr<const core::Source>& source,
                                        const recipe::ComposeOptions& options, const Registry& registry,

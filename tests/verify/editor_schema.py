@@ -75,6 +75,8 @@ FAILS = {
 
 # Where the block of a kind lies, when not in the section of its name.
 PLACES = {
+    "sampler": lambda block: {"sweep": {"sampler": block}},
+    "pruner": lambda block: {"sweep": {"pruner": block}},
     "data": lambda block: {"data": {"train": block}},
     "metric": lambda block: {"eval": {"metrics": [block]}},
     "tracker": lambda block: {"trackers": [block]},

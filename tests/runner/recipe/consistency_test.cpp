@@ -236,6 +236,11 @@ TEST_CASE("each rule between sections speaks of what it found", "[recipe][consis
       {"gpus", "on a processor", kParts + kData + kBatch + "device: cpu\nlaunch: {gpu_ids: [0, 1]}\n",
        "r.yaml:7:19: error: gpu_ids is given, but device is cpu\n"
        "  hint: device: cuda, or leave gpu_ids out\n"},
+      {"sweep_metric", "nothing to compare",
+       kParts + "data: {train: {type: synthetic, task: regression}}\n" + kBatch +
+           "sweep: {parameters: {seed: {values: [1, 2]}}}\n",
+       "r.yaml:6:8: error: a sweep compares an evaluation, but train is the only data set\n"
+       "  hint: add a data set, such as data.val\n"},
       {"compat", "settles without a word", kParts + kData + kBatch + "compat: accelerate\n", ""},
   };
   std::vector<std::string> told;

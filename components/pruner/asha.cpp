@@ -1,0 +1,24 @@
+#include "generated/pruner/asha.h"  // Config; declares make()
+#include "components/pruner/halving.h"
+#include "components/pruner/pruner.h"
+
+namespace components::pruner::asha {
+namespace {
+
+class Asha final : public Pruner {
+ public:
+  explicit Asha(const Config& config) : rungs_{static_cast<double>(config.min_steps), config.reduction_factor} {}
+
+  bool gives_up(const Curve& mine, const std::vector<Curve>& others) const override {
+    return rungs_.stops(mine, others);
+  }
+
+ private:
+  Halving rungs_;
+};
+
+}  // namespace
+
+std::shared_ptr<Pruner> make(const Config& config, const Inputs&) { return std::make_shared<Asha>(config); }
+
+}  // namespace components::pruner::asha

@@ -1,0 +1,69 @@
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "components/pruner/halving.h"
+#include "components/pruner/pruner.h"
+#include "generated/pruner/hyperband.h"  // Config; declares make()
+#include "runner/core/error.h"
+
+namespace components::pruner::hyperband {
+namespace {
+
+/// Brackets of successive halving: the first one begins to stop trials at `min_steps`, each further one `factor` times
+/// later, and has fewer trials. Trials are dealt out to the brackets in rounds.
+class Hyperband final : public Pruner {
+ public:
+  Hyperband(const Config& config, std::int64_t max_steps) {
+    const auto factor = static_cast<double>(config.reduction_factor);
+    double first = static_cast<double>(config.min_steps);
+    for (; first <= static_cast<double>(max_steps); first *= factor) {
+      brackets_.push_back({first, config.reduction_factor});
+    }
+    for (std::size_t bracket = 0; bracket < brackets_.size(); ++bracket) {
+      const auto halvings = static_cast<double>(brackets_.size() - 1 - bracket);
+      const double size =
+          std::ceil(static_cast<double>(brackets_.size()) * std::pow(factor, halvings) / (halvings + 1));
+      sizes_.push_back(static_cast<std::int64_t>(size));
+      round_ += sizes_.back();
+    }
+  }
+
+  bool gives_up(const Curve& mine, const std::vector<Curve>& others) const override {
+    const std::size_t bracket = bracket_of(mine.trial);
+    std::vector<Curve> rivals;
+    std::copy_if(others.begin(), others.end(), std::back_inserter(rivals),
+                 [&](const Curve& other) { return bracket_of(other.trial) == bracket; });
+    return brackets_[bracket].stops(mine, rivals);
+  }
+
+ private:
+  std::size_t bracket_of(std::int64_t trial) const {
+    std::int64_t left = trial % round_;
+    std::size_t bracket = 0;
+    while (left >= sizes_[bracket]) left -= sizes_[bracket++];
+    return bracket;
+  }
+
+  std::vector<Halving> brackets_;
+  std::vector<std::int64_t> sizes_;  ///< trials of each bracket in a round
+  std::int64_t round_ = 0;
+};
+
+}  // namespace
+
+std::shared_ptr<Pruner> make(const Config& config, const Inputs& inputs) {
+  const auto max_steps = config.max_steps ? config.max_steps : inputs.total_steps;
+  if (!max_steps) {
+    throw runner::core::RunError("sweep.pruner.max_steps is not given, and training.max_steps neither",
+                                 "say how long a trial trains in steps", runner::core::kExitUsage);
+  }
+  if (*max_steps < config.min_steps) {
+    throw runner::core::RunError("sweep.pruner.min_steps is " + std::to_string(config.min_steps) +
+                                     ", but a trial has " + std::to_string(*max_steps) + " steps",
+                                 "a smaller min_steps", runner::core::kExitUsage);
+  }
+  return std::make_shared<Hyperband>(config, *max_steps);
+}
+
+}  // namespace components::pruner::hyperband

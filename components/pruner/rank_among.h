@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "components/pruner/pruner.h"
+
+namespace components::pruner {
+
+/// When a trial's rank among the complete ones decides.
+struct RankAmong {
+  double percentile = 50;  ///< of the others' values at the same step; the best of mine has to reach it
+  std::int64_t n_startup_trials = 5, n_warmup_steps = 0, n_min_trials = 1;
+
+  bool falls_behind(const Curve& mine, const std::vector<Curve>& others) const;
+};
+
+}  // namespace components::pruner

@@ -1,0 +1,25 @@
+#include "generated/sampler/random.h"  // Config; declares make()
+#include "components/sampler/sampler.h"
+#include "components/sampler/walk.h"
+
+namespace components::sampler::random {
+namespace {
+
+class Random final : public Sampler {
+ public:
+  explicit Random(Inputs inputs) : inputs_(std::move(inputs)) {}
+
+  std::optional<Point> propose(const std::vector<Tried>& tried) const override {
+    Draws draws(inputs_.seed, static_cast<std::int64_t>(tried.size()));
+    return draw_allowed(*inputs_.space, draws);
+  }
+
+ private:
+  Inputs inputs_;
+};
+
+}  // namespace
+
+std::shared_ptr<Sampler> make(const Config&, const Inputs& inputs) { return std::make_shared<Random>(inputs); }
+
+}  // namespace components::sampler::random

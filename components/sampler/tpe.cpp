@@ -1,0 +1,118 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "components/sampler/parzen.h"
+#include "components/sampler/sampler.h"
+#include "components/sampler/walk.h"
+#include "generated/sampler/tpe.h"  // Config; declares make()
+
+namespace components::sampler::tpe {
+namespace {
+
+constexpr std::size_t kGoodMax = 25;
+constexpr double kGoodShare = 0.1;
+constexpr int kAttemptsMax = 100;  // at a variant that the constraints allow, before one is drawn at random
+
+using Dimensions = std::vector<std::size_t>;
+
+/// Dimensions that the same variants have, so that they can be modelled together.
+std::vector<Dimensions> groups_of(const std::vector<Tried>& tried, std::size_t dimensions) {
+  std::map<std::vector<bool>, Dimensions> by_pattern;
+  std::vector<std::vector<bool>> order;
+  for (std::size_t i = 0; i < dimensions; ++i) {
+    std::vector<bool> pattern;
+    for (const Tried& one : tried) pattern.push_back(!std::isnan(one.point[i]));
+    if (!by_pattern.contains(pattern)) order.push_back(pattern);
+    by_pattern[pattern].push_back(i);
+  }
+  std::vector<Dimensions> groups;
+  for (const std::vector<bool>& pattern : order) groups.push_back(by_pattern[pattern]);
+  return groups;
+}
+
+/// What came to an end from the best to the worst: complete ones by their value, then pruned ones, the furthest first.
+std::vector<std::size_t> ranked(const std::vector<Tried>& tried) {
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < tried.size(); ++i) {
+    const bool judged = tried[i].state == Tried::State::kComplete || tried[i].state == Tried::State::kPruned;
+    if (judged && !std::isnan(tried[i].value)) order.push_back(i);
+  }
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    const bool pruned_a = tried[a].state == Tried::State::kPruned, pruned_b = tried[b].state == Tried::State::kPruned;
+    if (pruned_a != pruned_b) return pruned_b;
+    if (pruned_a && tried[a].step != tried[b].step) return tried[a].step > tried[b].step;
+    return tried[a].value < tried[b].value;
+  });
+  return order;
+}
+
+class Tpe final : public Sampler {
+ public:
+  Tpe(const Config& config, Inputs inputs) : config_(config), inputs_(std::move(inputs)) {}
+
+  std::optional<Point> propose(const std::vector<Tried>& tried) const override {
+    Draws draws(inputs_.seed, static_cast<std::int64_t>(tried.size()));
+    const std::vector<std::size_t> order = ranked(tried);
+    if (order.size() < static_cast<std::size_t>(config_.n_startup_trials)) return draw_allowed(*inputs_.space, draws);
+    const auto share = static_cast<std::size_t>(std::ceil(kGoodShare * static_cast<double>(order.size())));
+    std::vector<bool> is_good(tried.size()), counts(tried.size());
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      counts[order[i]] = true;
+      is_good[order[i]] = i < std::min(share, kGoodMax);
+    }
+    for (std::size_t i = 0; i < tried.size(); ++i) {
+      const bool failed = tried[i].state == Tried::State::kFailed;
+      const bool open = tried[i].state == Tried::State::kOpen;
+      counts[i] = counts[i] || failed || (open && config_.constant_liar);
+    }
+    for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
+      Point point = proposal(tried, is_good, counts, draws);
+      if (inputs_.space->allows(point)) return point;
+    }
+    return draw_allowed(*inputs_.space, draws);
+  }
+
+ private:
+  Point proposal(const std::vector<Tried>& tried, const std::vector<bool>& is_good, const std::vector<bool>& counts,
+                 Draws& draws) const {
+    Point drawn(inputs_.space->dimensions().size());
+    for (const Dimensions& group : groups_of(tried, drawn.size())) {
+      std::vector<const Point*> good, bad;
+      for (std::size_t i = 0; i < tried.size(); ++i) {
+        if (!counts[i] || std::isnan(tried[i].point[group.front()])) continue;
+        (is_good[i] ? good : bad).push_back(&tried[i].point);
+      }
+      take_best(Parzen(*inputs_.space, group, good, config_.prior_weight),
+                Parzen(*inputs_.space, group, bad, config_.prior_weight), draws, drawn);
+    }
+    return make_point(*inputs_.space, [&drawn](std::size_t i) { return drawn[i]; });
+  }
+
+  /// Of several draws from the good, the one that is least like the bad.
+  void take_best(const Parzen& good, const Parzen& bad, Draws& draws, Point& point) const {
+    double most = -std::numeric_limits<double>::infinity();
+    Point best = point;
+    for (std::int64_t i = 0; i < config_.n_ei_candidates; ++i) {
+      good.draw(draws, point);
+      const double gain = good.log_density(point) - bad.log_density(point);
+      if (i > 0 && gain <= most) continue;
+      most = gain;
+      best = point;
+    }
+    point = std::move(best);
+  }
+
+  Config config_;
+  Inputs inputs_;
+};
+
+}  // namespace
+
+std::shared_ptr<Sampler> make(const Config& config, const Inputs& inputs) {
+  return std::make_shared<Tpe>(config, inputs);
+}
+
+}  // namespace components::sampler::tpe

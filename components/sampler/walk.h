@@ -1,0 +1,36 @@
+#pragma once
+
+#include <functional>
+#include <limits>
+#include <optional>
+
+#include "components/sampler/draws.h"
+#include "components/sampler/space.h"
+
+namespace components::sampler {
+
+/// A point made dimension by dimension; those that play no part are NaN.
+template <typename Choose>
+Point make_point(const Space& space, Choose choose) {
+  Point point(space.dimensions().size(), std::numeric_limits<double>::quiet_NaN());
+  for (std::size_t i = 0; i < point.size(); ++i) {
+    if (space.is_active(point, i)) point[i] = choose(i);
+  }
+  return point;
+}
+
+/// Each dimension drawn from its distribution.
+Point draw_point(const Space& space, Draws& draws);
+
+/// The first of many draws that the constraints allow; nothing when none of them is.
+inline constexpr int kDrawsMax = 10'000;
+std::optional<Point> draw_allowed(const Space& space, Draws& draws);
+
+/// All points of a finite space that the constraints allow, the last dimension changing fastest, each once, until
+/// `visit` returns false.
+void walk_points(const Space& space, const std::function<bool(const Point&)>& visit);
+
+/// Whether all dimensions have finitely many values.
+bool is_finite(const Space& space);
+
+}  // namespace components::sampler

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runner/cli/runs_text.h"
+#include "runner/cli/session.h"
+#include "runner/sweep/studies.h"
+
+namespace runner::cli {
+
+struct SweepRunFlags {
+  RecipeFlags recipe;
+  std::vector<std::string> varied;  ///< `optimizer.lr=1e-4,3e-4`
+  std::optional<std::int64_t> n_trials, max_concurrent_trials;
+  std::string sampler;
+  bool start_anew = false, dry_run = false;
+};
+
+/// `roux sweep run`.
+void sweep_run(Session& session, SweepRunFlags& flags);
+/// `roux sweep resume`.
+void sweep_resume(Session& session, const std::string& name);
+
+/// A study and the sweep that it records, or nothing after saying why.
+struct OpenSweep {
+  std::unique_ptr<sweep::Study> study;
+  sweep::Sweep sweep;
+};
+std::optional<OpenSweep> open_sweep(Session& session, const std::string& name);
+
+/// The table of `roux sweep show`.
+std::string sweep_table(const OpenSweep& open, const Terminal& terminal);
+/// Each trial with its values; the latter with its curve too.
+std::string sweep_csv(const OpenSweep& open);
+std::string sweep_json(const OpenSweep& open);
+
+/// `optimizer.lr=1e-4,3e-4`, `model.n_layer=2..6`, `training.clip_grad_norm=0..1:0.25`, `optimizer.lr=1e-5..1e-2:log`
+/// as what `--set` puts under `sweep.parameters`. Failure says what is wrong with it.
+core::Result<std::string> varied_as_set(const std::string& text);
+
+}  // namespace runner::cli

@@ -1,0 +1,152 @@
+#include <cstdio>
+#include <utility>
+
+#include "runner/cli/engine_commands.h"
+#include "runner/cli/sweep.h"
+#include "runner/core/clock.h"
+#include "runner/core/error.h"
+#include "runner/core/log.h"
+#include "runner/core/process.h"
+#include "runner/recipe/compose.h"
+#include "runner/sweep/preflight.h"
+#include "runner/sweep/standing.h"
+#include "runner/sweep/worker.h"
+
+namespace runner::cli {
+namespace {
+
+using recipe::Override;
+using sweep::Study;
+using sweep::Sweep;
+
+/// What the command line says about the sweep, as changes of the recipe.
+bool add_changes(Session& session, const SweepRunFlags& flags, recipe::ComposeOptions& options) {
+  for (const std::string& text : flags.varied) {
+    const auto set = varied_as_set(text);
+    if (!set) {
+      session.fail(set.failure().message, set.failure().hint);
+      return false;
+    }
+    options.overrides.push_back({Override::Kind::kSet, set.value(), text});
+  }
+  const auto add = [&](const char* key, const char* flag, const std::string& value) {
+    options.overrides.push_back(
+        {Override::Kind::kSet, std::string("sweep.") + key + "=" + value, std::string(flag) + " " + value});
+  };
+  if (flags.n_trials) add("n_trials", "--n-trials", std::to_string(*flags.n_trials));
+  if (flags.max_concurrent_trials) {
+    add("max_concurrent_trials", "--max-concurrent-trials", std::to_string(*flags.max_concurrent_trials));
+  }
+  if (!flags.sampler.empty()) add("sampler", "--sampler", flags.sampler);
+  return true;
+}
+
+std::optional<Sweep> read_sweep(Session& session, const SweepRunFlags& flags) {
+  auto options = session.changes(flags.recipe);
+  if (!options || !add_changes(session, flags, *options)) return std::nullopt;
+  core::Diagnostics diagnostics;
+  auto open = recipe::compose_open(flags.recipe.path, *options, diagnostics);
+  std::optional<Sweep> sweep;
+  if (open) sweep = Sweep::read(flags.recipe.path, *std::move(open), diagnostics);
+  session.show(diagnostics);
+  if (!sweep) session.exit_code = core::kExitUsage;
+  return sweep;
+}
+
+/// False after telling what is wrong.
+bool variants_are_sound(Session& session, const Sweep& sweep) {
+  engine::Engine* engine = engine_or_fail(session);
+  if (engine == nullptr) return false;
+  const std::int64_t began_ns = core::system_clock().monotonic_ns();
+  core::Diagnostics diagnostics;
+  const sweep::Preflight preflight = sweep::look_ahead(
+      sweep, [engine](const registry::Recipe& recipe, core::Diagnostics& found) { engine->plan(recipe, found); },
+      diagnostics);
+  session.show(diagnostics);
+  if (diagnostics.has_errors()) session.exit_code = core::kExitUsage;
+  const double seconds = static_cast<double>(core::system_clock().monotonic_ns() - began_ns) / 1e9;
+  const std::string count = core::counted(preflight.checked, "variant", "variants");
+  if (!diagnostics.has_errors()) {
+    core::log_info((preflight.all ? "checked all of " : "checked a sample of ") + count + " in " +
+                   core::format_duration(seconds));
+  }
+  return !diagnostics.has_errors();
+}
+
+/// The sweep that this command goes on with: null for a new one. Nothing after saying why neither will do.
+std::optional<std::unique_ptr<Study>> study_to_go_on_with(Session& session, const Sweep& sweep) {
+  auto newest = sweep::newest_study(sweep.base().at("output_dir").as_string(), sweep.base().at("run_name").as_string());
+  if (!newest) {
+    session.fail(newest.failure().message, newest.failure().hint, newest.failure().exit_code);
+    return std::nullopt;
+  }
+  std::unique_ptr<Study> study = std::move(newest).value();
+  if (study == nullptr) return study;
+  core::Diagnostics diagnostics;
+  const auto recorded = sweep::recorded_sweep(*study, diagnostics);
+  if (recorded && recorded->identity_of_trials() == sweep.identity_of_trials()) {
+    if (is_over(sweep, *study)) return std::unique_ptr<Study>();
+    study->set_recipe(sweep.identity());
+    return study;
+  }
+  if (!recorded || is_over(*recorded, *study)) return std::unique_ptr<Study>();
+  session.fail("sweep " + study->info().name + " is not over, and the recipe is not the one that it was begun with",
+               "roux sweep resume " + study->info().name + " goes on with what was recorded, --new begins another");
+  return std::nullopt;
+}
+
+void tell_end(const Sweep& sweep, Study& study) {
+  const auto variants = study.variants();
+  const auto best = best_of(sweep, standings_of(variants, study.trials()));
+  if (!best) return std::puts("no trial came to an end that counts"), void();
+  std::printf("\nbest %s %s  %s\n", sweep.metric().c_str(),
+              core::to_json(core::Node::floating(*best->value), -1).c_str(),
+              variants[static_cast<std::size_t>(best->variant)].text.c_str());
+  std::printf("  look at it  roux sweep show %s\n", study.info().name.c_str());
+}
+
+void work(Session& session, const Sweep& sweep, Study& study) {
+  sweep::Worker::Options options;
+  options.program = core::own_program();
+  options.say = [](const std::string& line) { core::log_info(line); };
+  options.warn = [](const std::string& line) { core::log_warning(line); };
+  sweep::Worker worker(sweep, study, options, core::system_clock());
+  const sweep::Worker::End end = worker.run();
+  if (!end.failure.empty()) {
+    return session.fail("sweep " + study.info().name + " was stopped: " + end.failure,
+                        "roux sweep resume " + study.info().name + " goes on", core::kExitFailed);
+  }
+  if (end.stopped) {
+    std::printf("sweep %s was stopped: roux sweep resume %s goes on\n", study.info().name.c_str(),
+                study.info().name.c_str());
+    session.exit_code = core::kExitResumable;
+    return;
+  }
+  if (!session.quiet) tell_end(sweep, study);
+}
+
+}  // namespace
+
+void sweep_run(Session& session, SweepRunFlags& flags) {
+  const auto sweep = read_sweep(session, flags);
+  if (!sweep || !variants_are_sound(session, *sweep) || flags.dry_run) return;
+  std::unique_ptr<Study> study;
+  if (!flags.start_anew) {
+    auto found = study_to_go_on_with(session, *sweep);
+    if (!found) return;
+    study = *std::move(found);
+  }
+  const bool goes_on = study != nullptr;
+  if (!goes_on) study = sweep::begin_study(*sweep, core::system_clock()).value();
+  core::log_info((goes_on ? "going on with sweep " : "sweep ") + study->folder());
+  work(session, *sweep, *study);
+}
+
+void sweep_resume(Session& session, const std::string& name) {
+  const auto open = open_sweep(session, name);
+  if (!open) return;
+  core::log_info("going on with sweep " + open->study->folder());
+  work(session, open->sweep, *open->study);
+}
+
+}  // namespace runner::cli

@@ -1,0 +1,107 @@
+#include "runner/sweep/outcome.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "runner/core/error.h"
+#include "runner/core/files.h"
+#include "runner/store/run_files.h"
+#include "runner/store/text.h"
+
+namespace runner::sweep {
+namespace {
+
+using store::RunStatus;
+using store::SeriesPoint;
+
+bool speaks_of_memory(const std::string& text) {
+  return text.starts_with("memory is exhausted") || text.starts_with("the model and the data do not fit into memory");
+}
+
+bool met_nan(const std::string& run_dir) {
+  const auto events = store::read_events(run_dir);
+  return events && std::any_of(events.value().begin(), events.value().end(),
+                               [](const store::EventRow& event) { return event.kind == "nan"; });
+}
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+void take_value(Outcome& outcome, const Metric& metric) {
+  const auto point = point_that_counts(outcome.curve, metric);
+  if (!point) {
+    outcome.kind = Outcome::Kind::kOther;
+    outcome.reason = metric.name + " was never measured";
+    return;
+  }
+  outcome.step = point->step;
+  if (std::isfinite(point->value)) {
+    outcome.value = point->value;
+    return;
+  }
+  outcome.kind = Outcome::Kind::kNan;
+  outcome.reason = metric.name + (std::isnan(point->value) ? " is nan" : " is infinite");
+}
+
+}  // namespace
+
+std::optional<store::RunSummary> find_trial_run(const std::string& output_dir, const std::string& run_name,
+                                                const core::Clock& clock) {
+  std::string newest;
+  const std::vector<std::string> folders = core::list_folder(output_dir).value();
+  for (const std::string& folder : folders) {
+    const auto name = store::parse_folder_name(folder);
+    if (name && name->run_name == run_name && folder > newest) newest = folder;
+  }
+  if (newest.empty()) return std::nullopt;
+  store::RunSummary run = store::read_run(output_dir + "/" + newest);
+  store::settle_status(run, clock);
+  return run;
+}
+
+std::vector<SeriesPoint> read_curve(const std::string& run_dir, const std::string& metric) {
+  return store::read_series(run_dir, metric).value_or({});
+}
+
+std::optional<SeriesPoint> point_that_counts(const std::vector<SeriesPoint>& curve, const Metric& metric) {
+  if (curve.empty()) return std::nullopt;
+  if (!metric.best) return curve.back();
+  std::optional<SeriesPoint> best;
+  for (const SeriesPoint& point : curve) {
+    if (!std::isfinite(point.value)) continue;
+    if (!best || (metric.maximize ? point.value > best->value : point.value < best->value)) best = point;
+  }
+  return best ? best : curve.back();
+}
+
+Outcome judge(const std::optional<store::RunSummary>& run, int status, const std::string& words, const Metric& metric) {
+  Outcome outcome;
+  if (run) outcome.curve = read_curve(run->run_dir, metric.name);
+  outcome.reason = first_line(!words.empty() ? words : run ? run->reason : "");
+  if (status == core::kExitDone && run) {
+    outcome.kind = Outcome::Kind::kComplete;
+    outcome.reason.clear();
+    take_value(outcome, metric);
+  } else if (status == core::kExitResumable) {
+    outcome.kind = Outcome::Kind::kInterrupted;
+  } else if (status == core::kExitUsage) {
+    outcome.kind = Outcome::Kind::kRecipe;
+  } else if (status >= 128) {
+    outcome.kind = Outcome::Kind::kCrash;
+    outcome.reason = "ended by signal " + std::to_string(status - 128);
+  } else if (speaks_of_memory(outcome.reason)) {
+    outcome.kind = Outcome::Kind::kMemory;
+  } else if (run && met_nan(run->run_dir)) {
+    outcome.kind = Outcome::Kind::kNan;
+  } else if (outcome.reason.empty()) {
+    outcome.reason = "exit status " + std::to_string(status);
+  }
+  return outcome;
+}
+
+std::optional<int> status_of(const store::RunSummary& run) {
+  if (run.status == RunStatus::kFinished) return core::kExitDone;
+  if (run.status == RunStatus::kFailed) return core::kExitFailed;
+  return std::nullopt;
+}
+
+}  // namespace runner::sweep

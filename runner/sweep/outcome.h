@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runner/core/clock.h"
+#include "runner/store/run_reader.h"
+
+namespace runner::sweep {
+
+/// How a trial's run stands, or how its process ended.
+struct Outcome {
+  enum class Kind {
+    kComplete,
+    kInterrupted,  ///< it saved and can go on
+    kNan,
+    kMemory,
+    kCrash,  ///< killed, or left without a word; it can go on
+    kRecipe,
+    kOther,
+  };
+  Kind kind = Kind::kOther;
+  std::optional<double> value;
+  std::int64_t step = 0;
+  std::string reason;
+  std::vector<store::SeriesPoint> curve;
+};
+
+/// The newest run of that name below `output_dir`, nothing before the first one was begun.
+std::optional<store::RunSummary> find_trial_run(const std::string& output_dir, const std::string& run_name,
+                                                const core::Clock& clock);
+
+/// What is compared: the series, and which of its points counts.
+struct Metric {
+  std::string name;
+  bool maximize = false, best = false;
+};
+
+/// The points that a run has on record; none where it has none yet.
+std::vector<store::SeriesPoint> read_curve(const std::string& run_dir, const std::string& metric);
+
+/// The point of a curve that counts; nothing when there is none.
+std::optional<store::SeriesPoint> point_that_counts(const std::vector<store::SeriesPoint>& curve, const Metric& metric);
+
+/// `status` is the exit status of the process, or what it would have been: judged from the run where nobody saw it.
+/// `words`: the error that it printed.
+Outcome judge(const std::optional<store::RunSummary>& run, int status, const std::string& words, const Metric& metric);
+
+/// Of a run that has ended under nobody's eyes; nothing while it can go on.
+std::optional<int> status_of(const store::RunSummary& run);
+
+}  // namespace runner::sweep

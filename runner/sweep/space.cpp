@@ -1,0 +1,134 @@
+#include "runner/sweep/space.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "runner/recipe/override.h"
+#include "runner/sweep/space_reader.h"
+
+namespace runner::sweep {
+namespace {
+
+using core::Node;
+
+/// `optimizer` and `optimizer.type` come before `optimizer.lr`: a new type clears its block.
+std::size_t rank_of(const std::string& path) {
+  constexpr std::string_view kType = ".type";
+  return path.ends_with(kType) ? path.size() - kType.size() : path.size();
+}
+
+/// As one word of a command line.
+std::string word_of(const Node& value) {
+  if (value.is_sequence() || value.is_mapping()) return core::to_json(value, -1);
+  return value.is_string() && value.as_string().empty() ? "\"\"" : value.scalar_text();
+}
+
+}  // namespace
+
+std::shared_ptr<const RecipeSpace> RecipeSpace::read(const registry::Recipe& recipe, core::Diagnostics& diagnostics) {
+  SpaceReader reader(recipe, diagnostics);
+  const int before = diagnostics.error_count();
+  auto space = std::shared_ptr<RecipeSpace>(new RecipeSpace);
+  space->parts_ = reader.read();
+  for (const SpacePart& part : space->parts_) space->dimensions_.push_back(part.dimension);
+  space->constraints_ = reader.constraints();
+  space->stage_ = reader.stage();
+  return diagnostics.error_count() == before ? space : nullptr;
+}
+
+bool RecipeSpace::is_active(const Point& point, std::size_t index) const {
+  const auto& when = parts_[index].when;
+  return !when || when->decide(scene(point, index)).value_or(false);
+}
+
+bool RecipeSpace::allows(const Point& point) const {
+  if (constraints_.empty()) return true;
+  const Node recipe = scene(point, point.size());
+  return std::all_of(constraints_.begin(), constraints_.end(),
+                     [&](const registry::Expression& constraint) { return constraint.holds(recipe); });
+}
+
+core::Result<Point> RecipeSpace::locate(const Node& values) const {
+  Point point(parts_.size(), std::numeric_limits<double>::quiet_NaN());
+  std::size_t used = 0;
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    const SpacePart& part = parts_[i];
+    if (!is_active(point, i)) continue;
+    std::vector<Node> given;
+    for (const std::string& path : part.paths) {
+      const Node* value = values.find(path);
+      if (value == nullptr) return core::Failure{"it has no value for " + path};
+      given.push_back(*value);
+    }
+    used += given.size();
+    const auto coordinate = part.find(given);
+    if (!coordinate) {
+      return core::Failure{
+          part.dimension.name + " has no value " +
+          (given.size() == 1 ? core::to_json(given[0], -1) : core::to_json(Node::sequence(given), -1))};
+    }
+    point[i] = *coordinate;
+  }
+  if (used == values.entries().size()) return point;
+  return core::Failure{"it sets more than what plays a part in it: " + text(point)};
+}
+
+std::optional<double> SpacePart::find(const std::vector<Node>& values) const {
+  if (dimension.kind != Dimension::Kind::kChoice) {
+    if (!values[0].is_number() || !dimension.has(values[0].as_double())) return std::nullopt;
+    return values[0].as_double();
+  }
+  const auto same = [](const Node& a, const Node& b) { return a.same_value(b); };
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    if (std::equal(values.begin(), values.end(), choices[i].begin(), choices[i].end(), same))
+      return static_cast<double>(i);
+  }
+  return std::nullopt;
+}
+
+void RecipeSpace::add_assignments(const Point& point, std::size_t index, std::vector<Assignment>& list) const {
+  if (std::isnan(point[index])) return;
+  const SpacePart& part = parts_[index];
+  for (std::size_t i = 0; i < part.paths.size(); ++i) {
+    const double value = point[index];
+    Node node = part.dimension.kind == Dimension::Kind::kChoice ? part.choices[static_cast<std::size_t>(value)][i]
+                : part.dimension.kind == Dimension::Kind::kInteger
+                    ? Node::integer(static_cast<std::int64_t>(value), part.place)
+                    : Node::floating(value, part.place);
+    node.add_history("sweep");
+    list.push_back({part.paths[i], std::move(node)});
+  }
+}
+
+std::vector<Assignment> RecipeSpace::assignments(const Point& point) const {
+  std::vector<Assignment> list;
+  for (std::size_t i = 0; i < point.size(); ++i) add_assignments(point, i, list);
+  std::stable_sort(list.begin(), list.end(),
+                   [](const Assignment& a, const Assignment& b) { return rank_of(a.path) < rank_of(b.path); });
+  return list;
+}
+
+std::string RecipeSpace::text(const Point& point) const {
+  std::string text;
+  for (std::size_t i = 0; i < point.size(); ++i) {
+    std::vector<Assignment> list;
+    add_assignments(point, i, list);
+    for (const Assignment& one : list) text += (text.empty() ? "" : " ") + one.path + "=" + word_of(one.value);
+  }
+  return text;
+}
+
+/// The recipe as conditions see it, with what the first `count` dimensions set.
+Node RecipeSpace::scene(const Point& point, std::size_t count) const {
+  Node recipe = stage_;
+  const Point chosen(point.begin(), point.begin() + static_cast<std::ptrdiff_t>(count));
+  core::Diagnostics told_by_the_preflight;
+  for (Assignment& one : assignments(chosen)) {
+    if (stage_.find(one.path.substr(0, one.path.find_first_of(".["))) == nullptr) continue;
+    recipe::set_value(recipe, one.path, std::move(one.value), told_by_the_preflight);
+  }
+  return recipe;
+}
+
+}  // namespace runner::sweep

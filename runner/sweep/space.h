@@ -1,0 +1,65 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "components/sampler/space.h"
+#include "runner/core/diagnostics.h"
+#include "runner/core/node.h"
+#include "runner/registry/expression.h"
+#include "runner/registry/load.h"
+
+namespace runner::sweep {
+
+using components::sampler::Dimension;
+using components::sampler::Point;
+
+/// A value that a variant sets in the recipe; its place is where the sweep names it.
+struct Assignment {
+  std::string path;
+  core::Node value;
+};
+
+/// One dimension, and what it sets in the recipe: one path, or the several of `paired`.
+struct SpacePart {
+  Dimension dimension;
+  std::vector<std::string> paths;
+  std::vector<std::vector<core::Node>> choices;  ///< of kChoice: the values by choice and path
+  std::optional<registry::Expression> when;
+  core::Place place;
+
+  /// The coordinate that sets these values, one for each path.
+  std::optional<double> find(const std::vector<core::Node>& values) const;
+};
+
+/// The `sweep` section of a recipe as something to choose from.
+class RecipeSpace final : public components::sampler::Space {
+ public:
+  /// Null when the section is wrong; `diagnostics` has all that is. The recipe must have a sweep.
+  static std::shared_ptr<const RecipeSpace> read(const registry::Recipe& recipe, core::Diagnostics& diagnostics);
+
+  const std::vector<Dimension>& dimensions() const override { return dimensions_; }
+  bool is_active(const Point& point, std::size_t index) const override;
+  bool allows(const Point& point) const override;
+  core::Result<Point> locate(const core::Node& values) const override;
+
+  /// What the point sets, in an order in which a changed `type` comes before the keys of its block.
+  std::vector<Assignment> assignments(const Point& point) const;
+  /// `optimizer.lr=0.001 model.n_layer=4`, as the shell and `--set` take it.
+  std::string text(const Point& point) const;
+
+ private:
+  RecipeSpace() = default;
+  core::Node scene(const Point& point, std::size_t count) const;
+  void add_assignments(const Point& point, std::size_t index, std::vector<Assignment>& list) const;
+
+  std::vector<SpacePart> parts_;
+  std::vector<Dimension> dimensions_;  ///< of the parts
+  std::vector<registry::Expression> constraints_;
+  core::Node stage_;  ///< those sections of the recipe that conditions and constraints speak of
+};
+
+}  // namespace runner::sweep

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "runner/core/diagnostics.h"
+#include "runner/registry/load.h"
+#include "runner/sweep/space.h"
+
+namespace runner::sweep {
+
+/// Reads the validated `sweep` section; every mistake is told at its place.
+class SpaceReader {
+ public:
+  SpaceReader(const registry::Recipe& recipe, core::Diagnostics& diagnostics)
+      : recipe_(recipe), sweep_(recipe.at("sweep")), diagnostics_(diagnostics) {}
+
+  /// The paired ones first: conditions of the others may depend on them.
+  std::vector<SpacePart> read();
+  std::vector<registry::Expression> constraints();
+  /// The sections that the expressions read; call it last.
+  core::Node stage() const;
+
+ private:
+  void paired();
+  void parameter(const core::Node::Entry& entry);
+  bool is_free(const std::string& path, const core::Place& place);
+  bool takes_integers(const std::string& path) const;
+  void values(const core::Node& list, SpacePart& part);
+  void distribution(const core::Node& block, const std::string& path, SpacePart& part);
+  void around(const core::Node& block, const std::string& path, Dimension& dimension);
+  void between(const core::Node& block, const std::string& path, const std::string& kind, Dimension& dimension);
+  std::optional<registry::Expression> expression(const core::Node& text, bool all_parameters);
+  void error(const core::Place& place, std::string message, std::string hint = "");
+
+  const registry::Recipe& recipe_;
+  const core::Node& sweep_;
+  core::Diagnostics& diagnostics_;
+  std::vector<SpacePart> parts_;
+  std::set<std::string> sections_;
+};
+
+}  // namespace runner::sweep

@@ -1,0 +1,83 @@
+#include "runner/sweep/standing.h"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace runner::sweep {
+namespace {
+
+std::string short_number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.5g", value);
+  return text;
+}
+
+bool is_over(TrialState state) { return state != TrialState::kWaiting && state != TrialState::kRunning; }
+
+}  // namespace
+
+std::vector<VariantStanding> standings_of(const std::vector<Variant>& variants, const std::vector<Trial>& trials) {
+  std::vector<VariantStanding> list(variants.size());
+  std::vector<std::int64_t> measured(variants.size()), count(variants.size());
+  std::vector<double> sums(variants.size());
+  // From the weakest to the strongest: what one trial is the whole variant is.
+  const auto weight = [](TrialState state) {
+    switch (state) {
+      case TrialState::kComplete: return 0;
+      case TrialState::kPruned: return 1;
+      case TrialState::kFailed: return 2;
+      case TrialState::kWaiting: return 3;
+      case TrialState::kRunning: return 4;
+    }
+    return 4;
+  };
+  for (const Trial& trial : trials) {
+    const auto i = static_cast<std::size_t>(trial.variant);
+    if (count[i]++ == 0 || weight(trial.state) > weight(list[i].state)) list[i].state = trial.state;
+    if (!trial.value || !is_over(trial.state)) continue;
+    sums[i] += *trial.value;
+    list[i].step = measured[i] == 0 ? trial.step : std::min(list[i].step, trial.step);
+    ++measured[i];
+  }
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    list[i].variant = static_cast<std::int64_t>(i);
+    if (measured[i] > 0) list[i].value = sums[i] / static_cast<double>(measured[i]);
+  }
+  return list;
+}
+
+std::optional<VariantStanding> best_of(const Sweep& sweep, const std::vector<VariantStanding>& standings) {
+  std::optional<VariantStanding> best;
+  for (const VariantStanding& standing : standings) {
+    if (standing.state != TrialState::kComplete || !standing.value) continue;
+    if (!best || sweep.signed_value(*standing.value) < sweep.signed_value(*best->value)) best = standing;
+  }
+  return best;
+}
+
+std::string standing_line(const Sweep& sweep, Study& study, std::int64_t number) {
+  const std::vector<Variant> variants = study.variants();
+  const std::vector<Trial> trials = study.trials();
+  const Trial& trial = trials.at(static_cast<std::size_t>(number));
+  std::string line = "trial " + std::to_string(number);
+  if (trial.state == TrialState::kPruned) line += " pruned at step " + std::to_string(trial.step);
+  if (trial.value) line += "  " + sweep.metric() + " " + short_number(*trial.value);
+  line += "  " + variants.at(static_cast<std::size_t>(trial.variant)).text;
+  if (sweep.config().replicates > 1) line += " seed+" + std::to_string(trial.replicate);
+  if (const auto best = best_of(sweep, standings_of(variants, trials))) {
+    line += "  best " + short_number(*best->value) +
+            (best->variant == trial.variant ? "" : " (" + variants[static_cast<std::size_t>(best->variant)].text + ")");
+  }
+  const auto over = std::count_if(trials.begin(), trials.end(), [](const Trial& t) { return is_over(t.state); });
+  line += "  " + std::to_string(over);
+  if (const auto all = sweep.variants_to_come()) line += " of " + std::to_string(*all * sweep.config().replicates);
+  return line + " done";
+}
+
+std::string trial_recipe_path(const Study& study, std::int64_t trial) {
+  char name[32];
+  std::snprintf(name, sizeof name, "%06lld.json", static_cast<long long>(trial));
+  return study.folder() + "/trials/" + name;
+}
+
+}  // namespace runner::sweep

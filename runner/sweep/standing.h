@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runner/sweep/study.h"
+#include "runner/sweep/sweep.h"
+
+namespace runner::sweep {
+
+/// What the trials of one variant come to.
+struct VariantStanding {
+  std::int64_t variant = 0;
+  /// kWaiting or kRunning while one of them is; else kFailed or kPruned where one of them is; else kComplete.
+  TrialState state = TrialState::kWaiting;
+  std::optional<double> value;  ///< the mean of those that are complete or pruned
+  std::int64_t step = 0;        ///< the least at which one of them was measured
+};
+
+std::vector<VariantStanding> standings_of(const std::vector<Variant>& variants, const std::vector<Trial>& trials);
+
+/// The complete variant with the best value, the first of several; nothing before there is one.
+std::optional<VariantStanding> best_of(const Sweep& sweep, const std::vector<VariantStanding>& standings);
+
+/// `trial 3  val/loss 0.0640  optimizer.lr=0.01  best 0.0612 (trial 1)  4 of 9 done`.
+std::string standing_line(const Sweep& sweep, Study& study, std::int64_t trial);
+
+std::string trial_recipe_path(const Study& study, std::int64_t trial);
+
+}  // namespace runner::sweep

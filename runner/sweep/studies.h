@@ -1,0 +1,34 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runner/core/diagnostics.h"
+#include "runner/core/result.h"
+#include "runner/sweep/study.h"
+#include "runner/sweep/sweep.h"
+
+namespace runner::sweep {
+
+/// Where the sweeps of a folder of runs lie: `<output_dir>/sweeps/<run_name>-<id>`.
+std::string sweeps_dir(const std::string& output_dir);
+
+/// Makes the folder and its study.
+core::Result<std::unique_ptr<Study>> begin_study(const Sweep& sweep, const core::Clock& clock);
+
+/// By folder name, id, unique prefix of an id, run_name (the newest such sweep), path, or `last`. Failure says what
+/// there is.
+core::Result<std::unique_ptr<Study>> find_study(const std::string& output_dir, const std::string& text);
+
+/// The newest sweep of the recipe's run_name; null when there is none.
+core::Result<std::unique_ptr<Study>> newest_study(const std::string& output_dir, const std::string& run_name);
+
+/// The sweep as it was recorded, whatever became of the recipe since.
+std::optional<Sweep> recorded_sweep(const Study& study, core::Diagnostics& diagnostics);
+
+/// Whether there is nothing more to do.
+bool is_over(const Sweep& sweep, Study& study);
+
+}  // namespace runner::sweep

@@ -1,0 +1,106 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "components/sampler/sampler.h"
+#include "runner/core/result.h"
+#include "runner/store/run_reader.h"
+#include "runner/store/sqlite.h"
+
+namespace runner::sweep {
+
+using components::sampler::Point;
+
+/// What a sweep was begun with.
+struct StudyInfo {
+  std::string name;          ///< of its folder, and the first part of each trial's run_name
+  std::string recipe_path;   ///< as the user gave it
+  std::string recipe_dir;    ///< what `${recipe_dir}` stands for
+  std::string recipe_json;   ///< with its `${...}` and the sweep
+  std::int64_t threads = 0;  ///< of each trial's process; 0: as the recipe says
+  std::int64_t created_ms = 0;
+};
+
+enum class TrialState { kWaiting, kRunning, kComplete, kPruned, kFailed };
+std::string_view to_text(TrialState state);
+
+/// One training of one variant.
+struct Trial {
+  std::int64_t number = 0, variant = 0, replicate = 0;
+  TrialState state = TrialState::kWaiting;
+  std::optional<double> value;  ///< of the metric, with its own sign
+  std::int64_t step = 0;        ///< at which it was measured
+  std::string run;              ///< id of the run that was judged last; "" before
+  std::string reason;           ///< why it failed, or was started again
+  std::int64_t retries = 0;     ///< that failures have cost
+  bool shrink = false;
+  std::int64_t started_ms = 0, ended_ms = 0;
+};
+
+struct Variant {
+  std::int64_t number = 0;
+  Point point;
+  std::string text;  ///< `optimizer.lr=0.001 model.n_layer=4`
+};
+
+/// How a trial came out of one life of its process.
+struct TrialEnd {
+  TrialState state = TrialState::kComplete;  ///< kWaiting: it is to be started again
+  std::optional<double> value;
+  std::int64_t step = 0;
+  std::string run, reason;
+  bool costs_retry = false, shrink = false;
+  std::vector<store::SeriesPoint> curve;  ///< the metric, as it was reported on the way
+};
+
+/// `sweep.db`: the variants and trials of one sweep, what became of them, and who works on them. Several processes may
+/// have it open; each call is one transaction.
+class Study {
+ public:
+  static core::Result<std::unique_ptr<Study>> create(const std::string& folder, const StudyInfo& info);
+  static core::Result<std::unique_ptr<Study>> open(const std::string& folder);
+
+  const std::string& folder() const { return folder_; }
+  const StudyInfo& info() const { return info_; }
+  /// Replaces the recipe by one whose trials are the same.
+  void set_recipe(const std::string& recipe_json);
+
+  std::vector<Variant> variants();
+  std::vector<Trial> trials();
+  std::vector<store::SeriesPoint> curve(std::int64_t trial);
+
+  /// Signs a worker in; its number names the folder that holds its lease.
+  std::int64_t add_worker(std::int64_t now_ms);
+  /// Trials that a worker left in the middle wait again. `is_alive` is asked of each worker that has some.
+  void take_back(const std::function<bool(std::int64_t worker)>& is_alive);
+
+  struct Demand {
+    std::int64_t worker = 0, now_ms = 0;
+    std::int64_t variants_max = 0, replicates = 1;
+    /// The next variant, given all before it; nothing when there is none.
+    std::function<std::optional<Variant>(const std::vector<Variant>&, const std::vector<Trial>&)> propose;
+  };
+  /// The next trial, which is this worker's from now on: one that waits, else the first of a new variant. Nothing when
+  /// there is no more to do.
+  std::optional<Trial> claim(const Demand& demand);
+  void end(std::int64_t trial, const TrialEnd& end, std::int64_t now_ms);
+
+ private:
+  Study(std::string folder, store::Database database);
+  void read_info();
+  std::vector<Trial> select(const char* condition);
+  void add_variant(const Variant& variant, std::int64_t replicates);
+
+  std::string folder_;
+  store::Database database_;
+  StudyInfo info_;
+};
+
+std::string study_db_path(const std::string& folder);
+
+}  // namespace runner::sweep

@@ -1,0 +1,181 @@
+#include "runner/sweep/sweep.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "components/sampler/walk.h"
+#include "generated/section/sampler_common.h"
+#include "runner/recipe/interpolate.h"
+#include "runner/recipe/override.h"
+#include "runner/registry/validate.h"
+
+namespace runner::sweep {
+namespace {
+
+using core::Node;
+
+/// `grid` where that comes to an end by itself.
+Node sampler_block(const Sweep::Config& config, const RecipeSpace& space) {
+  if (config.sampler) return *config.sampler;
+  const bool all = !config.n_trials && components::sampler::is_finite(space);
+  core::Diagnostics none;
+  return registry::validate_component(Node::string(all ? "grid" : "tpe"), "sampler", "sweep.sampler",
+                                      registry::Registry::builtin(), none);
+}
+
+/// What the sampler asks of the space, and who says when it is enough.
+class SamplerCheck {
+ public:
+  SamplerCheck(const registry::Recipe& recipe, const Sweep::Config& config, const RecipeSpace& space,
+               core::Diagnostics& diagnostics)
+      : recipe_(recipe), config_(config), space_(space), diagnostics_(diagnostics) {}
+
+  void look_at(const Node& block) {
+    const std::string& type = block.find("type")->as_string();
+    if (type == "grid") return grid(block);
+    if (type == "list") {
+      points(*block.find("points"));
+      const Node* then = block.find("then");
+      return then->is_null() ? void() : look_at(*then);
+    }
+    if (config_.n_trials) return;
+    diagnostics_.error(recipe_.at("sweep").place(), "nothing says how many variants to try",
+                       components::sampler::is_finite(space_)
+                           ? "add n_trials, or sampler: grid, which tries all there are"
+                           : "add n_trials");
+  }
+
+ private:
+  void grid(const Node& block) {
+    for (const Dimension& dimension : space_.dimensions()) {
+      if (dimension.count() > 0) continue;
+      diagnostics_.error(block.place(), "a grid tries all values, but " + dimension.name + " has no end of them",
+                         "give it values: [...] or steps of q, or take another sampler");
+    }
+  }
+
+  void points(const Node& list) {
+    for (const Node& values : list.items()) {
+      const auto point = space_.locate(values);
+      if (!point) {
+        diagnostics_.error(values.place(), "this variant is none of the sweep's: " + point.failure().message,
+                           "each names a value for every parameter that plays a part in it");
+      } else if (!space_.allows(point.value())) {
+        diagnostics_.error(values.place(), "this variant does not meet the constraints");
+      }
+    }
+  }
+
+  const registry::Recipe& recipe_;
+  const Sweep::Config& config_;
+  const RecipeSpace& space_;
+  core::Diagnostics& diagnostics_;
+};
+
+/// Null where there is no sweep, or a wrong one.
+std::shared_ptr<const RecipeSpace> read_space(const registry::Recipe& recipe, core::Diagnostics& diagnostics) {
+  const Node* section = recipe.root.find("sweep");
+  if (section == nullptr || !section->is_mapping()) return nullptr;
+  auto space = RecipeSpace::read(recipe, diagnostics);
+  if (!diagnostics.has_errors()) {
+    const auto config = sections::sweep::parse_config(*section);
+    SamplerCheck(recipe, config, *space, diagnostics).look_at(sampler_block(config, *space));
+  }
+  diagnostics.sort();
+  return space;
+}
+
+std::uint64_t seed_of(const Node& sampler, const registry::Recipe& recipe) {
+  const auto own = sections::sampler_common::parse_config(sampler).seed;
+  return static_cast<std::uint64_t>(own ? *own : recipe.at("seed").as_integer());
+}
+
+}  // namespace
+
+std::optional<Sweep> Sweep::read(const std::string& recipe_path, recipe::Composed open,
+                                 core::Diagnostics& diagnostics) {
+  Sweep sweep;
+  sweep.open_ = open;
+  recipe::interpolate(open.root, open.recipe_dir, {}, diagnostics);
+  sweep.base_ = registry::settle_recipe(recipe_path, std::move(open), registry::Registry::builtin(), diagnostics);
+  sweep.space_ = read_space(sweep.base_, diagnostics);
+  if (diagnostics.has_errors()) return std::nullopt;
+  if (sweep.space_ == nullptr) {
+    diagnostics.error(
+        sweep.base_.root.place(), "the recipe has no sweep",
+        "add sweep: {parameters: ...}, or say on the command line what is varied: optimizer.lr=1e-4,1e-3");
+    return std::nullopt;
+  }
+  sweep.config_ = sections::sweep::parse_config(sweep.base_.at("sweep"));
+  const Node block = sampler_block(sweep.config_, *sweep.space_);
+  sweep.sampler_ = components::sampler::build(block, {sweep.space_, seed_of(block, sweep.base_)});
+  if (sweep.config_.pruner) {
+    sweep.pruner_ = components::pruner::build(*sweep.config_.pruner, {sweep.maximizes(), sweep.total_steps()});
+  }
+  return sweep;
+}
+
+std::optional<std::int64_t> Sweep::total_steps() const {
+  const Node& steps = base_.at("training.max_steps");
+  if (steps.is_null()) return std::nullopt;
+  return steps.as_integer();
+}
+
+std::optional<std::int64_t> Sweep::variants_to_come() const {
+  constexpr std::int64_t kCountedMax = 100'000;
+  const Node block = sampler_block(config_, *space_);
+  const std::string& type = block.find("type")->as_string();
+  std::int64_t count = 0;
+  if (type == "grid") {
+    components::sampler::walk_points(*space_, [&count](const Point&) { return ++count < kCountedMax; });
+    if (count == kCountedMax) return config_.n_trials;
+  } else if (type == "list" && block.find("then")->is_null()) {
+    count = static_cast<std::int64_t>(block.find("points")->items().size());
+  } else {
+    return config_.n_trials;
+  }
+  return std::min(count, config_.n_trials.value_or(count));
+}
+
+std::string Sweep::identity() const { return core::to_json(open_.root, -1); }
+
+std::string Sweep::identity_of_trials() const {
+  Node root = open_.root;
+  if (Node* sweep = root.find("sweep")) {
+    for (const char* key : {"n_trials", "max_concurrent_trials", "failures"}) sweep->erase(key);
+  }
+  return core::to_json(root, -1);
+}
+
+std::optional<registry::Recipe> Sweep::with(std::vector<Assignment> changes, core::Diagnostics& diagnostics) const {
+  recipe::Composed composed = open_;
+  composed.root.erase("sweep");
+  for (Assignment& change : changes)
+    recipe::set_value(composed.root, change.path, std::move(change.value), diagnostics);
+  recipe::interpolate(composed.root, composed.recipe_dir, {}, diagnostics);
+  auto recipe = registry::settle_recipe(base_.path, std::move(composed), registry::Registry::builtin(), diagnostics);
+  if (diagnostics.has_errors()) return std::nullopt;
+  return recipe;
+}
+
+std::optional<registry::Recipe> Sweep::variant(const Point& point, core::Diagnostics& diagnostics) const {
+  return with(space_->assignments(point), diagnostics);
+}
+
+std::optional<registry::Recipe> Sweep::trial(const Point& point, const TrialPlace& place,
+                                             core::Diagnostics& diagnostics) const {
+  std::vector<Assignment> changes = space_->assignments(point);
+  changes.push_back({"run_name", Node::string(place.run_name)});
+  if (place.replicate > 0) {
+    changes.push_back({"seed", Node::integer(base_.at("seed").as_integer() + place.replicate)});
+  }
+  if (place.threads > 0) {
+    changes.push_back({"launch.num_cpu_threads_per_process", Node::integer(place.threads)});
+  }
+  if (place.shrink) changes.push_back({"training.auto_micro_batch", Node::string("halve")});
+  return with(std::move(changes), diagnostics);
+}
+
+void check_sweep(const registry::Recipe& recipe, core::Diagnostics& diagnostics) { read_space(recipe, diagnostics); }
+
+}  // namespace runner::sweep

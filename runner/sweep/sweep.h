@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "components/pruner/pruner.h"
+#include "components/sampler/sampler.h"
+#include "generated/section/sweep.h"
+#include "runner/core/diagnostics.h"
+#include "runner/recipe/compose.h"
+#include "runner/registry/load.h"
+#include "runner/sweep/space.h"
+
+namespace runner::sweep {
+
+/// What makes a trial's recipe beside the values of its variant.
+struct TrialPlace {
+  std::string run_name;
+  std::int64_t replicate = 0;  ///< added to the seed
+  std::int64_t threads = 0;    ///< of a process; 0: as the recipe says
+  bool shrink = false;         ///< micro-batches shrink where memory runs out
+};
+
+/// A recipe with a sweep, and the recipes of its variants.
+class Sweep {
+ public:
+  using Config = sections::sweep::Config;
+
+  /// `open` still has its `${...}`, so that a variable can be varied. Nothing when `diagnostics` got errors; a recipe
+  /// without a sweep is one.
+  static std::optional<Sweep> read(const std::string& recipe_path, recipe::Composed open,
+                                   core::Diagnostics& diagnostics);
+
+  const registry::Recipe& base() const { return base_; }
+  const Config& config() const { return config_; }
+  const RecipeSpace& space() const { return *space_; }
+  const components::sampler::Sampler& sampler() const { return *sampler_; }
+  const std::string& recipe_dir() const { return open_.recipe_dir; }
+  const std::string& metric() const { return *config_.metric.name; }
+  /// Null where no trial is given up on the way.
+  const components::pruner::Pruner* pruner() const { return pruner_.get(); }
+  /// Steps of a trial; nothing where the recipe limits it otherwise.
+  std::optional<std::int64_t> total_steps() const;
+  /// How many variants there will be; nothing where they are too many to count out.
+  std::optional<std::int64_t> variants_to_come() const;
+  bool maximizes() const { return config_.metric.goal == sections::sweep::Goal::kMaximize; }
+  /// `maximize` made `minimize` and back: what samplers see of a value, and the value of what they see.
+  double signed_value(double value) const { return maximizes() ? -value : value; }
+  /// The recipe with `${...}` and the sweep, as JSON: two sweeps that are the same say the same.
+  std::string identity() const;
+  /// What goes on with a sweep may change: how many, and how many at once.
+  std::string identity_of_trials() const;
+
+  /// The recipe of a variant; mistakes are told at their place in the sweep.
+  std::optional<registry::Recipe> variant(const Point& point, core::Diagnostics& diagnostics) const;
+  std::optional<registry::Recipe> trial(const Point& point, const TrialPlace& place,
+                                        core::Diagnostics& diagnostics) const;
+
+ private:
+  Sweep() = default;
+  std::optional<registry::Recipe> with(std::vector<Assignment> changes, core::Diagnostics& diagnostics) const;
+
+  recipe::Composed open_;
+  registry::Recipe base_;
+  Config config_;
+  std::shared_ptr<const RecipeSpace> space_;
+  std::shared_ptr<components::sampler::Sampler> sampler_;
+  std::shared_ptr<components::pruner::Pruner> pruner_;
+};
+
+/// Reads the sweep of a checked recipe for its mistakes alone; nothing where there is none.
+void check_sweep(const registry::Recipe& recipe, core::Diagnostics& diagnostics);
+
+}  // namespace runner::sweep

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runner/core/clock.h"
+#include "runner/launch/rank_process.h"
+#include "runner/launch/signals.h"
+#include "runner/store/lease.h"
+#include "runner/sweep/outcome.h"
+#include "runner/sweep/study.h"
+#include "runner/sweep/sweep.h"
+
+namespace runner::sweep {
+
+/// Takes trials of a study one after the other and trains each in a process of its own, as many at once as the recipe
+/// says, until there are no more, somebody stops it, or a failure that its policy does not forgive. Several workers may
+/// share a study. A signal makes the running trials save and go back to the study; a second one ends them at once.
+class Worker {
+ public:
+  struct Options {
+    std::string program;                               ///< roux itself
+    std::function<void(const std::string& line)> say;  ///< what happens, for a person
+    std::function<void(const std::string& line)> warn;
+  };
+  struct End {
+    bool stopped = false;  ///< by a signal: there is more to do
+    std::string failure;   ///< why the sweep was stopped; "" otherwise
+  };
+
+  Worker(const Sweep& sweep, Study& study, Options options, const core::Clock& clock);
+
+  /// Blocks until the end. RunError where the study or the disk does not play along.
+  End run();
+
+ private:
+  struct Running {
+    Trial trial;
+    std::string run_name;
+    std::unique_ptr<launch::RankProcess> process;
+    std::optional<store::SeriesPoint> pruned_at;
+  };
+  bool may_start() const;
+  bool start_next();
+  void start(Trial trial);
+  /// Failure: the variant is refused.
+  core::Result<std::string> write_recipe(const Trial& trial, const std::string& run_name);
+  void wait_for_something();
+  void hear(int signal);
+  void prune();
+  void look_at_processes();
+  void conclude(const Trial& trial, const std::optional<store::RunSummary>& run, const Outcome& outcome);
+  void give_up(const Trial& trial, const store::RunSummary& run, const store::SeriesPoint& at);
+  TrialEnd end_of(const Trial& trial, const Outcome& outcome);
+  TrialEnd failed(const Trial& trial, const Outcome& outcome, std::string_view policy);
+  void tell(const Trial& trial, const TrialEnd& end);
+  void beat();
+
+  const Sweep& sweep_;
+  Study& study_;
+  Options options_;
+  const core::Clock& clock_;
+  Metric metric_;
+  std::string output_dir_;
+  std::int64_t id_ = 0;
+  std::unique_ptr<store::Lease> lease_;
+  std::int64_t beaten_ns_ = 0;
+  launch::Signals signals_;
+  std::list<Running> running_;
+  int signals_heard_ = 0;
+  bool complete_ = false;  ///< the study has nothing more to give
+  std::string failure_;
+};
+
+/// `sweeps/NAME/workers/3`: whoever holds the lease in it is at work.
+std::string worker_folder(const Study& study, std::int64_t worker);
+
+/// Where a pruner gives up a trial with this curve, nothing where it does not; a function of what is on record.
+std::optional<store::SeriesPoint> pruned_at(const Sweep& sweep, Study& study, std::int64_t trial,
+                                            const std::vector<store::SeriesPoint>& curve);
+
+/// What samplers see of a study.
+std::vector<components::sampler::Tried> tried_of(const Sweep& sweep, const std::vector<Variant>& variants,
+                                                 const std::vector<Trial>& trials);
+
+}  // namespace runner::sweep

@@ -1,0 +1,125 @@
+#include <catch2/catch.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runner/sweep/standing.h"
+#include "runner/sweep/study.h"
+#include "tests/support/sweeps.h"
+#include "tests/support/temp_dir.h"
+
+using runner::sweep::Study;
+using runner::sweep::Trial;
+using runner::sweep::TrialEnd;
+using runner::sweep::TrialState;
+using runner::sweep::Variant;
+
+namespace {
+
+std::unique_ptr<Study> new_study(const std::string& folder) {
+  runner::sweep::StudyInfo info;
+  info.name = "tiny-1";
+  info.recipe_json = "{}";
+  info.threads = 2;
+  return Study::create(folder, info).value();
+}
+
+/// Variants of one number each.
+Study::Demand demand(std::int64_t worker, std::int64_t variants_max, std::int64_t replicates = 1) {
+  Study::Demand demand;
+  demand.worker = worker;
+  demand.now_ms = 7;
+  demand.variants_max = variants_max;
+  demand.replicates = replicates;
+  demand.propose = [](const std::vector<Variant>& before, const std::vector<Trial>&) -> std::optional<Variant> {
+    const auto number = static_cast<std::int64_t>(before.size());
+    return Variant{number, {static_cast<double>(number)}, "x=" + std::to_string(number)};
+  };
+  return demand;
+}
+
+TrialEnd complete(double value) {
+  TrialEnd end;
+  end.value = value;
+  end.step = 20;
+  end.run = "run";
+  end.curve = {{10, 2 * value}, {20, value}};
+  return end;
+}
+
+}  // namespace
+
+TEST_CASE("each trial is given to one worker, and what became of it is kept", "[sweep][study]") {
+  const tests::TempDir dir;
+  const auto study = new_study(dir.path());
+  const auto other = Study::open(dir.path()).value();
+  CHECK(other->info().name == "tiny-1");
+  CHECK(other->info().threads == 2);
+  const std::int64_t one = study->add_worker(1), two = other->add_worker(2);
+  CHECK(one != two);
+  CHECK(study->claim(demand(one, 2))->number == 0);
+  CHECK(other->claim(demand(two, 2))->number == 1);
+  CHECK_FALSE(study->claim(demand(one, 2)).has_value());
+
+  study->end(0, complete(0.5), 9);
+  const std::vector<Trial> trials = other->trials();
+  CHECK(trials[0].state == TrialState::kComplete);
+  CHECK(trials[0].value == 0.5);
+  CHECK(trials[0].ended_ms == 9);
+  CHECK(trials[1].state == TrialState::kRunning);
+  CHECK_FALSE(trials[1].value.has_value());
+  CHECK(other->curve(0).size() == 2);
+  CHECK(other->variants()[1].point == runner::sweep::Point{1.0});
+}
+
+TEST_CASE("what a worker left in the middle waits for another one", "[sweep][study]") {
+  const tests::TempDir dir;
+  const auto study = new_study(dir.path());
+  const std::int64_t lost = study->add_worker(1), here = study->add_worker(2);
+  study->claim(demand(lost, 5));
+  study->claim(demand(here, 5));
+  study->take_back([&](std::int64_t worker) { return worker == here; });
+  CHECK(study->trials()[0].state == TrialState::kWaiting);
+  CHECK(study->trials()[1].state == TrialState::kRunning);
+  CHECK(study->claim(demand(here, 5))->number == 0);  // before a new one
+}
+
+TEST_CASE("a trial that is to be started again comes first, and remembers what it has cost", "[sweep][study]") {
+  const tests::TempDir dir;
+  const auto study = new_study(dir.path());
+  const std::int64_t worker = study->add_worker(1);
+  study->claim(demand(worker, 5));
+  TrialEnd again;
+  again.state = TrialState::kWaiting;
+  again.costs_retry = true;
+  again.shrink = true;
+  again.reason = "memory is exhausted";
+  study->end(0, again, 9);
+  const auto trial = study->claim(demand(worker, 5));
+  REQUIRE(trial.has_value());
+  CHECK(trial->number == 0);
+  CHECK(trial->retries == 1);
+  CHECK(trial->shrink);
+  CHECK(trial->reason == "memory is exhausted");
+}
+
+TEST_CASE("variants are compared by the mean of their replicates", "[sweep][study]") {
+  const tests::TempDir dir;
+  const auto study = new_study(dir.path());
+  const std::int64_t worker = study->add_worker(1);
+  for (const double value : {1.0, 2.0, 0.5, 3.0})
+    study->end(study->claim(demand(worker, 3, 2))->number, complete(value), 9);
+  TrialEnd failed;
+  failed.state = TrialState::kFailed;
+  study->end(study->claim(demand(worker, 3, 2))->number, failed, 9);
+  study->end(study->claim(demand(worker, 3, 2))->number, complete(0.1), 9);
+  CHECK_FALSE(study->claim(demand(worker, 3, 2)).has_value());
+  const auto standings = standings_of(study->variants(), study->trials());
+  CHECK(standings[0].value == 1.5);
+  CHECK(standings[1].value == 1.75);
+  CHECK(standings[2].state == TrialState::kFailed);
+
+  runner::core::Diagnostics diagnostics;
+  const auto sweep = tests::read_sweep("  parameters: {vars.width: {values: [8, 16]}}", diagnostics);
+  CHECK(best_of(*sweep, standings)->variant == 0);  // the third came to nothing
+}
