@@ -127,8 +127,9 @@ std::optional<std::int64_t> Sweep::variants_to_come() const {
   const std::string& type = block.find("type")->as_string();
   std::int64_t count = 0;
   if (type == "grid") {
-    components::sampler::walk_points(*space_, [&count](const Point&) { return ++count < kCountedMax; });
-    if (count == kCountedMax) return config_.n_trials;
+    const std::int64_t most = std::min(kCountedMax, config_.n_trials.value_or(kCountedMax));
+    components::sampler::walk_points(*space_, [&](const Point&) { return ++count < most; });
+    if (count == most) return config_.n_trials;
   } else if (type == "list" && block.find("then")->is_null()) {
     count = static_cast<std::int64_t>(block.find("points")->items().size());
   } else {
