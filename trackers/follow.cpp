@@ -246,7 +246,13 @@ class Following {
       taken([&] { tracker_.log_table(*table); });
     } else {
       const Artifact artifact{name, artefact.kind, path, artefact.step, artefact.time_ms};
-      taken([&] { tracker_.log_artifact(artifact); });
+      taken([&] {
+        try {
+          tracker_.log_artifact(artifact);
+        } catch (const std::filesystem::filesystem_error& error) {  // taken away meanwhile
+          throw TrackerError(Remedy::kLeaveOut, error.what());
+        }
+      });
     }
   }
 
@@ -327,17 +333,21 @@ class Following {
 
   void tell(const TrackerError& error) {
     const char* what = error.remedy() == Remedy::kLeaveOut ? "; this is left out" : "; trying again";
+    if (error.remedy() != Remedy::kLeaveOut) note(error);  // a flush since the last time has taken it away
     if (std::exchange(told_, error.what()) == error.what()) return;
     runner::core::log_warning("tracker " + options_.name + ": " + error.what() + what);
-    if (error.remedy() != Remedy::kLeaveOut) note(error);
   }
 
   /// For somebody who looks at the run, beside the record of the last flush.
   void note(const TrackerError& error) {
-    runner::store::TrackerRecord flushed = cursors_->get(options_.name);
-    flushed.problem = error.what();
-    flushed.problem_ms = clock_.wall_ms();
-    cursors_->put(options_.name, flushed);
+    try {
+      runner::store::TrackerRecord flushed = cursors_->get(options_.name);
+      flushed.problem = error.what();
+      flushed.problem_ms = clock_.wall_ms();
+      cursors_->put(options_.name, flushed);
+    } catch (const SqliteError& failure) {  // what is tried again is worth more than its record
+      runner::core::log_debug(failure.what());
+    }
   }
 
   const Run& run_;

@@ -27,7 +27,7 @@ double from_line(const Dimension& d, double x) {
     return d.step > 0 ? std::round(value / d.step) * d.step : value;
   }
   if (grain(d) == 0) return std::clamp(value, d.min, d.max);
-  const auto last = static_cast<double>(d.count() - 1);
+  const double last = std::floor((d.max - d.min) / grain(d) + 1e-9);  // not count(), which gives up on very many
   return d.nth(static_cast<std::int64_t>(std::clamp(std::round((value - d.min) / grain(d)), 0.0, last)));
 }
 

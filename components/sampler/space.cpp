@@ -33,13 +33,18 @@ double integer_quantile(const Dimension& d, double u) {
   return std::clamp(std::round(std::exp(std::log(low) + u * (std::log(high) - std::log(low)))), d.min, d.max);
 }
 
+/// Each step as likely, also where there are more than count() counts out.
+double step_quantile(const Dimension& d, double u) {
+  const double last = last_step(d);
+  return stepped(d.min, std::min(std::floor(u * (last + 1)), last), d.step);
+}
+
 }  // namespace
 
 double Dimension::quantile(double u) const {
   switch (kind) {
     case Kind::kChoice: return std::min(std::floor(u * static_cast<double>(choices)), static_cast<double>(choices - 1));
-    case Kind::kInteger:
-      return step == 0 ? integer_quantile(*this, u) : nth(static_cast<std::int64_t>(u * static_cast<double>(count())));
+    case Kind::kInteger: return step == 0 ? integer_quantile(*this, u) : step_quantile(*this, u);
     case Kind::kNormal: {
       const double drawn = mu + sigma * inverse_normal(std::max(u, std::numeric_limits<double>::epsilon()));
       const double value = log ? std::exp(drawn) : drawn;
@@ -48,7 +53,7 @@ double Dimension::quantile(double u) const {
     case Kind::kReal: break;
   }
   if (!log && step == 0) return std::min(min + u * (max - min), max);
-  if (!log) return nth(static_cast<std::int64_t>(u * static_cast<double>(count())));
+  if (!log) return step_quantile(*this, u);
   const double value = std::clamp(std::exp(std::log(min) + u * (std::log(max) - std::log(min))), min, max);
   return step == 0 ? value : stepped(min, std::min(std::round((value - min) / step), last_step(*this)), step);
 }

@@ -41,7 +41,10 @@ CodeState read_code_state(const CodeOptions& options, const std::atomic<bool>& s
 class CodeCapture {
  public:
   explicit CodeCapture(const CodeOptions& options);
-  ~CodeCapture() { stop_ = true; }  // and the future waits for the little that is left
+  ~CodeCapture() {
+    stop_ = true;
+    state_.wait();  // somebody else may hold the future, too, and the work looks at stop_ to its end
+  }
   CodeCapture(const CodeCapture&) = delete;
   CodeCapture& operator=(const CodeCapture&) = delete;
 

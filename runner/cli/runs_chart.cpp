@@ -25,7 +25,8 @@ constexpr double kTextSize = 13;
 constexpr double kLegendLine = 20;
 constexpr std::size_t kLegendLinesMax = 12;
 constexpr std::size_t kLabelColumnsMax = 100;
-constexpr int kTicksWanted = 6;
+constexpr int kTicksWanted = 6, kTicksMax = 2 * kTicksWanted;
+constexpr double kSpanMin = 1e-12;  // of the values: below it they differ in their last bits alone
 
 /// One axis: values to pixels, and where its marks are.
 class Axis {
@@ -39,7 +40,7 @@ class Axis {
   }
   bool empty() const { return low_ > high_; }
   void widen() {
-    if (high_ > low_) return;
+    if (high_ - low_ > kSpanMin * std::max(std::fabs(low_), std::fabs(high_))) return;
     const double margin = low_ == 0 ? 1 : std::fabs(low_) * 0.1;
     low_ -= margin;
     high_ += margin;
@@ -60,8 +61,10 @@ class Axis {
     const double share = rough / power;
     const double each = power * (share <= 1 ? 1 : share <= 2 ? 2 : share <= 5 ? 5 : 10);
     // Counted, not added up: after some hundred additions 0.3 would be 0.30000000000000004.
-    for (double n = std::ceil(low / each); n * each <= high + each * 1e-9; ++n) {
-      if (shows(n * each)) ticks.push_back(n * each);
+    const double first = std::ceil(low / each);
+    for (int i = 0; i <= kTicksMax; ++i) {
+      const double tick = (first + i) * each;
+      if (tick <= high + each * 1e-9 && shows(tick)) ticks.push_back(tick);
     }
     return ticks;
   }

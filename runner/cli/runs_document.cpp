@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <sstream>
 #include <string_view>
 
 #include "runner/cli/runs_chart.h"
@@ -54,7 +55,8 @@ class Html final : public Document {
   }
   void verbatim(const std::string& title, const std::string& text) override {
     body_ += "<details><summary>" + isolated(title) + "</summary>\n<pre>";
-    for (const char c : core::printable(text)) body_ += c == '\n' ? "\n" : escape_html(std::string(1, c));
+    std::istringstream lines(core::printable(text));
+    for (std::string line; std::getline(lines, line);) body_ += escape_html(line) + "\n";
     body_ += "</pre></details>\n";
   }
   std::string text() const override {

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <filesystem>
 
 #include "runner/cli/runs_import.h"
@@ -59,6 +60,14 @@ std::optional<double> number(const std::string& text) {
   return value;
 }
 
+/// Of a step or a time; Python writes 3.0 where a column lacks a value somewhere.
+std::optional<std::int64_t> whole(const std::string& text) {
+  constexpr double kMost = 0x1p53;
+  const auto value = number(text);
+  if (!value || !(std::fabs(*value) <= kMost)) return std::nullopt;
+  return static_cast<std::int64_t>(*value);
+}
+
 std::ptrdiff_t column(const Row& titles, const std::string& name) {
   const auto at = std::find(titles.begin(), titles.end(), name);
   return at == titles.end() ? -1 : at - titles.begin();
@@ -70,21 +79,21 @@ struct Layout {
 
 /// A metric a row.
 void take_long(const Row& row, const Layout& at, ForeignRun& run) {
-  const auto step = number(row[at.step]), value = number(row[at.value]);
+  const auto step = whole(row[at.step]);
+  const auto value = number(row[at.value]);
   if (!step || !value) return;
-  const auto time = at.time < 0 ? std::nullopt : number(row[at.time]);
-  run.series[row[at.metric]].push_back(
-      {static_cast<std::int64_t>(*step), static_cast<std::int64_t>(time.value_or(0)), *value});
+  const auto time = at.time < 0 ? std::nullopt : whole(row[at.time]);
+  run.series[row[at.metric]].push_back({*step, time.value_or(0), *value});
 }
 
 /// A column a metric; where a metric was not logged, its field is empty.
 void take_wide(const Row& titles, const Row& row, const Layout& at, ForeignRun& run) {
-  const auto step = number(row[at.step]);
+  const auto step = whole(row[at.step]);
   if (!step) return;
   for (std::size_t i = 0; i < titles.size(); ++i) {
     const auto place = static_cast<std::ptrdiff_t>(i);
     const auto value = place == at.step || place == at.time ? std::nullopt : number(row[i]);
-    if (value) run.series[titles[i]].push_back({static_cast<std::int64_t>(*step), 0, *value});
+    if (value) run.series[titles[i]].push_back({*step, 0, *value});
   }
 }
 
@@ -105,6 +114,7 @@ core::Result<std::vector<ForeignRun>> read_metrics_csv(const std::string& path) 
   const std::string source = fs::absolute(path).lexically_normal().string();
   std::map<std::string, ForeignRun> by_run;
   for (std::size_t i = 1; i < rows.size(); ++i) {
+    if (rows[i].size() == 1 && rows[i][0].empty()) continue;  // a blank line
     if (rows[i].size() != titles.size()) {
       return core::Failure{path + ": row " + std::to_string(i + 1) + " has " + std::to_string(rows[i].size()) +
                                " fields, and the titles are " + std::to_string(titles.size()),

@@ -78,7 +78,8 @@ std::string p_text(double p) { return p < 1e-4 ? "p < 0.0001" : "p = " + number_
 bool is_replicate_key(const std::string& key) {
   const std::string last = key.substr(key.rfind('.') + 1);
   if (last == "seed" || last.ends_with("_seed")) return true;
-  for (const char* section : {"description", "launch", "logging_steps", "trackers"}) {
+  for (const char* section :
+       {"description", "launch", "logging_steps", "trackers", "capture", "system_metrics", "profiler", "sweep"}) {
     const std::string name = section;
     if (key == name || key.starts_with(name + ".") || key.starts_with(name + "[")) return true;
   }

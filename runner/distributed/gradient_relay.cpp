@@ -52,7 +52,11 @@ void GradientRelay::begin(Receive receive) {
   receive_ = std::move(receive);
   next_ = 0;
   used_.assign(index_of_.size(), false);
-  for (Bucket& bucket : buckets_) bucket.missing = bucket.members.size();
+  for (Bucket& bucket : buckets_) {
+    bucket.missing = bucket.members.size();
+    bucket.gradients.clear();  // of a pass that failed
+    bucket.flat.reset();
+  }
 }
 
 void GradientRelay::open(Bucket& bucket, std::size_t number) {

@@ -400,7 +400,7 @@ class GlooGroup final : public ProcessGroup {
   }
 
   core::RunError abandoned(core::RunError error) {
-    lost_ = true;
+    if (std::exchange(lost_, true)) return error;  // another collective was under way, too
     last_words_->keep_silent();
     static_cast<void>(last_words_.release());
     registry_.abandon();

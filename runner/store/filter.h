@@ -39,7 +39,7 @@ class Filter {
   Filter(Filter&&) noexcept;
   Filter& operator=(Filter&&) noexcept;
 
-  /// Those of its names that need_recipe().
+  /// Those of its names for which needs_recipe() holds.
   std::vector<std::string> recipe_names(const std::vector<RunSummary>& runs, const core::Clock& clock) const;
   /// Whether the filter asks for this name: then runs that are usually hidden by it are not.
   bool names(const std::string& name) const;

@@ -17,7 +17,7 @@ class RunIndex {
   struct Row {
     std::string fingerprint;  ///< sizes and times of the run's databases
     RunSummary run;           ///< as read_run() gave it
-    std::string leaves;       ///< pack_leaves() of its recipe; not loaded: recipes() has them
+    std::string leaves;       ///< pack_leaves() of its recipe; not loaded: each_recipe() has them
   };
 
   explicit RunIndex(const std::string& output_dir) : output_dir_(output_dir) {}

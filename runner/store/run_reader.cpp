@@ -184,7 +184,7 @@ void read_recipe_values(const std::string& output_dir, const std::vector<std::st
   }
   RunIndex(output_dir).each_recipe([&](std::string_view folder, std::string_view leaves) {
     const auto run = unread.find(folder);
-    if (run == unread.end()) return;
+    if (run == unread.end() || run->second->owner) return;  // one that goes on may have another recipe by now
     run->second->resolved = core::Node::mapping();
     for (const LeafPath& path : paths) path.copy(leaves, run->second->resolved);
     unread.erase(run);

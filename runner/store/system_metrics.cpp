@@ -32,7 +32,9 @@ void SystemMetrics::watch(double interval_s) {
   const auto interval = std::chrono::duration<double>(interval_s);
   std::unique_lock lock(mutex_);
   try {
-    while (!leaving_.wait_for(lock, interval, [this] { return leaves_; })) log();
+    while (!leaving_.wait_for(lock, interval, [this] { return leaves_; })) {
+      if (step_.load(std::memory_order_relaxed) >= 0) log();  // not while a checkpoint is still being read
+    }
   } catch (const core::RunError&) {
     // run.db is not written any more: the loop meets the same and says it.
   }

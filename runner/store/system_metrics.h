@@ -23,7 +23,7 @@ class SystemMetrics {
   SystemMetrics(const SystemMetrics&) = delete;
   SystemMetrics& operator=(const SystemMetrics&) = delete;
 
-  /// What comes belongs to this step. Costs the loop one store to memory.
+  /// What comes belongs to this step; before the first call nothing does. Costs the loop one store to memory.
   void at_step(std::int64_t step) { step_.store(step, std::memory_order_relaxed); }
   /// One reading, now.
   void log();
@@ -33,7 +33,7 @@ class SystemMetrics {
 
   RunWriter& run_;
   core::UsageReader reader_;
-  std::atomic<std::int64_t> step_{0};
+  std::atomic<std::int64_t> step_{-1};  ///< -1: nobody has said
   std::mutex mutex_;
   std::condition_variable leaving_;
   bool leaves_ = false;  // guarded by mutex_

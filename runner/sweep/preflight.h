@@ -14,10 +14,11 @@ struct Preflight {
   bool all = false;  ///< every variant that there is
 };
 
+inline constexpr std::int64_t kVariantsMax = 1000;
+
 /// Checks and plans variants: all of a space that has at most kVariantsMax, else the corners, each choice, and a sample
 /// that is the same each time. What is wrong is told once, at its place, with the first variant that has it and how
 /// many more do.
-inline constexpr std::int64_t kVariantsMax = 1000;
 Preflight look_ahead(const Sweep& sweep, const std::function<void(const registry::Recipe&, core::Diagnostics&)>& plan,
                      core::Diagnostics& diagnostics);
 

@@ -5,6 +5,7 @@
 
 #include "components/sampler/walk.h"
 #include "generated/section/sampler_common.h"
+#include "runner/core/error.h"
 #include "runner/recipe/interpolate.h"
 #include "runner/recipe/override.h"
 #include "runner/registry/validate.h"
@@ -108,9 +109,16 @@ std::optional<Sweep> Sweep::read(const std::string& recipe_path, recipe::Compose
   }
   sweep.config_ = sections::sweep::parse_config(sweep.base_.at("sweep"));
   const Node block = sampler_block(sweep.config_, *sweep.space_);
-  sweep.sampler_ = components::sampler::build(block, {sweep.space_, seed_of(block, sweep.base_)});
-  if (sweep.config_.pruner) {
-    sweep.pruner_ = components::pruner::build(*sweep.config_.pruner, {sweep.maximizes(), sweep.total_steps()});
+  const char* part = sweep.config_.sampler ? "sweep.sampler" : "sweep";
+  try {
+    sweep.sampler_ = components::sampler::build(block, {sweep.space_, seed_of(block, sweep.base_)});
+    part = "sweep.pruner";
+    if (sweep.config_.pruner) {
+      sweep.pruner_ = components::pruner::build(*sweep.config_.pruner, {sweep.maximizes(), sweep.total_steps()});
+    }
+  } catch (const core::RunError& misfit) {  // of a component and the rest of the recipe
+    diagnostics.error(sweep.base_.at(part).place(), misfit.what(), misfit.hint());
+    return std::nullopt;
   }
   return sweep;
 }
@@ -127,8 +135,9 @@ std::optional<std::int64_t> Sweep::variants_to_come() const {
   const std::string& type = block.find("type")->as_string();
   std::int64_t count = 0;
   if (type == "grid") {
-    components::sampler::walk_points(*space_, [&count](const Point&) { return ++count < kCountedMax; });
-    if (count == kCountedMax) return config_.n_trials;
+    const std::int64_t most = std::min(kCountedMax, config_.n_trials.value_or(kCountedMax));
+    components::sampler::walk_points(*space_, [&](const Point&) { return ++count < most; });
+    if (count == most) return config_.n_trials;
   } else if (type == "list" && block.find("then")->is_null()) {
     count = static_cast<std::int64_t>(block.find("points")->items().size());
   } else {

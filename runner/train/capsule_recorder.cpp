@@ -58,7 +58,7 @@ void CapsuleRecorder::read_and_write() {
     write();
     if (code_.valid()) take_code();
     for (artifact::DataFile& file : capsule_.data) {
-      if (stop_) return;
+      if (stop_) break;
       auto read = artifact::read_data_file(file.set, file.path, &stop_);
       if (read) {
         file = std::move(read).value();

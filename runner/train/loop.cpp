@@ -288,7 +288,10 @@ class Loop final : public Context, public core::Stateful {
     step_s_ = std::max(static_cast<double>(end_ns - begin_ns) * 1e-9, 0.9 * step_s_);
     stepped_ = true;
     if (outcome != Faults::Outcome::kMoved) {
-      if (outcome == Faults::Outcome::kRolledBack) forget_abandoned();
+      if (outcome == Faults::Outcome::kRolledBack) {
+        forget_abandoned();
+        system_metrics_.at_step(stepper_.progress().step);  // not one that the new branch has yet to come to
+      }
       return false;
     }
     metrics_.count(result);

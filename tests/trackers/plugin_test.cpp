@@ -98,7 +98,7 @@ TEST_CASE("a program that prints more than anybody reads is not held up", "[trac
 TEST_CASE("a program that hangs is given up", "[trackers][plugin]") {
   Fixture f;
   const std::string limit = R"(, "acknowledges": true, "answer_timeout": "0.2s")";
-  CHECK(f.follow(program("sleep 1000", limit)).problem == "sh does not answer a flush within answer_timeout");
+  CHECK(f.follow(program("exec sleep 1000", limit)).problem == "sh does not answer a flush within answer_timeout");
   CHECK(f.follow(R"({"type": "plugin", "command": ["sleep", "1000"], "answer_timeout": "0.2s"})").problem ==
         "sleep does not leave within answer_timeout");
 }

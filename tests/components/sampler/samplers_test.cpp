@@ -78,6 +78,25 @@ std::vector<Point> proposed(const Sampler& sampler, std::size_t count) {
 
 }  // namespace
 
+TEST_CASE("a range of more values than can be counted out is drawn from as a whole", "[sampler]") {
+  for (const Dimension& d : {integers(0, 4e9), integers(0, 4e9, 2), reals(0, 1, 1e-10)}) {
+    CAPTURE(d.max, d.step);
+    CHECK(d.count() == 0);
+    CHECK(d.has(d.quantile(0.5)));
+    CHECK(d.quantile(0.5) > 0.4 * d.max);
+    CHECK(d.quantile(0.5) < 0.6 * d.max);
+    const PlainSpace space({d});
+    const Point tried = {d.quantile(0.25)};
+    const components::sampler::Parzen model(space, {0}, {&tried}, 1.0);
+    components::sampler::Draws draws(3, 0);
+    for (int i = 0; i < 20; ++i) {
+      Point drawn(1);
+      model.draw(draws, drawn);
+      CHECK(d.has(drawn[0]));
+    }
+  }
+}
+
 TEST_CASE("every example of a sampler builds", "[sampler]") {
   const auto& registry = runner::registry::Registry::builtin();
   for (const std::string& name : registry.names("sampler")) {

@@ -53,7 +53,7 @@ TEST_CASE("a port at which no store answers is told", "[distributed]") {
   place.size = 2;
   place.master_port = silent.port();
   try {
-    runner::distributed::meet(place, {.timeout_s = 0.01});
+    runner::distributed::meet(place, {.timeout_s = 0.5});
     FAIL("there was nobody to meet");
   } catch (const runner::core::RunError& error) {
     CHECK(error.what() == "rank 1 finds no store to meet the others at 127.0.0.1:" + std::to_string(silent.port()) +
