@@ -6,6 +6,7 @@
 #include <CLI/Formatter.hpp>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 
 #include "runner/cli/commands.h"
@@ -14,10 +15,13 @@
 #include "runner/core/error.h"
 #include "runner/core/units.h"
 #include "runner/store/run_reader.h"
+#include "runner/store/schema.h"
 #include "trackers/follow.h"
 
 namespace runner::cli {
 namespace {
+
+constexpr int kLookMs = 100, kLooksForRecord = 300;
 
 struct SyncFlags {
   std::string run = "last", tracker;
@@ -72,15 +76,30 @@ void bring(const trackers::Run& run, const core::Node& block, const SyncFlags& f
               result.left_out > 0 ? (", " + std::to_string(result.left_out) + " refused and left out").c_str() : "");
 }
 
+bool has_record(const core::Result<store::RunSummary>& found) {
+  return found && found.value().status != store::RunStatus::kUnreadable &&
+         std::filesystem::exists(store::run_db_path(found.value().run_dir));
+}
+
+/// A follower may be there before the record of the run that it follows, which is made beside the run's own start.
+core::Result<store::RunSummary> find_run(const Session& session, const SyncFlags& flags, trackers::Waiter& waiter) {
+  auto found = store::find_run(session.runs_dir(), flags.run, core::system_clock());
+  for (int look = 0; flags.follow && !has_record(found) && look < kLooksForRecord; ++look) {
+    if (!waiter.wait(kLookMs)) break;
+    found = store::find_run(session.runs_dir(), flags.run, core::system_clock());
+  }
+  return found;
+}
+
 void sync(Session& session, const SyncFlags& flags) {
-  const auto found = store::find_run(session.runs_dir(), flags.run, core::system_clock());
+  UntilSignalled waiter;
+  const auto found = find_run(session, flags, waiter);
   if (!found) return session.fail(found.failure().message, found.failure().hint);
   const store::RunSummary& summary = found.value();
   const std::string resolved = store::branch_file(summary.run_dir, "resolved.json");
   if (resolved.empty()) return session.fail("run " + summary.run_dir + " has no resolved.json");
   const auto recipe = session.load(resolved, {});
   if (!recipe) return;
-  UntilSignalled waiter;
   const trackers::Run run = run_of(summary);
   std::string names;
   bool any = false;

@@ -13,7 +13,9 @@ namespace runner::store {
 namespace {
 
 // Readers in DELETE mode hold a writer up for single milliseconds; beyond this the writer's own retry goes on.
-constexpr int kBusyTimeoutMs = 250;
+constexpr int kWriterPatienceMs = 250;
+// A reader has no retry. A writer that ends its journal on a busy machine may need a while.
+constexpr int kReaderPatienceMs = 2000;
 
 std::string uri_of(const std::string& path, std::string_view query) {
   static constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-";
@@ -141,7 +143,9 @@ Database::Database(const std::string& path, Mode mode) : path_(path) {
   if (mode == Mode::kRead) flags = SQLITE_OPEN_READONLY;
   int code = SQLITE_OK;
   database_ = open(path, flags, code);
-  if (code == SQLITE_OK) sqlite3_busy_timeout(database_, kBusyTimeoutMs);
+  if (code == SQLITE_OK) {
+    sqlite3_busy_timeout(database_, mode == Mode::kRead ? kReaderPatienceMs : kWriterPatienceMs);
+  }
   if (code == SQLITE_OK && mode == Mode::kRead) reopen_if_needed(code);
   if (code != SQLITE_OK) {
     const std::string text = database_ != nullptr ? sqlite3_errmsg(database_) : sqlite3_errstr(code);
@@ -158,7 +162,7 @@ void Database::reopen_if_needed(int& code) {
     // Half a transaction has to be taken back first, which is writing.
     sqlite3_close_v2(database_);
     database_ = open(path_, SQLITE_OPEN_READWRITE, code);
-    if (code == SQLITE_OK) sqlite3_busy_timeout(database_, kBusyTimeoutMs);
+    if (code == SQLITE_OK) sqlite3_busy_timeout(database_, kReaderPatienceMs);
   } else if (touched == SQLITE_CANTOPEN) {
     // A journal is needed but cannot be made: a folder that may only be read. Nobody can be writing then.
     sqlite3_close_v2(database_);

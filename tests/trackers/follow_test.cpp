@@ -94,6 +94,7 @@ TEST_CASE("what the run says is brought line by line, once", "[trackers][follow]
   Fixture f;
   std::ofstream log(f.run.dir + "/logs/rank-0.log");
   log << "2027-01-15T08:00:00.000Z info run begins\n2027-01-15T08:00:00.000Z error it fails\n" << std::flush;
+  f.commit();  // makes run.db
   f.follow();
   CHECK(f.tool.kept == Lines{"> run begins", "! it fails"});
   log << "2027-01-15T08:00:00.000Z info it goes on\n" << std::flush;
