@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <sstream>
 #include <string_view>
 
 #include "runner/cli/runs_chart.h"
+#include "runner/core/base64.h"
 #include "runner/core/utf8.h"
 
 namespace runner::cli {
@@ -70,21 +70,6 @@ class Html final : public Document {
   std::string title_, body_;
 };
 
-std::string base64(const std::string& bytes) {
-  static constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  for (std::size_t at = 0; at < bytes.size(); at += 3) {
-    std::uint32_t bits = 0;
-    for (std::size_t i = 0; i < 3; ++i) {
-      bits = bits << 8 | (at + i < bytes.size() ? static_cast<unsigned char>(bytes[at + i]) : 0);
-    }
-    for (std::size_t i = 0; i < 4; ++i) {
-      text += at + i > bytes.size() ? '=' : kDigits[bits >> (18 - 6 * i) & 63];
-    }
-  }
-  return text;
-}
-
 /// Plain text between Markdown's signs.
 std::string escape_markdown(const std::string& text) {
   std::string safe;
@@ -118,7 +103,7 @@ class Markdown final : public Document {
     body_ += "\n";
   }
   void picture(const std::string& svg, const std::string& said) override {
-    body_ += "![" + escape_markdown(said) + "](data:image/svg+xml;base64," + base64(svg) + ")\n\n";
+    body_ += "![" + escape_markdown(said) + "](data:image/svg+xml;base64," + core::base64(svg) + ")\n\n";
   }
   void verbatim(const std::string& title, const std::string& text) override {
     paragraph(title);

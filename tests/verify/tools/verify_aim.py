@@ -54,6 +54,9 @@ def main():
                 {
                     "name": m.name,
                     "context": m.context.to_dict(),
+                    "figures": {
+                        key: num(value) for key, value in run.meta_run_tree["traces", m.context.idx, m.name].items()
+                    },
                     "points": sorted([int(a), num(float(b))] for a, b in zip(steps, vals)),
                 }
             )
