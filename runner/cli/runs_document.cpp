@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <sstream>
 #include <string_view>
 
 #include "runner/cli/runs_chart.h"
