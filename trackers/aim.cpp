@@ -178,7 +178,7 @@ class Aim final : public Tracker {
     };
     server.open(held(kRepo), "Repo", Node::mapping());
     server.open(held(kLock), "Lock", mapping({{"run_hash", text(hash_)}}));
-    // By force: whoever holds it can only be one of us that died; two do not follow one run at a time.
+    // By force: one of us that died may hold it still. Two that live write the same points.
     server.call(held(kLock), "lock", arguments({Node::boolean(true)}));
     server.open(held(kMeta), "TreeView", tree("meta"));
     server.open(held(kProgress), "RunHeartbeat", mapping({{"run_hash", text(hash_)}}));
@@ -242,7 +242,6 @@ class Aim final : public Tracker {
         extent.most = std::max(extent.most.value_or(point->value), point->value);
       }
     }
-    // Its parts one after the other: a reader takes the steps for which all are there.
     update(kSeries, series + Path{text("val")}, values);
     update(kSeries, series + Path{text("epoch")}, epochs);
     update(kSeries, series + Path{text("time")}, times);

@@ -25,17 +25,18 @@ def aim_server(folder):
     aim = pathlib.Path(sys.executable).parent / "aim"
     if not (pathlib.Path(folder) / ".aim").exists():
         subprocess.run([aim, "init"], cwd=folder, check=True, capture_output=True)
-    server = subprocess.Popen([aim, "server", "--repo", ".", "--host", "127.0.0.1", "--port", "0",
-                               "--log-level", "info"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                              env={**os.environ, "PYTHONUNBUFFERED": "1"}, start_new_session=True)
+    server = subprocess.Popen(
+        [aim, "server", "--repo", ".", "--host", "127.0.0.1", "--port", "0", "--log-level", "info"],
+        cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"})
+    drain = threading.Thread(target=server.stdout.read)  # what it says of each request has to go somewhere
     try:
         said = []
         for line in server.stdout:
             said.append(line)
             found = re.search(r"running on http://(127\.0\.0\.1:\d+)", line)
             if found:
-                # Nobody reads on: what it says of each request has to go somewhere.
-                subprocess.Popen(["cat"], stdin=server.stdout, stdout=subprocess.DEVNULL, start_new_session=True)
+                drain.start()
                 yield "aim://" + found.group(1)
                 break
         else:
@@ -44,6 +45,8 @@ def aim_server(folder):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(server.pid, signal.SIGKILL)
         server.wait()
+        if drain.is_alive():
+            drain.join()
         server.stdout.close()
 
 
