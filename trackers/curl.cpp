@@ -33,8 +33,6 @@ Curl load() {
   find(library, "curl_easy_perform", loaded.easy_perform);
   find(library, "curl_easy_getinfo", loaded.easy_getinfo);
   find(library, "curl_easy_strerror", loaded.easy_strerror);
-  find(library, "curl_easy_send", loaded.easy_send);
-  find(library, "curl_easy_recv", loaded.easy_recv);
   find(library, "curl_slist_append", loaded.slist_append);
   find(library, "curl_slist_free_all", loaded.slist_free_all);
   global_init(CURL_GLOBAL_DEFAULT);

@@ -14,8 +14,6 @@ struct Curl {
   decltype(&curl_easy_perform) easy_perform;
   decltype(&curl_easy_getinfo) easy_getinfo;
   decltype(&curl_easy_strerror) easy_strerror;
-  decltype(&curl_easy_send) easy_send;
-  decltype(&curl_easy_recv) easy_recv;
   decltype(&curl_slist_append) slist_append;
   decltype(&curl_slist_free_all) slist_free_all;
 };

@@ -40,4 +40,22 @@ bool RankAmong::falls_behind(const Curve& mine, const std::vector<Curve>& others
   return best > percentile_of(std::move(values), percentile);
 }
 
+namespace {
+
+class RankPruner final : public Pruner {
+ public:
+  explicit RankPruner(const RankAmong& rank) : rank_(rank) {}
+
+  bool gives_up(const Curve& mine, const std::vector<Curve>& others) const override {
+    return rank_.falls_behind(mine, others);
+  }
+
+ private:
+  const RankAmong rank_;
+};
+
+}  // namespace
+
+std::shared_ptr<Pruner> make_pruner(const RankAmong& rank) { return std::make_shared<RankPruner>(rank); }
+
 }  // namespace components::pruner

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "components/pruner/pruner.h"
@@ -14,5 +15,8 @@ struct RankAmong {
 
   bool falls_behind(const Curve& mine, const std::vector<Curve>& others) const;
 };
+
+/// Gives a trial up that falls behind.
+std::shared_ptr<Pruner> make_pruner(const RankAmong& rank);
 
 }  // namespace components::pruner

@@ -29,7 +29,7 @@ def do_import(path):
                 "server_version": "2.0",
                 "server_build": "1",
                 "feature_set": "basic",
-                "env": "stub",
+                "env": "stand-in",
                 "identity": {"user": "u", "company": "c", "role": "user"},
             }
         )

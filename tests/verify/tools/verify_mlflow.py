@@ -24,10 +24,10 @@ def main():
             if len(sys.argv) == 3 and r.info.run_id != sys.argv[2]:
                 continue
             try:
-                arts, todo = {}, [""]
-                while todo:
-                    for a in c.list_artifacts(r.info.run_id, todo.pop() or None):
-                        todo.append(a.path) if a.is_dir else arts.update({a.path: a.file_size})
+                arts, folders = {}, [""]
+                while folders:
+                    for a in c.list_artifacts(r.info.run_id, folders.pop() or None):
+                        folders.append(a.path) if a.is_dir else arts.update({a.path: a.file_size})
             except Exception as ex:  # the artifact root may be somewhere else
                 arts = {"error": str(ex)}
             out.append(

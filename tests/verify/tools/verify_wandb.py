@@ -129,7 +129,7 @@ def tool():
     return p if os.path.exists(p) else "wandb"
 
 
-def stub(log):
+def stand_in(log):
     class H(http.server.BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
@@ -179,7 +179,7 @@ def stub(log):
                     "project": {
                         "id": "UA==",
                         "name": v.get("project"),
-                        "entity": {"id": "RQ==", "name": v.get("entity") or "stub"},
+                        "entity": {"id": "RQ==", "name": v.get("entity") or "stand-in"},
                     },
                 }
                 return self.reply({"data": {"upsertBucket": {"bucket": bucket, "inserted": True}}})
@@ -203,8 +203,8 @@ def stub(log):
                     "data": {
                         "viewer": {
                             "id": "VQ==",
-                            "entity": "stub",
-                            "username": "stub",
+                            "entity": "stand-in",
+                            "username": "stand-in",
                             "flags": "{}",
                             "teams": {"edges": []},
                         },
@@ -225,7 +225,7 @@ def stub(log):
 
 def sync(run_dir):
     log = []
-    s = stub(log)
+    s = stand_in(log)
     with tempfile.TemporaryDirectory() as t:
         d = os.path.join(t, os.path.basename(os.path.abspath(run_dir)))
         shutil.copytree(run_dir, d, ignore=shutil.ignore_patterns("*.synced", "*.syncstate"))
