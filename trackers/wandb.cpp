@@ -286,15 +286,21 @@ class Wandb final : public Tracker {
 
   /// A folder for as long as it goes without an interruption.
   void open() {
-    runner::core::make_folders(root_).value();
+    // It gets its name with its owner in it: a crash in between leaves no folder that nobody would remove.
+    const std::string made = root_ + "/.new-" + name_ + "-" + id_;
     std::error_code error;
+    fs::remove_all(made, error);
+    runner::core::make_folders(made).value();
+    runner::core::write_file_atomic(made + "/" + kOwner, owner()).value();
     std::string folder;
     for (std::int64_t time_ms = runner::core::system_clock().wall_ms();; time_ms += 1000) {
       folder = root_ + "/" + kFolder + time_text(time_ms) + "-" + id_;
-      if (fs::create_directory(folder, error)) break;
-      if (error) throw TrackerError(TrackerError::Remedy::kPause, "cannot make " + folder + ": " + error.message());
+      fs::rename(made, folder, error);
+      if (!error) break;
+      if (error != std::errc::directory_not_empty && error != std::errc::file_exists) {
+        throw TrackerError(TrackerError::Remedy::kPause, "cannot make " + folder + ": " + error.message());
+      }
     }
-    runner::core::write_file_atomic(folder + "/" + kOwner, owner()).value();
     folders_.push_back(folder);
     file_.emplace(file_of(folder), 0);
     records_ = 0;
@@ -317,7 +323,6 @@ class Wandb final : public Tracker {
       if (std::find(folders_.begin(), folders_.end(), folder) != folders_.end()) continue;
       const auto made_by = runner::core::read_file(folder + "/" + kOwner, kOwnerBytesMax);
       if (made_by && made_by.value() == owner()) fs::remove_all(folder, ignored);
-      fs::remove(folder, ignored);  // where it is empty
     }
   }
 
