@@ -16,6 +16,9 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "verify"))
+from lib.servers import mlflow_server  # noqa: E402
+
 PEERS = HERE / "peers"
 RECIPES = HERE / "recipes"
 SLOW_LINK = "1gbit:1ms"
@@ -362,6 +365,19 @@ def trackers(a):
           max(written["peak_rss_mb"], read["replay_peak_rss_mb"]) < 200)
 
 
+def mlflow(a):
+    """To a real server, which both sides share, from a run that is there already and from a loop that only sends."""
+    points = "50000"
+    with tempfile.TemporaryDirectory() as folder, mlflow_server(folder, a.verify_python) as uri:
+        os.environ["MLFLOW_TRACKING_URI"] = uri
+        table = interleave(a.rounds, ["points_per_s"], {
+            "roux": [sys.executable, HERE / "roux_tracker.py", a.roux, a.store, RECIPES / "startup.yaml", "mlflow", points],
+            "client": [a.verify_python, HERE / "mlflow_client.py", points]})
+        del os.environ["MLFLOW_TRACKING_URI"]
+    show("mlflow: scalars into a real server, points/s (roux: by `roux sync`; client: MLflow's, 1,000 a call)",
+         table["points_per_s"], {"client": 1}, at_most=False)
+
+
 def outage(a):
     """The same training with and without an MLflow server that does not answer: refused, and accepted in silence."""
     script = [sys.executable, HERE / "roux_outage.py", a.roux, RECIPES / "steps.yaml"]
@@ -410,13 +426,14 @@ def main():
     parser.add_argument("--bare", required=True)
     parser.add_argument("--dataload", required=True)
     parser.add_argument("--store", required=True)
+    parser.add_argument("--verify-python", required=True)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("what", nargs="*", metavar="startup|steps|answers|checkpoint|profiler|dataload|resnet|gpt|ddp|link|trackers|outage|index")
+    parser.add_argument("what", nargs="*", metavar="startup|steps|answers|checkpoint|profiler|dataload|resnet|gpt|ddp|link|trackers|mlflow|outage|index")
     a = parser.parse_args()
     topics = {"startup": startup, "steps": steps, "answers": answers, "checkpoint": checkpoint,
               "profiler": profiler,
               "dataload": dataload, "resnet": resnet, "gpt": gpt, "ddp": ddp, "link": link,
-              "trackers": trackers, "outage": outage, "index": index}
+              "trackers": trackers, "mlflow": mlflow, "outage": outage, "index": index}
     unknown = [w for w in a.what if w not in topics]
     if unknown:
         parser.error(f"no benchmark is called \"{unknown[0]}\"; there are {', '.join(topics)}")
