@@ -420,27 +420,52 @@ def index(a):
             check(f"index: {name}", f"list, filter and sort by {name}: median {median:.1f} ms, under 100", median < 100)
 
 
+def sweep_engine(a):
+    """TPE proposes, SQLite keeps: what a sweep costs beside the training. Each transaction is on the disk (fdatasync)
+    before the next one, so the machine's own rate of these is shown beside."""
+    trials, rates, syncs = 1000, [], []
+    for _ in range(a.rounds):
+        with tempfile.TemporaryDirectory(dir=".") as folder:  # where others may lie in memory
+            syncs.append(fdatasyncs_per_second(folder))
+            rates.append(last_line(a.sweep_engine, folder, trials, "tpe")["trials_per_s"])
+    rate = statistics.median(rates)
+    print(f"\nsweep_engine: {trials:,} trials, fdatasync {statistics.median(syncs):,.0f}/s")
+    check("sweep_engine", f"TPE and SQLite: {rate:,.0f} trials/s, above 500", rate > 500)
+
+
+def fdatasyncs_per_second(folder, count=300):
+    with open(os.path.join(folder, "probe"), "wb", buffering=0) as probe:
+        begin = time.perf_counter()
+        for _ in range(count):
+            probe.write(b"x" * 4096)
+            os.fdatasync(probe.fileno())
+        return count / (time.perf_counter() - begin)
+
+
+TOPICS = {topic.__name__: topic for topic in (
+    startup, steps, answers, checkpoint, profiler, dataload, resnet, gpt, ddp, link,
+    trackers, mlflow, outage, index,
+    sweep_engine,
+)}
+
+
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--roux", required=True)
+    parser = argparse.ArgumentParser(prog="tests/bench/run", description=__doc__)
+    parser.add_argument("--bin", type=Path, required=True, help="where roux and the programs of tests/bench are")
     parser.add_argument("--bare", required=True)
-    parser.add_argument("--dataload", required=True)
-    parser.add_argument("--store", required=True)
     parser.add_argument("--verify-python", required=True)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("what", nargs="*", metavar="startup|steps|answers|checkpoint|profiler|dataload|resnet|gpt|ddp|link|trackers|mlflow|outage|index")
+    parser.add_argument("topics", nargs="*", metavar="TOPIC", help=", ".join(TOPICS))
     a = parser.parse_args()
-    topics = {"startup": startup, "steps": steps, "answers": answers, "checkpoint": checkpoint,
-              "profiler": profiler,
-              "dataload": dataload, "resnet": resnet, "gpt": gpt, "ddp": ddp, "link": link,
-              "trackers": trackers, "mlflow": mlflow, "outage": outage, "index": index}
-    unknown = [w for w in a.what if w not in topics]
+    a.roux, a.dataload, a.store, a.sweep_engine = (
+        str(a.bin / name) for name in ("roux", "bench_dataload", "bench_store", "bench_sweep_engine"))
+    unknown = [name for name in a.topics if name not in TOPICS]
     if unknown:
-        parser.error(f"no benchmark is called \"{unknown[0]}\"; there are {', '.join(topics)}")
+        parser.error(f"no benchmark is called \"{unknown[0]}\"; there are {', '.join(TOPICS)}")
     os.environ["ROUX_MARK_FIRST_STEP"] = "1"
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
-    for name in a.what or topics:
-        topics[name](a)
+    for name in a.topics or TOPICS:
+        TOPICS[name](a)
     if missed:
         print("\nmissed: " + "; ".join(missed))
     return 1 if missed else 0

@@ -151,6 +151,10 @@ TEST_CASE("the inverse of the normal distribution is exact to the last digits", 
 TEST_CASE("a grid tries every combination once, the last dimension first", "[sampler][grid]") {
   const auto sampler = build(Node::string("grid"), {choices(2), integers(4, 6, 2)});
   CHECK(proposed(*sampler, 10) == std::vector<Point>{{0, 4}, {0, 6}, {1, 4}, {1, 6}});
+  CHECK(sampler->propose(std::vector<Tried>(2)) == Point{1, 4});  // whatever it was asked before
+  CHECK(sampler->propose(std::vector<Tried>(2)) == Point{1, 4});
+  CHECK(sampler->propose(std::vector<Tried>(1)) == Point{0, 6});
+  CHECK(sampler->propose(std::vector<Tried>(4)) == std::nullopt);
 }
 
 TEST_CASE("unscrambled Sobol points are SciPy's", "[sampler][sobol]") {
