@@ -57,7 +57,7 @@ Worker::End Worker::run() {
     if (running_.empty()) break;
     wait_for_something();
     if (sweep_.pruner() != nullptr) prune();
-    look_at_processes();
+    look_at_trainings();
     beat();
   }
   lease_->release();
@@ -111,16 +111,12 @@ void Worker::start(Trial trial) {
     return conclude(trial, std::nullopt, refused);
   }
   // A run that was interrupted goes on; any other begins.
-  std::vector<std::string> command = {options_.program, "run", recipe.value(), "--new", "--quiet"};
+  std::vector<std::string> words = {"run", recipe.value(), "--new", "--quiet"};
   if (unjudged && !store::branch_file(run->run_dir, "resolved.json").empty()) {
-    command = {options_.program, "resume", run->run_dir, "--quiet"};
+    words = {"resume", run->run_dir, "--quiet"};
   }
-  launch::RankProcess::Options how;
-  how.output = launch::RankProcess::Output::kKept;
-  Running running{std::move(trial), run_name, nullptr, std::nullopt};
-  running.process =
-      std::make_unique<launch::RankProcess>("trial " + std::to_string(running.trial.number), command, how);
-  running_.push_back(std::move(running));
+  options_.trainings->start(trial.number, words);
+  running_.push_back({std::move(trial), run_name, std::nullopt});
 }
 
 core::Result<std::string> Worker::write_recipe(const Trial& trial, const std::string& run_name) {
@@ -142,9 +138,7 @@ core::Result<std::string> Worker::write_recipe(const Trial& trial, const std::st
 
 void Worker::wait_for_something() {
   std::vector<pollfd> waiting = {{signals_.descriptor(), POLLIN, 0}};
-  for (const Running& running : running_) {
-    for (const int descriptor : running.process->outputs()) waiting.push_back({descriptor, POLLIN, 0});
-  }
+  for (const int descriptor : options_.trainings->descriptors()) waiting.push_back({descriptor, POLLIN, 0});
   poll(waiting.data(), waiting.size(), kTick_ms);
   while (const std::optional<int> signal = signals_.next()) hear(*signal);
 }
@@ -154,17 +148,13 @@ void Worker::hear(int signal) {
   if (signals_heard_ == 1 && !running_.empty()) {
     options_.say("the running trials save and leave; SIGINT (Ctrl-C) once more ends them at once");
   }
-  for (const Running& running : running_) running.process->send(at_once ? SIGKILL : SIGTERM);
+  for (const Running& running : running_) options_.trainings->send(running.trial.number, at_once ? SIGKILL : SIGTERM);
 }
 
-void Worker::look_at_processes() {
-  for (auto running = running_.begin(); running != running_.end();) {
-    running->process->read_output();
-    if (!running->process->has_ended()) {
-      ++running;
-      continue;
-    }
-    const auto ended = running++;
+void Worker::look_at_trainings() {
+  for (const Trainings::End& end : options_.trainings->take_ended()) {
+    const auto ended = std::find_if(running_.begin(), running_.end(),
+                                    [&end](const Running& running) { return running.trial.number == end.trial; });
     const auto run = find_trial_run(output_dir_, ended->run_name, clock_);
     // It may have gone on beyond the point at which it is given up, or may have reported it just before its end.
     if (run && !ended->pruned_at) {
@@ -173,7 +163,7 @@ void Worker::look_at_processes() {
     if (run && ended->pruned_at) {
       give_up(ended->trial, *run, *ended->pruned_at);
     } else {
-      conclude(ended->trial, run, judge(run, ended->process->status(), ended->process->last_words(), metric_));
+      conclude(ended->trial, run, judge(run, end.status, end.words, metric_));
     }
     running_.erase(ended);
   }
@@ -198,7 +188,8 @@ void Worker::prune() {
     const auto run = find_trial_run(output_dir_, running.run_name, clock_);
     if (!run || run->id == running.trial.run) continue;
     running.pruned_at = pruned_at(sweep_, study_, running.trial.number, read_curve(run->run_dir, metric_.name));
-    if (running.pruned_at) running.process->send(SIGTERM);  // it saves, so that somebody can go on with it
+    // It saves, so that somebody can go on with it.
+    if (running.pruned_at) options_.trainings->send(running.trial.number, SIGTERM);
   }
 }
 
