@@ -68,27 +68,34 @@ class Tpe final : public Sampler {
       const bool open = tried[i].state == Tried::State::kOpen;
       counts[i] = counts[i] || failed || (open && config_.constant_liar);
     }
+    const std::vector<Model> models = models_of(tried, is_good, counts);
     for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
-      Point point = proposal(tried, is_good, counts, draws);
+      Point drawn(inputs_.space->dimensions().size());
+      for (const Model& model : models) take_best(model.good, model.bad, draws, drawn);
+      Point point = make_point(*inputs_.space, [&drawn](std::size_t i) { return drawn[i]; });
       if (inputs_.space->allows(point)) return point;
     }
     return draw_allowed(*inputs_.space, draws);
   }
 
  private:
-  Point proposal(const std::vector<Tried>& tried, const std::vector<bool>& is_good, const std::vector<bool>& counts,
-                 Draws& draws) const {
-    Point drawn(inputs_.space->dimensions().size());
-    for (const Dimensions& group : groups_of(tried, drawn.size())) {
+  /// Where good variants lie in the dimensions of one group, and where the others do.
+  struct Model {
+    Parzen good, bad;
+  };
+  std::vector<Model> models_of(const std::vector<Tried>& tried, const std::vector<bool>& is_good,
+                               const std::vector<bool>& counts) const {
+    std::vector<Model> models;
+    for (const Dimensions& group : groups_of(tried, inputs_.space->dimensions().size())) {
       std::vector<const Point*> good, bad;
       for (std::size_t i = 0; i < tried.size(); ++i) {
         if (!counts[i] || std::isnan(tried[i].point[group.front()])) continue;
         (is_good[i] ? good : bad).push_back(&tried[i].point);
       }
-      take_best(Parzen(*inputs_.space, group, good, config_.prior_weight),
-                Parzen(*inputs_.space, group, bad, config_.prior_weight), draws, drawn);
+      models.push_back({Parzen(*inputs_.space, group, good, config_.prior_weight),
+                        Parzen(*inputs_.space, group, bad, config_.prior_weight)});
     }
-    return make_point(*inputs_.space, [&drawn](std::size_t i) { return drawn[i]; });
+    return models;
   }
 
   /// Of several draws from the good, the one that is least like the bad.
