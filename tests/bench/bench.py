@@ -404,19 +404,34 @@ def index(a):
             check(f"index: {name}", f"list, filter and sort by {name}: median {median:.1f} ms, under 100", median < 100)
 
 
+def samplers(a):
+    """Not a matter of time: the best value after 100 trials, 30 seeds each. Optuna's are kept: peers/samplers.py."""
+    import samplers as quality
+    print("\nsamplers: median of the best value after 100 trials; worse: Wilcoxon's signed-rank test over the seeds, 5 % "
+          "in all (Holm)")
+    for row in quality.compare(a.samplers):
+        check(f"samplers: {row['sampler']} on {row['function']}",
+              f"{row['sampler']:<7} {row['function']:<16} {row['own']:<10.5g} Optuna {row['peer']:<10.5g} "
+              f"p {row['p']:.3f}, not worse", not row["worse"])
+    for function, spent_us in last_line(a.samplers, "cost", "tpe", 1000).items():
+        check(f"samplers: cost on {function}", f"a proposal of tpe at 1,000 trials on {function}: {spent_us:.0f} us, "
+              "under 1,000", spent_us < 1000)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--roux", required=True)
     parser.add_argument("--bare", required=True)
     parser.add_argument("--dataload", required=True)
     parser.add_argument("--store", required=True)
+    parser.add_argument("--samplers", required=True)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("what", nargs="*", metavar="startup|steps|answers|checkpoint|profiler|dataload|resnet|gpt|ddp|link|trackers|outage|index")
+    parser.add_argument("what", nargs="*", metavar="startup|steps|answers|checkpoint|profiler|dataload|resnet|gpt|ddp|link|trackers|outage|index|samplers")
     a = parser.parse_args()
     topics = {"startup": startup, "steps": steps, "answers": answers, "checkpoint": checkpoint,
               "profiler": profiler,
               "dataload": dataload, "resnet": resnet, "gpt": gpt, "ddp": ddp, "link": link,
-              "trackers": trackers, "outage": outage, "index": index}
+              "trackers": trackers, "outage": outage, "index": index, "samplers": samplers}
     unknown = [w for w in a.what if w not in topics]
     if unknown:
         parser.error(f"no benchmark is called \"{unknown[0]}\"; there are {', '.join(topics)}")
