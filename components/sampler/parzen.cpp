@@ -12,27 +12,8 @@ namespace components::sampler {
 namespace {
 
 constexpr std::size_t kFullWeights = 25;  // the newest, all alike; older ones count less and less
-constexpr double kNormalReach = 4;        // deviations that a normal distribution is modelled over
 constexpr double kLogNothing = -40;       // e^-40 beside 1 is lost in the last digit
 constexpr double kLeastMass = 1e-300;
-
-/// Where a value lies on the line.
-double on_line(const Dimension& d, double value) { return d.log ? std::log(value) : value; }
-
-double grain(const Dimension& d) {
-  if (d.step > 0) return d.step;
-  return d.kind == Dimension::Kind::kInteger ? 1 : 0;
-}
-
-double from_line(const Dimension& d, double x) {
-  const double value = d.log ? std::exp(x) : x;
-  if (d.kind == Dimension::Kind::kNormal) {
-    return d.step > 0 ? std::round(value / d.step) * d.step : value;
-  }
-  if (grain(d) == 0) return std::clamp(value, d.min, d.max);
-  const double last = std::floor((d.max - d.min) / grain(d) + 1e-9);  // not count(), which gives up on very many
-  return d.nth(static_cast<std::int64_t>(std::clamp(std::round((value - d.min) / grain(d)), 0.0, last)));
-}
 
 double cdf(double x) { return 0.5 * std::erfc(-x / std::numbers::sqrt2); }
 
@@ -87,6 +68,7 @@ Parzen::Parzen(const Space& space, const std::vector<std::size_t>& dimensions, c
     if (axis.dimension->kind == Dimension::Kind::kChoice) {
       set_choice(axis, points, prior_weight);
     } else {
+      axis.line.emplace(*axis.dimension);
       set_line(axis, points);
     }
     axes_.push_back(std::move(axis));
@@ -105,24 +87,16 @@ void Parzen::set_choice(Axis& axis, const std::vector<const Point*>& points, dou
 }
 
 void Parzen::set_line(Axis& axis, const std::vector<const Point*>& points) {
-  const Dimension& d = *axis.dimension;
-  if (d.kind == Dimension::Kind::kNormal) {
-    axis.low = d.mu - kNormalReach * d.sigma;
-    axis.high = d.mu + kNormalReach * d.sigma;
-  } else {
-    const double half = grain(d) / 2;
-    axis.low = on_line(d, d.log ? std::max(d.min - half, d.min / 2) : d.min - half);
-    axis.high = on_line(d, d.max + half);
-  }
-  for (const Point* point : points) axis.centres.push_back(on_line(d, (*point)[axis.index]));
-  axis.sigmas = widths(axis.centres, axis.low, axis.high);
-  axis.centres.push_back((axis.low + axis.high) / 2);
-  axis.sigmas.push_back(axis.high - axis.low);
-  const bool grained = grain(d) > 0;
+  const Line& line = *axis.line;
+  for (const Point* point : points) axis.centres.push_back(line.at((*point)[axis.index]));
+  axis.sigmas = widths(axis.centres, line.low(), line.high());
+  axis.centres.push_back((line.low() + line.high()) / 2);
+  axis.sigmas.push_back(line.high() - line.low());
+  const bool grained = line.grain() > 0;
   std::map<std::pair<double, double>, std::size_t> known;
   for (std::size_t kernel = 0; kernel < axis.centres.size(); ++kernel) {
     const double centre = axis.centres[kernel], sigma = axis.sigmas[kernel];
-    const double all = std::log(mass((axis.low - centre) / sigma, (axis.high - centre) / sigma));
+    const double all = std::log(mass((line.low() - centre) / sigma, (line.high() - centre) / sigma));
     // A density over the line, or a share of a value's stretch of it.
     axis.log_norms.push_back(grained ? -all : -all - std::log(sigma * std::sqrt(2 * std::numbers::pi)));
     if (!grained) continue;
@@ -149,10 +123,11 @@ double Parzen::draw_axis(const Axis& axis, std::size_t kernel, Draws& draws) {
     return other < centre ? other : other + 1;
   }
   const double sigma = axis.sigmas[kernel];
-  const double below = cdf((axis.low - centre) / sigma), above = cdf((axis.high - centre) / sigma);
+  const Line& line = *axis.line;
+  const double below = cdf((line.low() - centre) / sigma), above = cdf((line.high() - centre) / sigma);
   constexpr double kTiny = std::numeric_limits<double>::epsilon();
   const double share = std::clamp(below + u * (above - below), kTiny, 1 - kTiny);
-  return from_line(*axis.dimension, std::clamp(centre + sigma * inverse_normal(share), axis.low, axis.high));
+  return line.value(std::clamp(centre + sigma * inverse_normal(share), line.low(), line.high()));
 }
 
 /// Adds the logarithm of each kernel at `value`.
@@ -166,17 +141,18 @@ void Parzen::add_logs(const Axis& axis, double value, std::vector<double>& logs)
     logs.back() -= std::log(static_cast<double>(d.choices));
     return;
   }
-  const double half = grain(d) / 2;
+  const Line& line = *axis.line;
+  const double half = line.grain() / 2;
   if (half == 0) {
-    const double x = on_line(d, value);
+    const double x = line.at(value);
     for (std::size_t kernel = 0; kernel < count; ++kernel) {
       const double z = (x - axis.centres[kernel]) / axis.sigmas[kernel];
       logs[kernel] += axis.log_norms[kernel] - 0.5 * z * z;
     }
     return;
   }
-  const double low = std::max(axis.low, d.log && value <= half ? axis.low : on_line(d, value - half));
-  const double high = std::min(axis.high, on_line(d, value + half));
+  const double low = d.log && value <= half ? line.low() : std::max(line.low(), line.at(value - half));
+  const double high = std::min(line.high(), line.at(value + half));
   std::vector<double> of_form;
   of_form.reserve(axis.distinct.size());
   for (const std::size_t kernel : axis.distinct) {

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "components/sampler/draws.h"
+#include "components/sampler/line.h"
 #include "components/sampler/space.h"
 
 namespace components::sampler {
@@ -22,12 +24,12 @@ class Parzen {
   double log_density(const Point& point) const;
 
  private:
-  /// One dimension of all kernels, on a line where the distribution of the space is even. Arrays are by kernel; that of
+  /// One dimension of all kernels. Arrays are by kernel; that of
   /// the space is the last.
   struct Axis {
     std::size_t index;
     const Dimension* dimension;
-    double low = 0, high = 0;           ///< of the line; of a choice unused
+    std::optional<Line> line;           ///< none of a choice
     std::vector<double> centres;        ///< of a choice: which; of the last kernel -1
     std::vector<double> sigmas;         ///< of a choice unused, as are the following
     std::vector<double> log_norms;      ///< that the kernel adds up to 1 between `low` and `high`

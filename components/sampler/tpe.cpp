@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "components/sampler/parzen.h"
+#include "components/sampler/ranking.h"
 #include "components/sampler/sampler.h"
 #include "components/sampler/walk.h"
 #include "generated/sampler/tpe.h"  // Config; declares make()
@@ -31,22 +32,6 @@ std::vector<Dimensions> groups_of(const std::vector<Tried>& tried, std::size_t d
   std::vector<Dimensions> groups;
   for (const std::vector<bool>& pattern : order) groups.push_back(by_pattern[pattern]);
   return groups;
-}
-
-/// What came to an end from the best to the worst: complete ones by their value, then pruned ones, the furthest first.
-std::vector<std::size_t> ranked(const std::vector<Tried>& tried) {
-  std::vector<std::size_t> order;
-  for (std::size_t i = 0; i < tried.size(); ++i) {
-    const bool judged = tried[i].state == Tried::State::kComplete || tried[i].state == Tried::State::kPruned;
-    if (judged && !std::isnan(tried[i].value)) order.push_back(i);
-  }
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    const bool pruned_a = tried[a].state == Tried::State::kPruned, pruned_b = tried[b].state == Tried::State::kPruned;
-    if (pruned_a != pruned_b) return pruned_b;
-    if (pruned_a && tried[a].step != tried[b].step) return tried[a].step > tried[b].step;
-    return tried[a].value < tried[b].value;
-  });
-  return order;
 }
 
 class Tpe final : public Sampler {

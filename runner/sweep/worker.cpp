@@ -308,7 +308,7 @@ std::vector<components::sampler::Tried> tried_of(const Sweep& sweep, const std::
                   : standing.state == TrialState::kPruned ? State::kPruned
                   : standing.state == TrialState::kFailed ? State::kFailed
                                                           : State::kOpen;
-    tried.value = standing.value ? sweep.signed_value(*standing.value) : std::numeric_limits<double>::quiet_NaN();
+    if (standing.value) tried.values = {sweep.signed_value(*standing.value)};
     tried.step = standing.step;
     list.push_back(std::move(tried));
   }

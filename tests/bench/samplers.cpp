@@ -55,14 +55,20 @@ struct Function {
   const char* name;
   std::vector<Dimension> dimensions;
   std::function<double(const Point&)> value;
-  std::function<bool(const Point&, std::size_t)> is_active = [](const Point&, std::size_t) { return true; };
+  /// The choice that dimension 1 must be for each dimension; -1: any. Empty: all play a part.
+  std::vector<double> when = {};
 };
 
 class FunctionSpace final : public components::sampler::Space {
  public:
   explicit FunctionSpace(const Function& function) : function_(function) {}
   const std::vector<Dimension>& dimensions() const override { return function_.dimensions; }
-  bool is_active(const Point& point, std::size_t index) const override { return function_.is_active(point, index); }
+  bool is_active(const Point& point, std::size_t index) const override {
+    return is_always_active(index) || point[1] == function_.when[index];
+  }
+  bool is_always_active(std::size_t index) const override {
+    return function_.when.empty() || function_.when[index] < 0;
+  }
   bool allows(const Point&) const override { return true; }
   runner::core::Result<Point> locate(const Node&) const override {
     return runner::core::Failure{"the points of a function have no paths"};
@@ -164,24 +170,19 @@ double conditional(const Point& x) {
 std::vector<Dimension> reals(std::size_t count, double min, double max) { return {count, real(min, max)}; }
 
 std::vector<Function> functions() {
-  std::vector<Function> list = {
-      {"branin", {real(-5, 10), real(0, 15)}, branin},
-      {"hartmann3", reals(3, 0, 1), hartmann3},
-      {"hartmann6", reals(6, 0, 1), hartmann6},
-      {"rosenbrock", reals(4, -5, 10), rosenbrock},
-      {"ackley", reals(5, -32.768, 32.768), ackley},
-      {"rastrigin", reals(4, -5.12, 5.12), rastrigin},
-      {"levy", reals(4, -10, 10), levy},
-      {"styblinski_tang", reals(4, -5, 5), styblinski_tang},
-      {"mixed", {real(1e-5, 1e-1, true), real(0, 0.9), integer(1, 8), integer(8, 512, true), choice(4)}, mixed},
-      {"conditional",
-       {real(-2, 2), choice(3), real(-5, 5), real(-5, 5), real(1e-4, 1, true), integer(1, 20), real(0, 1)},
-       conditional}};
-  list.back().is_active = [](const Point& x, std::size_t i) {
-    static constexpr double kMethod[] = {-1, -1, 0, 0, 1, 1, 2};
-    return kMethod[i] < 0 || x[1] == kMethod[i];
-  };
-  return list;
+  return {{"branin", {real(-5, 10), real(0, 15)}, branin},
+          {"hartmann3", reals(3, 0, 1), hartmann3},
+          {"hartmann6", reals(6, 0, 1), hartmann6},
+          {"rosenbrock", reals(4, -5, 10), rosenbrock},
+          {"ackley", reals(5, -32.768, 32.768), ackley},
+          {"rastrigin", reals(4, -5.12, 5.12), rastrigin},
+          {"levy", reals(4, -10, 10), levy},
+          {"styblinski_tang", reals(4, -5, 5), styblinski_tang},
+          {"mixed", {real(1e-5, 1e-1, true), real(0, 0.9), integer(1, 8), integer(8, 512, true), choice(4)}, mixed},
+          {"conditional",
+           {real(-2, 2), choice(3), real(-5, 5), real(-5, 5), real(1e-4, 1, true), integer(1, 20), real(0, 1)},
+           conditional,
+           {-1, -1, 0, 0, 1, 1, 2}}};
 }
 
 std::shared_ptr<Sampler> build(const std::string& name, const Function& function, std::uint64_t seed) {
@@ -197,7 +198,7 @@ std::vector<Tried> study(const Sampler& sampler, const Function& function, std::
   std::vector<Tried> tried;
   while (static_cast<std::int64_t>(tried.size()) < trials) {
     const Point point = sampler.propose(tried).value();
-    tried.push_back({point, Tried::State::kComplete, function.value(point)});
+    tried.push_back({point, Tried::State::kComplete, {function.value(point)}});
   }
   return tried;
 }
@@ -210,7 +211,7 @@ void best(const std::string& name, std::int64_t seeds, std::int64_t trials, cons
     for (std::int64_t seed = 0; seed < seeds; ++seed) {
       double least = std::numeric_limits<double>::infinity();
       for (const Tried& one : study(*build(name, function, static_cast<std::uint64_t>(seed)), function, trials)) {
-        least = std::min(least, one.value);
+        least = std::min(least, one.values.front());
       }
       char text[32];
       std::snprintf(text, sizeof text, "%s%.10g", seed > 0 ? ", " : "", least);
@@ -230,7 +231,7 @@ void cost(const std::string& name, std::int64_t trials) {
     const std::int64_t begin_ns = runner::core::system_clock().monotonic_ns();
     for (int i = 0; i < kProposals; ++i) {
       const Point point = sampler->propose(tried).value();
-      tried.push_back({point, Tried::State::kComplete, function.value(point)});
+      tried.push_back({point, Tried::State::kComplete, {function.value(point)}});
     }
     const double spent_us = static_cast<double>(runner::core::system_clock().monotonic_ns() - begin_ns) * 1e-3;
     char text[64];
