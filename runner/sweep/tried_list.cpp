@@ -1,7 +1,5 @@
 #include "runner/sweep/tried_list.h"
 
-#include <limits>
-
 #include "runner/sweep/standing.h"
 
 namespace runner::sweep {
@@ -31,7 +29,8 @@ const std::vector<Tried>& TriedList::update(const std::vector<std::int64_t>& cha
     Tried& tried = tried_[static_cast<std::size_t>(number)];
     tried.point = variants[static_cast<std::size_t>(number)].point;
     tried.state = state_for_samplers(standing.state);
-    tried.value = standing.value ? sweep_.signed_value(*standing.value) : std::numeric_limits<double>::quiet_NaN();
+    tried.values.clear();
+    if (standing.value) tried.values = {sweep_.signed_value(*standing.value)};
     tried.step = standing.step;
   }
   return tried_;

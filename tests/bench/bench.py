@@ -442,10 +442,24 @@ def fdatasyncs_per_second(folder, count=300):
         return count / (time.perf_counter() - begin)
 
 
+def samplers(a):
+    """Not a matter of time: the best value after 100 trials, 30 seeds each. Optuna's are kept: peers/samplers.py."""
+    import samplers as quality
+    print("\nsamplers: median of the best value after 100 trials; worse: Wilcoxon's signed-rank test over the seeds, 5 % "
+          "in all (Holm)")
+    for row in quality.compare(a.samplers):
+        check(f"samplers: {row['sampler']} on {row['function']}",
+              f"{row['sampler']:<7} {row['function']:<16} {row['own']:<10.5g} Optuna {row['peer']:<10.5g} "
+              f"p {row['p']:.3f}, not worse", not row["worse"])
+    for function, spent_us in last_line(a.samplers, "cost", "tpe", 1000).items():
+        check(f"samplers: cost on {function}", f"a proposal of tpe at 1,000 trials on {function}: {spent_us:.0f} us, "
+              "under 1,000", spent_us < 1000)
+
+
 TOPICS = {topic.__name__: topic for topic in (
     startup, steps, answers, checkpoint, profiler, dataload, resnet, gpt, ddp, link,
     trackers, mlflow, outage, index,
-    sweep_engine,
+    sweep_engine, samplers,
 )}
 
 
@@ -457,8 +471,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("topics", nargs="*", metavar="TOPIC", help=", ".join(TOPICS))
     a = parser.parse_args()
-    a.roux, a.dataload, a.store, a.sweep_engine = (
-        str(a.bin / name) for name in ("roux", "bench_dataload", "bench_store", "bench_sweep_engine"))
+    a.roux, a.dataload, a.store, a.sweep_engine, a.samplers = (
+        str(a.bin / name) for name in ("roux", "bench_dataload", "bench_store", "bench_sweep_engine", "bench_samplers"))
     unknown = [name for name in a.topics if name not in TOPICS]
     if unknown:
         parser.error(f"no benchmark is called \"{unknown[0]}\"; there are {', '.join(TOPICS)}")
