@@ -133,6 +133,15 @@ class RasterPainter final : public Painter {
     }
   }
 
+  void area(double left, double top, double right, double bottom, Color color) override {
+    const auto edge = [](double value, int size) {
+      return std::clamp(static_cast<int>(std::lround(value * kScale)), 0, size);
+    };
+    for (int y = edge(top, height_); y < edge(bottom, height_); ++y) {
+      for (int x = edge(left, width_); x < edge(right, width_); ++x) mix(x, y, color, 1);
+    }
+  }
+
   void text(double x, double y, const std::string& text, Anchor anchor, double size) override {
     constexpr Color kInk = {51, 51, 51};
     const double unit = size / kGlyphHeight;
@@ -188,10 +197,15 @@ class RasterPainter final : public Painter {
 
 }  // namespace
 
-std::string chart_png(const std::vector<Curve>& curves, const ChartOptions& options) {
-  RasterPainter painter(options.width, picture_height(curves, options));
-  draw_chart(curves, options, painter);
+std::string charts_png(const std::vector<Chart>& charts, int columns) {
+  const PictureSize size = picture_size(charts, columns);
+  RasterPainter painter(size.width, size.height);
+  draw_charts(charts, columns, painter);
   return painter.file();
+}
+
+std::string chart_png(const std::vector<Curve>& curves, const ChartOptions& options) {
+  return charts_png({{curves, options}}, 1);
 }
 
 }  // namespace runner::cli
