@@ -404,6 +404,18 @@ def index(a):
             check(f"index: {name}", f"list, filter and sort by {name}: median {median:.1f} ms, under 100", median < 100)
 
 
+def sweep(a):
+    """Each of roux's trials is a run with its files; Optuna's are rows of a table."""
+    python, script = sys.executable, PEERS / "sweep.py"
+    roux = [python, HERE / "roux_sweep.py", a.roux, RECIPES / "sweep.yaml"]
+    optuna = {"optuna": [python, script, "--peer", "optuna"]}
+    for isolation, sets, least in (("fork", [], 4), ("none", ["sweep.max_concurrent_trials=1"], 10)):
+        line = [*roux, f"sweep.isolation={isolation}", *sets]
+        rows = interleave(a.rounds, ["trials_per_s"], {"roux": line, **optuna})["trials_per_s"]
+        show(f"sweep: 200 trials of 20 steps, TPE, SQLite, isolation {isolation}, trials/s", rows, {"optuna": least},
+             at_most=False)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--roux", required=True)
@@ -411,12 +423,12 @@ def main():
     parser.add_argument("--dataload", required=True)
     parser.add_argument("--store", required=True)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("what", nargs="*", metavar="startup|steps|answers|checkpoint|profiler|dataload|resnet|gpt|ddp|link|trackers|outage|index")
+    parser.add_argument("what", nargs="*", metavar="startup|steps|answers|checkpoint|profiler|dataload|resnet|gpt|ddp|link|trackers|outage|index|sweep")
     a = parser.parse_args()
     topics = {"startup": startup, "steps": steps, "answers": answers, "checkpoint": checkpoint,
               "profiler": profiler,
               "dataload": dataload, "resnet": resnet, "gpt": gpt, "ddp": ddp, "link": link,
-              "trackers": trackers, "outage": outage, "index": index}
+              "trackers": trackers, "outage": outage, "index": index, "sweep": sweep}
     unknown = [w for w in a.what if w not in topics]
     if unknown:
         parser.error(f"no benchmark is called \"{unknown[0]}\"; there are {', '.join(topics)}")
