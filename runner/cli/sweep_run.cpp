@@ -98,7 +98,7 @@ std::optional<std::unique_ptr<Study>> study_to_go_on_with(Session& session, cons
 }
 
 void tell_end(const Sweep& sweep, Study& study) {
-  const auto variants = study.variants();
+  const auto& variants = study.variants();
   const auto best = best_of(sweep, standings_of(variants, study.trials()));
   if (!best) return std::puts("no trial came to an end that counts"), void();
   std::printf("\nbest %s %s  %s\n", sweep.metric().c_str(),

@@ -47,6 +47,7 @@ std::string worker_folder(const Study& study, std::int64_t worker) {
 Worker::Worker(const Sweep& sweep, Study& study, Options options, const core::Clock& clock)
     : sweep_(sweep),
       study_(study),
+      tried_(sweep),
       options_(std::move(options)),
       clock_(clock),
       metric_{sweep.metric(), sweep.maximizes(), sweep.config().metric.take == sections::sweep::Take::kBest},
@@ -89,7 +90,7 @@ bool Worker::start_next() {
   demand.replicates = sweep_.config().replicates;
   demand.propose = [this](const std::vector<Variant>& variants,
                           const std::vector<Trial>& trials) -> std::optional<Variant> {
-    const auto point = sweep_.sampler().propose(tried_of(sweep_, variants, trials));
+    const auto point = sweep_.sampler().propose(tried_.update(study_.changes(), variants, trials));
     if (!point) return std::nullopt;
     return Variant{static_cast<std::int64_t>(variants.size()), *point, sweep_.space().text(*point)};
   };
@@ -139,9 +140,9 @@ core::Result<std::string> Worker::write_recipe(const Trial& trial, const std::st
   place.replicate = trial.replicate;
   place.threads = study_.info().threads;
   place.shrink = trial.shrink;
-  const std::vector<Variant> variants = study_.variants();
+  const Point& point = study_.variants().at(static_cast<std::size_t>(trial.variant)).point;
   core::Diagnostics diagnostics;
-  const auto recipe = sweep_.trial(variants.at(static_cast<std::size_t>(trial.variant)).point, place, diagnostics);
+  const auto recipe = sweep_.trial(point, place, diagnostics);
   const std::string path = trial_recipe_path(study_, trial.number);
   if (!recipe) return core::Failure{first_error(diagnostics)};
   store::write_light(path, recipe->resolved_json());
@@ -299,24 +300,6 @@ std::optional<store::SeriesPoint> pruned_at(const Sweep& sweep, Study& study, st
     if (sweep.pruner()->gives_up(mine, others)) return point;
   }
   return std::nullopt;
-}
-
-std::vector<components::sampler::Tried> tried_of(const Sweep& sweep, const std::vector<Variant>& variants,
-                                                 const std::vector<Trial>& trials) {
-  std::vector<components::sampler::Tried> list;
-  for (const VariantStanding& standing : standings_of(variants, trials)) {
-    components::sampler::Tried tried;
-    tried.point = variants[static_cast<std::size_t>(standing.variant)].point;
-    using State = components::sampler::Tried::State;
-    tried.state = standing.state == TrialState::kComplete ? State::kComplete
-                  : standing.state == TrialState::kPruned ? State::kPruned
-                  : standing.state == TrialState::kFailed ? State::kFailed
-                                                          : State::kOpen;
-    tried.value = standing.value ? sweep.signed_value(*standing.value) : std::numeric_limits<double>::quiet_NaN();
-    tried.step = standing.step;
-    list.push_back(std::move(tried));
-  }
-  return list;
 }
 
 }  // namespace runner::sweep

@@ -13,6 +13,7 @@
 #include "runner/sweep/study.h"
 #include "runner/sweep/sweep.h"
 #include "runner/sweep/trainings.h"
+#include "runner/sweep/tried_list.h"
 
 namespace runner::sweep {
 
@@ -61,6 +62,7 @@ class Worker {
 
   const Sweep& sweep_;
   Study& study_;
+  TriedList tried_;
   Options options_;
   const core::Clock& clock_;
   Metric metric_;
@@ -81,9 +83,5 @@ std::string worker_folder(const Study& study, std::int64_t worker);
 /// Where a pruner gives up a trial with this curve, nothing where it does not; a function of what is on record.
 std::optional<store::SeriesPoint> pruned_at(const Sweep& sweep, Study& study, std::int64_t trial,
                                             const std::vector<store::SeriesPoint>& curve);
-
-/// What samplers see of a study.
-std::vector<components::sampler::Tried> tried_of(const Sweep& sweep, const std::vector<Variant>& variants,
-                                                 const std::vector<Trial>& trials);
 
 }  // namespace runner::sweep
