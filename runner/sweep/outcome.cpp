@@ -44,6 +44,13 @@ void take_value(Outcome& outcome, const Metric& metric) {
 
 }  // namespace
 
+std::optional<store::RunSummary> look_at_run(const std::string& run_dir, const core::Clock& clock) {
+  if (!store::is_run_folder(run_dir)) return std::nullopt;
+  store::RunSummary run = store::read_run(run_dir);
+  store::settle_status(run, clock);
+  return run;
+}
+
 std::optional<store::RunSummary> find_trial_run(const std::string& output_dir, const std::string& run_name,
                                                 const core::Clock& clock) {
   std::string newest;
@@ -53,9 +60,7 @@ std::optional<store::RunSummary> find_trial_run(const std::string& output_dir, c
     if (name && name->run_name == run_name && folder > newest) newest = folder;
   }
   if (newest.empty()) return std::nullopt;
-  store::RunSummary run = store::read_run(output_dir + "/" + newest);
-  store::settle_status(run, clock);
-  return run;
+  return look_at_run(output_dir + "/" + newest, clock);
 }
 
 std::vector<SeriesPoint> read_curve(const std::string& run_dir, const std::string& metric) {

@@ -40,12 +40,13 @@ class Worker {
  private:
   struct Running {
     Trial trial;
-    std::string run_name;
+    std::string run_dir;
     std::optional<store::SeriesPoint> pruned_at;
   };
   bool may_start() const;
   bool start_next();
-  void start(Trial trial);
+  /// `is_new`: nobody has begun it before.
+  void start(Trial trial, bool is_new);
   /// Failure: the variant is refused.
   core::Result<std::string> write_recipe(const Trial& trial, const std::string& run_name);
   void wait_for_something();
