@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
+#include <string_view>
 #include <utility>
 
 #include "runner/core/error.h"
@@ -20,6 +22,15 @@ namespace {
 constexpr std::size_t kLinesKept = 200;
 constexpr std::size_t kLastLinesShown = 5;
 constexpr std::string_view kError = "error: ";
+
+/// The message in a line that tells an error, at its place (`recipe.yaml:3:8: error: ...`) or without one.
+std::optional<std::string> error_in(const std::string& line) {
+  if (line.starts_with(kError)) return line.substr(kError.size());
+  const std::string at_place = ": " + std::string(kError);
+  const std::size_t found = line.find(at_place);
+  if (found == std::string::npos || line.find(' ') < found) return std::nullopt;
+  return line.substr(found + at_place.size());
+}
 
 /// The ends of a pipe; ours does not wait. RunError when there is none.
 struct Pipe {
@@ -185,11 +196,11 @@ void RankProcess::take(const std::string& line, const Stream& stream) {
 std::string RankProcess::last_words() const {
   std::size_t begin = lines_.size();
   for (std::size_t i = lines_.size(); i > 0 && begin == lines_.size(); --i) {
-    if (lines_[i - 1].starts_with(kError)) begin = i - 1;
+    if (error_in(lines_[i - 1])) begin = i - 1;
   }
   std::string text;
   if (begin < lines_.size()) {
-    text = lines_[begin].substr(kError.size());
+    text = *error_in(lines_[begin]);
   } else if (!lines_.empty()) {
     begin = lines_.size() - std::min(lines_.size(), kLastLinesShown);
     text = "it said last:\n  " + lines_[begin];

@@ -45,7 +45,7 @@ class RankProcess {
 
   std::vector<int> outputs() const;  ///< to be polled
   void read_output();                ///< what there is, without waiting for more
-  /// The last error that it printed, without the word, with its hint; else its last lines; "" when it printed none.
+  /// The last error that it printed, without the word and its place, with its hint; else its last lines; "" when it printed none.
   std::string last_words() const;
 
  private:

@@ -12,6 +12,7 @@
 #include "runner/core/diagnostics.h"
 #include "runner/core/error.h"
 #include "runner/core/files.h"
+#include "runner/core/units.h"
 #include "runner/store/run_files.h"
 #include "runner/sweep/standing.h"
 
@@ -56,6 +57,7 @@ Worker::End Worker::run() {
     if (running_.empty()) break;
     wait_for_something();
     if (sweep_.pruner() != nullptr) prune();
+    if (sweep_.config().failures.hang_timeout) look_for_hangs();
     look_at_processes();
     beat();
   }
@@ -116,7 +118,7 @@ void Worker::start(Trial trial) {
   }
   launch::RankProcess::Options how;
   how.output = launch::RankProcess::Output::kKept;
-  Running running{std::move(trial), run_name, nullptr, std::nullopt};
+  Running running{.trial = std::move(trial), .run_name = run_name, .step_seen_ns = clock_.monotonic_ns()};
   running.process =
       std::make_unique<launch::RankProcess>("trial " + std::to_string(running.trial.number), command, how);
   running_.push_back(std::move(running));
@@ -172,7 +174,12 @@ void Worker::look_at_processes() {
     if (run && ended->pruned_at) {
       give_up(ended->trial, *run, *ended->pruned_at);
     } else {
-      conclude(ended->trial, run, judge(run, ended->process->status(), ended->process->last_words(), metric_));
+      Outcome outcome = judge(run, ended->process->status(), ended->process->last_words(), metric_);
+      if (ended->hangs && outcome.kind == Outcome::Kind::kCrash) {
+        outcome.kind = Outcome::Kind::kHang;
+        outcome.reason = "no progress for " + core::format_duration(*sweep_.config().failures.hang_timeout);
+      }
+      conclude(ended->trial, run, outcome);
     }
     running_.erase(ended);
   }
@@ -185,7 +192,8 @@ void Worker::conclude(const Trial& trial, const std::optional<store::RunSummary>
   end.curve = outcome.curve;
   end.reason = outcome.reason;
   // A run that goes on is still to be judged.
-  const bool goes_on = outcome.kind == Outcome::Kind::kInterrupted || outcome.kind == Outcome::Kind::kCrash;
+  const bool goes_on = outcome.kind == Outcome::Kind::kInterrupted || outcome.kind == Outcome::Kind::kCrash ||
+                       outcome.kind == Outcome::Kind::kHang;
   end.run = run && !(goes_on && end.state == TrialState::kWaiting) ? run->id : trial.run;
   study_.end(trial.number, end, clock_.wall_ms());
   tell(trial, end);
@@ -198,6 +206,22 @@ void Worker::prune() {
     if (!run || run->id == running.trial.run) continue;
     running.pruned_at = pruned_at(sweep_, study_, running.trial.number, read_curve(run->run_dir, metric_.name));
     if (running.pruned_at) running.process->send(SIGTERM);  // it saves, so that somebody can go on with it
+  }
+}
+
+/// A step that is on record is what tells a slow trial from one that waits for what never comes.
+void Worker::look_for_hangs() {
+  const auto patience_ns = static_cast<std::int64_t>(*sweep_.config().failures.hang_timeout * 1e9);
+  for (Running& running : running_) {
+    const auto run = find_trial_run(output_dir_, running.run_name, clock_);
+    const std::int64_t now_ns = clock_.monotonic_ns();
+    if (run && run->step != running.step) {
+      running.step = run->step;
+      running.step_seen_ns = now_ns;
+    } else if (now_ns - running.step_seen_ns > patience_ns) {
+      running.hangs = true;
+      running.process->send(SIGKILL);  // what hangs may not hear anything weaker
+    }
   }
 }
 
@@ -234,6 +258,7 @@ TrialEnd Worker::end_of(const Trial& trial, const Outcome& outcome) {
         return waits;
       }
       return failed(trial, outcome, to_text(policy.crash));
+    case Outcome::Kind::kHang: return failed(trial, outcome, to_text(policy.hang));
     case Outcome::Kind::kNan: return failed(trial, outcome, to_text(policy.nan));
     case Outcome::Kind::kMemory: return failed(trial, outcome, to_text(policy.memory));
     case Outcome::Kind::kRecipe: return failed(trial, outcome, to_text(policy.recipe));

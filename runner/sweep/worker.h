@@ -40,8 +40,11 @@ class Worker {
   struct Running {
     Trial trial;
     std::string run_name;
-    std::unique_ptr<launch::RankProcess> process;
-    std::optional<store::SeriesPoint> pruned_at;
+    std::unique_ptr<launch::RankProcess> process = {};
+    std::optional<store::SeriesPoint> pruned_at = {};
+    std::int64_t step = -1;          ///< the last that was seen on record
+    std::int64_t step_seen_ns = 0;   ///< when it was new
+    bool hangs = false;              ///< killed for that
   };
   bool may_start() const;
   bool start_next();
@@ -51,6 +54,7 @@ class Worker {
   void wait_for_something();
   void hear(int signal);
   void prune();
+  void look_for_hangs();
   void look_at_processes();
   void conclude(const Trial& trial, const std::optional<store::RunSummary>& run, const Outcome& outcome);
   void give_up(const Trial& trial, const store::RunSummary& run, const store::SeriesPoint& at);
