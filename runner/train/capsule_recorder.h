@@ -19,8 +19,9 @@ namespace runner::train {
 class CapsuleRecorder {
  public:
   /// `capsule.data` names set and path of each file; the rest of them is filled in. The files go into the folder of the
-  /// run's branch and are artefacts of it. `code`: may be invalid, then nobody looked.
-  CapsuleRecorder(artifact::Capsule capsule, store::RunWriter& run, std::shared_future<artifact::CodeState> code);
+  /// run's branch and are artefacts of it, at the step that it begins with. `code`: may be invalid, then nobody looked.
+  CapsuleRecorder(artifact::Capsule capsule, store::RunWriter& run, std::int64_t step,
+                  std::shared_future<artifact::CodeState> code);
   ~CapsuleRecorder();  ///< stops reading; files not reached stay without a checksum
   CapsuleRecorder(const CapsuleRecorder&) = delete;
   CapsuleRecorder& operator=(const CapsuleRecorder&) = delete;
@@ -37,6 +38,7 @@ class CapsuleRecorder {
 
   artifact::Capsule capsule_;
   store::RunWriter& run_;
+  const std::int64_t step_;
   const std::string folder_;
   const std::shared_future<artifact::CodeState> code_;
   std::atomic<bool> stop_ = false;

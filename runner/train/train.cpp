@@ -319,7 +319,7 @@ int train(const registry::Recipe& recipe, const TrainRequest& request, double pe
   std::optional<CapsuleRecorder> recorder;
   if (is_first) {
     recorder.emplace(capsule_of(recipe, *experiment, request, init && start.checkpoint.empty() ? &*init : nullptr),
-                     *run, request.code);
+                     *run, start.resume ? start.resume->step : 0, request.code);
   }
   if (start.resume) {
     core::log_info("resuming " + run->run_dir() + " from " +
