@@ -7,21 +7,23 @@ namespace {
 
 class Grid final : public Sampler {
  public:
-  explicit Grid(std::shared_ptr<const Space> space) : space_(std::move(space)) {}
+  explicit Grid(std::shared_ptr<const Space> space) : space_(std::move(space)), walk_(*space_) {}
 
   std::optional<Point> propose(const std::vector<Tried>& tried) const override {
-    std::size_t left = tried.size();
-    std::optional<Point> found;
-    walk_points(*space_, [&](const Point& point) {
-      if (left-- > 0) return true;
-      found = point;
-      return false;
-    });
-    return found;
+    if (tried.size() + 1 < count_) {
+      walk_ = PointWalk(*space_);
+      count_ = 0;
+    }
+    for (; count_ <= tried.size(); ++count_) newest_ = walk_.next();
+    return newest_;
   }
 
  private:
   std::shared_ptr<const Space> space_;
+  // How far it has counted, so that the next one is one step away; what it says does not depend on it.
+  mutable PointWalk walk_;
+  mutable std::size_t count_ = 0;
+  mutable std::optional<Point> newest_;
 };
 
 }  // namespace

@@ -3,33 +3,17 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <numbers>
 #include <numeric>
+#include <utility>
 
 namespace components::sampler {
 namespace {
 
-constexpr double kScott = 0.2;            // of the range, before the rule makes it narrower
 constexpr std::size_t kFullWeights = 25;  // the newest, all alike; older ones count less and less
-constexpr double kNormalReach = 4;        // deviations that a normal distribution is modelled over
-
-/// Where a value lies on the line.
-double on_line(const Dimension& d, double value) { return d.log ? std::log(value) : value; }
-
-double grain(const Dimension& d) {
-  if (d.step > 0) return d.step;
-  return d.kind == Dimension::Kind::kInteger ? 1 : 0;
-}
-
-double from_line(const Dimension& d, double x) {
-  const double value = d.log ? std::exp(x) : x;
-  if (d.kind == Dimension::Kind::kNormal) {
-    return d.step > 0 ? std::round(value / d.step) * d.step : value;
-  }
-  if (grain(d) == 0) return std::clamp(value, d.min, d.max);
-  const double last = std::floor((d.max - d.min) / grain(d) + 1e-9);  // not count(), which gives up on very many
-  return d.nth(static_cast<std::int64_t>(std::clamp(std::round((value - d.min) / grain(d)), 0.0, last)));
-}
+constexpr double kLogNothing = -40;       // e^-40 beside 1 is lost in the last digit
+constexpr double kLeastMass = 1e-300;
 
 double cdf(double x) { return 0.5 * std::erfc(-x / std::numbers::sqrt2); }
 
@@ -48,52 +32,78 @@ std::vector<double> weights_by_age(std::size_t count) {
   return weights;
 }
 
+/// How far each centre is from the neighbour that is further away; of the outermost, from their only one.
+std::vector<double> widths(const std::vector<double>& centres, double low, double high) {
+  const std::size_t count = centres.size();
+  std::vector<std::size_t> order(count);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return centres[a] < centres[b]; });
+  const double range = high - low;
+  const double least = range / std::min(100.0, 2.0 + static_cast<double>(count));
+  std::vector<double> sigmas(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const bool first = i == 0, last = i + 1 == count;
+    const double before = !first ? centres[order[i]] - centres[order[i - 1]] : last ? centres[order[i]] - low : 0;
+    const double after = !last ? centres[order[i + 1]] - centres[order[i]] : first ? high - centres[order[i]] : 0;
+    sigmas[order[i]] = std::clamp(std::max(before, after), least, range);
+  }
+  return sigmas;
+}
+
 }  // namespace
 
-Parzen::Parzen(const Space& space, std::vector<std::size_t> dimensions, const std::vector<const Point*>& points,
+Parzen::Parzen(const Space& space, const std::vector<std::size_t>& dimensions, const std::vector<const Point*>& points,
                double prior_weight) {
-  const std::size_t count = points.size();
-  weights_ = weights_by_age(count);
+  weights_ = weights_by_age(points.size());
   weights_.push_back(prior_weight);
   const double total = std::accumulate(weights_.begin(), weights_.end(), 0.0);
-  for (double& weight : weights_) weight /= total;
-  const double narrowing = std::pow(static_cast<double>(std::max<std::size_t>(count, 1)),
-                                    -1.0 / (static_cast<double>(dimensions.size()) + 4));
+  for (double& weight : weights_) {
+    weight /= total;
+    log_weights_.push_back(std::log(weight));
+  }
   for (const std::size_t index : dimensions) {
-    Axis axis{index, &space.dimensions()[index], 0, 0, 1, {}, {}};
-    const Dimension& d = *axis.dimension;
-    if (d.kind == Dimension::Kind::kChoice) {
-      const auto choices = static_cast<std::size_t>(d.choices);
-      const double base = prior_weight / static_cast<double>(count + 1);
-      for (const Point* point : points) {
-        std::vector<double> row(choices, base);
-        row[static_cast<std::size_t>((*point)[index])] += 1;
-        for (double& p : row) p /= 1 + base * static_cast<double>(choices);
-        axis.probabilities.push_back(std::move(row));
-      }
-      axis.probabilities.emplace_back(choices, 1.0 / static_cast<double>(choices));
-      axes_.push_back(std::move(axis));
-      continue;
-    }
-    if (d.kind == Dimension::Kind::kNormal) {
-      axis.low = d.mu - kNormalReach * d.sigma;
-      axis.high = d.mu + kNormalReach * d.sigma;
+    Axis axis;
+    axis.index = index;
+    axis.dimension = &space.dimensions()[index];
+    if (axis.dimension->kind == Dimension::Kind::kChoice) {
+      set_choice(axis, points, prior_weight);
     } else {
-      const double half = grain(d) / 2;
-      axis.low = on_line(d, d.log ? std::max(d.min - half, d.min / 2) : d.min - half);
-      axis.high = on_line(d, d.max + half);
+      axis.line.emplace(*axis.dimension);
+      set_line(axis, points);
     }
-    const double range = axis.high - axis.low;
-    const double least = range / std::min(100.0, 2.0 + static_cast<double>(count));
-    axis.sigma = std::clamp(kScott * narrowing * range, least, range);
-    for (const Point* point : points) axis.centres.push_back(on_line(d, (*point)[index]));
-    axis.centres.push_back((axis.low + axis.high) / 2);
     axes_.push_back(std::move(axis));
   }
 }
 
-double Parzen::sigma_of(const Axis& axis, std::size_t kernel) const {
-  return kernel + 1 == weights_.size() ? axis.high - axis.low : axis.sigma;
+/// Each kernel is its variant's choice, and the prior's share of all of them.
+void Parzen::set_choice(Axis& axis, const std::vector<const Point*>& points, double prior_weight) const {
+  const auto choices = static_cast<double>(axis.dimension->choices);
+  const double base = prior_weight / static_cast<double>(weights_.size());
+  axis.hit = (1 + base) / (1 + base * choices);
+  axis.log_hit = std::log(axis.hit);
+  axis.log_miss = std::log(base / (1 + base * choices));
+  for (const Point* point : points) axis.centres.push_back((*point)[axis.index]);
+  axis.centres.push_back(-1);
+}
+
+void Parzen::set_line(Axis& axis, const std::vector<const Point*>& points) {
+  const Line& line = *axis.line;
+  for (const Point* point : points) axis.centres.push_back(line.at((*point)[axis.index]));
+  axis.sigmas = widths(axis.centres, line.low(), line.high());
+  axis.centres.push_back((line.low() + line.high()) / 2);
+  axis.sigmas.push_back(line.high() - line.low());
+  const bool grained = line.grain() > 0;
+  std::map<std::pair<double, double>, std::size_t> known;
+  for (std::size_t kernel = 0; kernel < axis.centres.size(); ++kernel) {
+    const double centre = axis.centres[kernel], sigma = axis.sigmas[kernel];
+    const double all = std::log(mass((line.low() - centre) / sigma, (line.high() - centre) / sigma));
+    // A density over the line, or a share of a value's stretch of it.
+    axis.log_norms.push_back(grained ? -all : -all - std::log(sigma * std::sqrt(2 * std::numbers::pi)));
+    if (!grained) continue;
+    const auto [form, is_new] = known.try_emplace({centre, sigma}, axis.distinct.size());
+    if (is_new) axis.distinct.push_back(kernel);
+    axis.forms.push_back(form->second);
+  }
 }
 
 void Parzen::draw(Draws& draws, Point& point) const {
@@ -103,45 +113,65 @@ void Parzen::draw(Draws& draws, Point& point) const {
   for (const Axis& axis : axes_) point[axis.index] = draw_axis(axis, kernel, draws);
 }
 
-double Parzen::draw_axis(const Axis& axis, std::size_t kernel, Draws& draws) const {
-  double u = draws.uniform();
+double Parzen::draw_axis(const Axis& axis, std::size_t kernel, Draws& draws) {
+  const double u = draws.uniform(), centre = axis.centres[kernel];
   if (axis.dimension->kind == Dimension::Kind::kChoice) {
-    const std::vector<double>& p = axis.probabilities[kernel];
-    std::size_t choice = 0;
-    while (choice + 1 < p.size() && u >= p[choice]) u -= p[choice++];
-    return static_cast<double>(choice);
+    const auto choices = static_cast<double>(axis.dimension->choices);
+    if (centre < 0) return std::min(std::floor(u * choices), choices - 1);
+    if (u < axis.hit || choices < 2) return centre;
+    const double other = std::min(std::floor((u - axis.hit) / (1 - axis.hit) * (choices - 1)), choices - 2);
+    return other < centre ? other : other + 1;
   }
-  const double sigma = sigma_of(axis, kernel), centre = axis.centres[kernel];
-  const double below = cdf((axis.low - centre) / sigma), above = cdf((axis.high - centre) / sigma);
+  const double sigma = axis.sigmas[kernel];
+  const Line& line = *axis.line;
+  const double below = cdf((line.low() - centre) / sigma), above = cdf((line.high() - centre) / sigma);
   constexpr double kTiny = std::numeric_limits<double>::epsilon();
   const double share = std::clamp(below + u * (above - below), kTiny, 1 - kTiny);
-  return from_line(*axis.dimension, std::clamp(centre + sigma * inverse_normal(share), axis.low, axis.high));
+  return line.value(std::clamp(centre + sigma * inverse_normal(share), line.low(), line.high()));
 }
 
-double Parzen::log_of_axis(const Axis& axis, std::size_t kernel, double value) const {
+/// Adds the logarithm of each kernel at `value`.
+void Parzen::add_logs(const Axis& axis, double value, std::vector<double>& logs) {
   const Dimension& d = *axis.dimension;
-  if (d.kind == Dimension::Kind::kChoice) return std::log(axis.probabilities[kernel][static_cast<std::size_t>(value)]);
-  const double sigma = sigma_of(axis, kernel), centre = axis.centres[kernel];
-  const double all = mass((axis.low - centre) / sigma, (axis.high - centre) / sigma);
-  if (const double half = grain(d) / 2; half > 0) {
-    const double low = std::max(axis.low, d.log && value <= half ? axis.low : on_line(d, value - half));
-    const double high = std::min(axis.high, on_line(d, value + half));
-    return std::log(std::max(mass((low - centre) / sigma, (high - centre) / sigma) / all, 1e-300));
+  const std::size_t count = logs.size();
+  if (d.kind == Dimension::Kind::kChoice) {
+    for (std::size_t kernel = 0; kernel + 1 < count; ++kernel) {
+      logs[kernel] += axis.centres[kernel] == value ? axis.log_hit : axis.log_miss;
+    }
+    logs.back() -= std::log(static_cast<double>(d.choices));
+    return;
   }
-  const double z = (on_line(d, value) - centre) / sigma;
-  return -0.5 * z * z - std::log(sigma * std::sqrt(2 * std::numbers::pi)) - std::log(all);
+  const Line& line = *axis.line;
+  const double half = line.grain() / 2;
+  if (half == 0) {
+    const double x = line.at(value);
+    for (std::size_t kernel = 0; kernel < count; ++kernel) {
+      const double z = (x - axis.centres[kernel]) / axis.sigmas[kernel];
+      logs[kernel] += axis.log_norms[kernel] - 0.5 * z * z;
+    }
+    return;
+  }
+  const double low = d.log && value <= half ? line.low() : std::max(line.low(), line.at(value - half));
+  const double high = std::min(line.high(), line.at(value + half));
+  std::vector<double> of_form;
+  of_form.reserve(axis.distinct.size());
+  for (const std::size_t kernel : axis.distinct) {
+    const double centre = axis.centres[kernel], sigma = axis.sigmas[kernel];
+    of_form.push_back(std::log(std::max(mass((low - centre) / sigma, (high - centre) / sigma), kLeastMass)));
+  }
+  for (std::size_t kernel = 0; kernel < count; ++kernel) {
+    logs[kernel] += axis.log_norms[kernel] + of_form[axis.forms[kernel]];
+  }
 }
 
 double Parzen::log_density(const Point& point) const {
-  std::vector<double> logs(weights_.size());
-  double most = -std::numeric_limits<double>::infinity();
-  for (std::size_t kernel = 0; kernel < weights_.size(); ++kernel) {
-    logs[kernel] = std::log(weights_[kernel]);
-    for (const Axis& axis : axes_) logs[kernel] += log_of_axis(axis, kernel, point[axis.index]);
-    most = std::max(most, logs[kernel]);
-  }
+  std::vector<double> logs = log_weights_;
+  for (const Axis& axis : axes_) add_logs(axis, point[axis.index], logs);
+  const double most = *std::max_element(logs.begin(), logs.end());
   double sum = 0;
-  for (const double log : logs) sum += std::exp(log - most);
+  for (const double log : logs) {
+    if (log - most > kLogNothing) sum += std::exp(log - most);
+  }
   return most + std::log(sum);
 }
 

@@ -1,19 +1,22 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "components/sampler/draws.h"
+#include "components/sampler/line.h"
 #include "components/sampler/space.h"
 
 namespace components::sampler {
 
-/// A density over some dimensions of a space: one kernel around each variant, and one as wide as the space.
+/// A density over some dimensions of a space: one kernel around each variant, as wide as the way to its neighbours, and
+/// one as wide as the space.
 ///
-/// Source  Optuna's _ParzenEstimator, multivariate, with its magic clip; Scott's rule for the width
+/// Source  Optuna 5's _ParzenEstimator with its defaults: product kernels, the prior, magic clip without end points
 class Parzen {
  public:
   /// `points` have all of `dimensions` (positions in the space), the oldest first.
-  Parzen(const Space& space, std::vector<std::size_t> dimensions, const std::vector<const Point*>& points,
+  Parzen(const Space& space, const std::vector<std::size_t>& dimensions, const std::vector<const Point*>& points,
          double prior_weight);
 
   /// Draws the dimensions into `point`.
@@ -21,20 +24,27 @@ class Parzen {
   double log_density(const Point& point) const;
 
  private:
-  /// One dimension of all kernels, on a line where the distribution of the space is even.
+  /// One dimension of all kernels. Arrays are by kernel; that of
+  /// the space is the last.
   struct Axis {
     std::size_t index;
     const Dimension* dimension;
-    double low = 0, high = 0;                        ///< of the line; of a choice unused
-    double sigma = 1;                                ///< of all kernels but the last
-    std::vector<double> centres;                     ///< by kernel
-    std::vector<std::vector<double>> probabilities;  ///< of a choice, by kernel
+    std::optional<Line> line;           ///< none of a choice
+    std::vector<double> centres;        ///< of a choice: which; of the last kernel -1
+    std::vector<double> sigmas;         ///< of a choice unused, as are the following
+    std::vector<double> log_norms;      ///< that the kernel adds up to 1 between `low` and `high`
+    std::vector<std::size_t> forms;     ///< which of `distinct` it looks like, where values have a grain
+    std::vector<std::size_t> distinct;  ///< kernels that look like none before them
+    double log_hit = 0, log_miss = 0;   ///< of a choice: of the variant's own, of another
+    double hit = 0;                     ///< share of the variant's own
   };
-  double draw_axis(const Axis& axis, std::size_t kernel, Draws& draws) const;
-  double log_of_axis(const Axis& axis, std::size_t kernel, double value) const;
-  double sigma_of(const Axis& axis, std::size_t kernel) const;
+  void set_choice(Axis& axis, const std::vector<const Point*>& points, double prior_weight) const;
+  static void set_line(Axis& axis, const std::vector<const Point*>& points);
+  static double draw_axis(const Axis& axis, std::size_t kernel, Draws& draws);
+  static void add_logs(const Axis& axis, double value, std::vector<double>& logs);
 
   std::vector<double> weights_;  ///< by kernel; they add up to 1
+  std::vector<double> log_weights_;
   std::vector<Axis> axes_;
 };
 

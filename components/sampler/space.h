@@ -48,6 +48,8 @@ class Space {
   virtual const std::vector<Dimension>& dimensions() const = 0;
   /// Whether dimension `index` plays a part, given those before it.
   virtual bool is_active(const Point& point, std::size_t index) const = 0;
+  /// Whether it does so whatever those before it are.
+  virtual bool is_always_active(std::size_t index) const = 0;
   /// Whether the constraints hold of a whole point.
   virtual bool allows(const Point& point) const = 0;
   /// The point that sets these values (path -> value). Failure says which of them the space does not have.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "components/sampler/parzen.h"
+#include "components/sampler/ranking.h"
 #include "components/sampler/sampler.h"
 #include "components/sampler/walk.h"
 #include "generated/sampler/tpe.h"  // Config; declares make()
@@ -33,22 +34,6 @@ std::vector<Dimensions> groups_of(const std::vector<Tried>& tried, std::size_t d
   return groups;
 }
 
-/// What came to an end from the best to the worst: complete ones by their value, then pruned ones, the furthest first.
-std::vector<std::size_t> ranked(const std::vector<Tried>& tried) {
-  std::vector<std::size_t> order;
-  for (std::size_t i = 0; i < tried.size(); ++i) {
-    const bool judged = tried[i].state == Tried::State::kComplete || tried[i].state == Tried::State::kPruned;
-    if (judged && !std::isnan(tried[i].value)) order.push_back(i);
-  }
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    const bool pruned_a = tried[a].state == Tried::State::kPruned, pruned_b = tried[b].state == Tried::State::kPruned;
-    if (pruned_a != pruned_b) return pruned_b;
-    if (pruned_a && tried[a].step != tried[b].step) return tried[a].step > tried[b].step;
-    return tried[a].value < tried[b].value;
-  });
-  return order;
-}
-
 class Tpe final : public Sampler {
  public:
   Tpe(const Config& config, Inputs inputs) : config_(config), inputs_(std::move(inputs)) {}
@@ -68,27 +53,34 @@ class Tpe final : public Sampler {
       const bool open = tried[i].state == Tried::State::kOpen;
       counts[i] = counts[i] || failed || (open && config_.constant_liar);
     }
+    const std::vector<Model> models = models_of(tried, is_good, counts);
     for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
-      Point point = proposal(tried, is_good, counts, draws);
+      Point drawn(inputs_.space->dimensions().size());
+      for (const Model& model : models) take_best(model.good, model.bad, draws, drawn);
+      Point point = make_point(*inputs_.space, [&drawn](std::size_t i) { return drawn[i]; });
       if (inputs_.space->allows(point)) return point;
     }
     return draw_allowed(*inputs_.space, draws);
   }
 
  private:
-  Point proposal(const std::vector<Tried>& tried, const std::vector<bool>& is_good, const std::vector<bool>& counts,
-                 Draws& draws) const {
-    Point drawn(inputs_.space->dimensions().size());
-    for (const Dimensions& group : groups_of(tried, drawn.size())) {
+  /// Where good variants lie in the dimensions of one group, and where the others do.
+  struct Model {
+    Parzen good, bad;
+  };
+  std::vector<Model> models_of(const std::vector<Tried>& tried, const std::vector<bool>& is_good,
+                               const std::vector<bool>& counts) const {
+    std::vector<Model> models;
+    for (const Dimensions& group : groups_of(tried, inputs_.space->dimensions().size())) {
       std::vector<const Point*> good, bad;
       for (std::size_t i = 0; i < tried.size(); ++i) {
         if (!counts[i] || std::isnan(tried[i].point[group.front()])) continue;
         (is_good[i] ? good : bad).push_back(&tried[i].point);
       }
-      take_best(Parzen(*inputs_.space, group, good, config_.prior_weight),
-                Parzen(*inputs_.space, group, bad, config_.prior_weight), draws, drawn);
+      models.push_back({Parzen(*inputs_.space, group, good, config_.prior_weight),
+                        Parzen(*inputs_.space, group, bad, config_.prior_weight)});
     }
-    return make_point(*inputs_.space, [&drawn](std::size_t i) { return drawn[i]; });
+    return models;
   }
 
   /// Of several draws from the good, the one that is least like the bad.

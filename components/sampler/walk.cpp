@@ -1,26 +1,51 @@
 #include "components/sampler/walk.h"
 
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
 #include "runner/core/error.h"
 
 namespace components::sampler {
-namespace {
-
-/// False when the visitor has seen enough.
-bool walk_from(const Space& space, Point& point, std::size_t index, const std::function<bool(const Point&)>& visit) {
-  if (index == point.size()) return !space.allows(point) || visit(point);
-  if (!space.is_active(point, index)) return walk_from(space, point, index + 1, visit);
-  const Dimension& dimension = space.dimensions()[index];
-  for (std::int64_t i = 0; i < dimension.count(); ++i) {
-    point[index] = dimension.nth(i);
-    if (!walk_from(space, point, index + 1, visit)) return false;
-  }
-  point[index] = std::numeric_limits<double>::quiet_NaN();
-  return true;
+PointWalk::PointWalk(const Space& space)
+    : space_(&space),
+      point_(space.dimensions().size(), std::numeric_limits<double>::quiet_NaN()),
+      at_(space.dimensions().size()) {
+  RUNNER_ASSERT(is_finite(space), "only what ends is walked through");
 }
 
-}  // namespace
+std::optional<Point> PointWalk::next() {
+  while (advance()) {
+    if (space_->allows(point_)) return point_;
+  }
+  return std::nullopt;
+}
+
+/// False after the last point.
+bool PointWalk::advance() {
+  if (!std::exchange(begun_, true)) return begin_at(0), true;
+  for (std::size_t i = point_.size(); i-- > 0;) {
+    if (std::isnan(point_[i])) continue;
+    const Dimension& dimension = space_->dimensions()[i];
+    if (++at_[i] < dimension.count()) {
+      point_[i] = dimension.nth(at_[i]);
+      return begin_at(i + 1), true;
+    }
+    point_[i] = std::numeric_limits<double>::quiet_NaN();
+  }
+  return false;
+}
+
+/// The dimension and those after it take their first values.
+void PointWalk::begin_at(std::size_t dimension) {
+  std::fill(point_.begin() + static_cast<std::ptrdiff_t>(dimension), point_.end(),
+            std::numeric_limits<double>::quiet_NaN());
+  for (std::size_t i = dimension; i < point_.size(); ++i) {
+    if (!space_->is_active(point_, i)) continue;
+    at_[i] = 0;
+    point_[i] = space_->dimensions()[i].nth(0);
+  }
+}
 
 Point draw_point(const Space& space, Draws& draws) {
   return make_point(space, [&](std::size_t i) { return space.dimensions()[i].quantile(draws.uniform()); });
@@ -35,9 +60,9 @@ std::optional<Point> draw_allowed(const Space& space, Draws& draws) {
 }
 
 void walk_points(const Space& space, const std::function<bool(const Point&)>& visit) {
-  RUNNER_ASSERT(is_finite(space), "only what ends is walked through");
-  Point point(space.dimensions().size(), std::numeric_limits<double>::quiet_NaN());
-  walk_from(space, point, 0, visit);
+  PointWalk walk(space);
+  for (auto point = walk.next(); point && visit(*point); point = walk.next()) {
+  }
 }
 
 bool is_finite(const Space& space) {

@@ -3,6 +3,7 @@
 #include <functional>
 #include <limits>
 #include <optional>
+#include <vector>
 
 #include "components/sampler/draws.h"
 #include "components/sampler/space.h"
@@ -26,8 +27,26 @@ Point draw_point(const Space& space, Draws& draws);
 inline constexpr int kDrawsMax = 10'000;
 std::optional<Point> draw_allowed(const Space& space, Draws& draws);
 
-/// All points of a finite space that the constraints allow, the last dimension changing fastest, each once, until
-/// `visit` returns false.
+/// All points of a finite space that the constraints allow, the last dimension changing fastest, each once. Borrows the
+/// space.
+class PointWalk {
+ public:
+  explicit PointWalk(const Space& space);
+
+  /// The next one; nothing after the last.
+  std::optional<Point> next();
+
+ private:
+  bool advance();
+  void begin_at(std::size_t dimension);
+
+  const Space* space_;
+  Point point_;
+  std::vector<std::int64_t> at_;  ///< of each dimension that plays a part: the number of its value
+  bool begun_ = false;
+};
+
+/// The same, until `visit` returns false.
 void walk_points(const Space& space, const std::function<bool(const Point&)>& visit);
 
 /// Whether all dimensions have finitely many values.

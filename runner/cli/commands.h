@@ -31,5 +31,6 @@ void add_runs(CLI::App& app, Session& session);
 void add_sync(CLI::App& app, Session& session);
 void add_profile(CLI::App& app, Session& session);
 void add_sweep(CLI::App& app, Session& session);
+void add_fork_trainings(CLI::App& app, Session& session);
 
 }  // namespace runner::cli

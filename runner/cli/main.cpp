@@ -7,4 +7,4 @@ __attribute__((visibility("default"))) const char* malloc_conf =
     "thp:always,dirty_decay_ms:-1,muzzy_decay_ms:-1,oversize_threshold:0";
 }
 
-int main(int argc, char** argv) { return runner::cli::run_program(argc, argv); }
+int main(int argc, char** argv) { return runner::cli::run_program({argv, argv + argc}); }

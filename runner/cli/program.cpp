@@ -153,6 +153,7 @@ void add_commands(CLI::App& app, Session& session) {
   add_plan(app, session);
   add_lr_find(app, session);
   add_sweep(app, session);
+  add_fork_trainings(app, session);
   add_resolve(app, session);
   add_explain(app, session);
   add_list(app, session);
@@ -183,7 +184,7 @@ void configure(Session& session) {
   core::configure_log(options);
 }
 
-int run(int argc, char** argv, Session& session) {
+int run(Session& session) {
   CLI::App app("roux runs machine-learning experiments from recipes.", "roux");
   app.footer(
       "\nExamples:\n"
@@ -199,8 +200,10 @@ int run(int argc, char** argv, Session& session) {
     for (const std::string& word : completions(app, session, words)) std::printf("%s\n", word.c_str());
     return core::kExitDone;
   }
+  std::vector<const char*> words;
+  for (const std::string& word : session.command_line) words.push_back(word.c_str());
   try {
-    app.parse(argc, argv);
+    app.parse(static_cast<int>(words.size()), words.data());
   } catch (const CLI::Success& wanted) {  // --help, --version
     return app.exit(wanted);
   } catch (const CLI::ParseError& error) {
@@ -235,13 +238,13 @@ int our_bug(const char* what) {
 
 }  // namespace
 
-int run_program(int argc, char** argv) {
+int run_program(const std::vector<std::string>& command_line) {
   keep_standard_streams();
   Session session;
-  for (int i = 0; i < argc; ++i) session.command_line.emplace_back(argv[i]);
+  session.command_line = command_line;
   int status = core::kExitDone;
   try {
-    status = run(argc, argv, session);
+    status = run(session);
   } catch (const core::RunError& error) {
     session.fail(error.what(), error.hint(), error.exit_code());
     status = session.exit_code;

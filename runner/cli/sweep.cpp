@@ -31,8 +31,8 @@ void export_sweep(Session& session, const std::string& name, const std::string& 
 void best(Session& session, const std::string& name, const std::string& file) {
   const auto open = open_sweep(session, name);
   if (!open) return;
-  const auto variants = open->study->variants();
-  const auto trials = open->study->trials();
+  const auto& variants = open->study->variants();
+  const auto& trials = open->study->trials();
   const auto best = best_of(open->sweep, standings_of(variants, trials));
   if (!best)
     return session.fail("sweep " + open->study->info().name + " has no complete trial yet", "", core::kExitFailed);

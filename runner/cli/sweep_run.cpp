@@ -96,7 +96,7 @@ std::optional<std::unique_ptr<Study>> study_to_go_on_with(Session& session, cons
 }
 
 void tell_end(const Sweep& sweep, Study& study) {
-  const auto variants = study.variants();
+  const auto& variants = study.variants();
   const auto best = best_of(sweep, standings_of(variants, study.trials()));
   if (!best) return std::puts("no trial came to an end that counts"), void();
   std::printf("\nbest %s %s  %s\n", sweep.metric().c_str(),
@@ -105,12 +105,20 @@ void tell_end(const Sweep& sweep, Study& study) {
   std::printf("  look at it  roux sweep show %s\n", study.info().name.c_str());
 }
 
+std::unique_ptr<sweep::Trainings> trainings_of(const Sweep& sweep) {
+  switch (sweep.config().isolation) {
+    case sections::sweep::Isolation::kFork: return sweep::trainings_by_fork(core::own_program());
+    case sections::sweep::Isolation::kExec: break;
+  }
+  return sweep::trainings_by_exec(core::own_program());
+}
+
 void work(Session& session, const Sweep& sweep, Study& study) {
   sweep::Worker::Options options;
-  options.program = core::own_program();
+  options.trainings = trainings_of(sweep);
   options.say = [](const std::string& line) { core::log_info(line); };
   options.warn = [](const std::string& line) { core::log_warning(line); };
-  sweep::Worker worker(sweep, study, options, core::system_clock());
+  sweep::Worker worker(sweep, study, std::move(options), core::system_clock());
   const sweep::Worker::End end = worker.run();
   if (!end.failure.empty()) {
     return session.fail("sweep " + study.info().name + " was stopped: " + end.failure,

@@ -103,8 +103,8 @@ std::string best_line(const OpenSweep& open, const std::vector<sweep::Variant>& 
 }  // namespace
 
 std::string sweep_table(const OpenSweep& open, const Terminal& terminal) {
-  const auto variants = open.study->variants();
-  const auto trials = open.study->trials();
+  const auto& variants = open.study->variants();
+  const auto& trials = open.study->trials();
   const std::vector<std::string> paths = paths_of(open, variants);
   std::vector<Column> columns = {{"trial", true}, {"state"}, {open.sweep.metric(), true}, {"step", true}, {"run"}};
   for (const std::string& path : paths) columns.push_back({path, true, true});
@@ -132,7 +132,7 @@ std::string sweep_table(const OpenSweep& open, const Terminal& terminal) {
 }
 
 std::string sweep_csv(const OpenSweep& open) {
-  const auto variants = open.study->variants();
+  const auto& variants = open.study->variants();
   const std::vector<std::string> paths = paths_of(open, variants);
   std::string text = "trial,variant,replicate,state,value,step,run,reason,started_ms,ended_ms";
   for (const std::string& path : paths) text += "," + csv_field(path);
@@ -155,7 +155,7 @@ std::string sweep_csv(const OpenSweep& open) {
 }
 
 std::string sweep_json(const OpenSweep& open) {
-  const auto variants = open.study->variants();
+  const auto& variants = open.study->variants();
   Node list = Node::sequence();
   for (const Trial& trial : open.study->trials()) {
     Node row = Node::mapping();

@@ -12,7 +12,7 @@ runtime='/(libc|libm|libdl|librt|libutil|libpthread|libresolv|libstdc\+\+|libgcc
 needed=$(ldd "${binaries[@]}" | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u |
   grep -vE "$runtime")
 
-packages=(nlohmann-json3-dev libcli11-dev)  # headers only, so ldd does not see them
+packages=(nlohmann-json3-dev libcli11-dev libeigen3-dev)  # headers only, so ldd does not see them
 for library in $needed; do
   install -m 644 "$library" "$prefix/lib/$(basename "$library")"
   file=$(readlink -f "$library")

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -33,30 +34,6 @@ Pipe open_pipe() {
   }
   fcntl(ends[1], F_SETFL, 0);
   return {ends[0], ends[1]};
-}
-
-/// What the new process does before it is somebody else; it must not allocate.
-struct Beginning {
-  pid_t parent;
-  int output, error;  ///< -1: ours
-  const std::vector<int>& descriptors;
-  const cpu_set_t* cores;  ///< null: all of ours
-};
-
-[[noreturn]] void become(const std::vector<char*>& arguments, const std::vector<char*>& environment,
-                         const Beginning& beginning) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != beginning.parent) _exit(127);  // it died before that
-  setpgid(0, 0);
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);  // the supervisor reads its signals from a descriptor
-  if (beginning.output >= 0) dup2(beginning.output, STDOUT_FILENO);
-  if (beginning.error >= 0) dup2(beginning.error, STDERR_FILENO);
-  for (const int descriptor : beginning.descriptors) fcntl(descriptor, F_SETFD, 0);
-  if (beginning.cores != nullptr) sched_setaffinity(0, sizeof *beginning.cores, beginning.cores);
-  execvpe(arguments[0], arguments.data(), environment.data());
-  _exit(127);
 }
 
 void write_all(int descriptor, const std::string& text) {
@@ -87,11 +64,50 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
 
 }  // namespace
 
+/// What the new process finds. It must not allocate before it is somebody else: of several threads that its parent may
+/// have, one may hold the allocator's lock.
+struct RankProcess::Beginning {
+  pid_t parent;
+  int output, error;  ///< -1: ours
+  const std::vector<int>& descriptors;
+  const cpu_set_t* cores;  ///< null: all of ours
+
+  void settle_in() const {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(127);  // it died before that
+    setpgid(0, 0);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, nullptr);  // the supervisor reads its signals from a descriptor
+    if (output >= 0) dup2(output, STDOUT_FILENO);
+    if (error >= 0) dup2(error, STDERR_FILENO);
+    for (const int descriptor : descriptors) fcntl(descriptor, F_SETFD, 0);
+    if (cores != nullptr) sched_setaffinity(0, sizeof *cores, cores);
+  }
+};
+
 RankProcess::RankProcess(std::string name, const std::vector<std::string>& command, const Options& options)
     : name_(std::move(name)), prefix_(options.prefix) {
   // What allocates happens before the fork.
   std::vector<std::string> words = command, variables = joined_environment(options.environment);
   const std::vector<char*> arguments = pointers(words), environment = pointers(variables);
+  begin(options, [&](const Beginning& beginning) {
+    beginning.settle_in();
+    execvpe(arguments[0], arguments.data(), environment.data());
+    _exit(127);
+  });
+}
+
+RankProcess::RankProcess(std::string name, const std::function<int()>& work, const Options& options)
+    : name_(std::move(name)), prefix_(options.prefix) {
+  begin(options, [&](const Beginning& beginning) {
+    beginning.settle_in();
+    for (const auto& [variable, value] : options.environment) setenv(variable.c_str(), value.c_str(), 1);
+    _exit(work());
+  });
+}
+
+void RankProcess::begin(const Options& options, const std::function<void(const Beginning&)>& become) {
   cpu_set_t cores;
   CPU_ZERO(&cores);
   for (const int core : options.cores) CPU_SET(core, &cores);
@@ -107,7 +123,7 @@ RankProcess::RankProcess(std::string name, const std::vector<std::string>& comma
   const Beginning beginning = {getpid(), output.theirs, error.theirs, options.descriptors,
                                options.cores.empty() ? nullptr : &cores};
   pid_ = fork();
-  if (pid_ == 0) become(arguments, environment, beginning);
+  if (pid_ == 0) become(beginning);
   const int why = errno;
   for (const int theirs : {output.theirs, error.theirs}) {
     if (theirs >= 0) close(theirs);

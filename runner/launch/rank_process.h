@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -29,6 +30,9 @@ class RankProcess {
 
   /// RunError when it cannot be started, or its file cannot be written.
   RankProcess(std::string name, const std::vector<std::string>& command, const Options& options);
+  /// The same without another program: does `work` in a fork of this process, which must have one thread only. What
+  /// `work` returns is its exit status, and nothing of this process is taken apart there.
+  RankProcess(std::string name, const std::function<int()>& work, const Options& options);
   ~RankProcess();  ///< kills it where it still runs, and waits
   RankProcess(const RankProcess&) = delete;
   RankProcess& operator=(const RankProcess&) = delete;
@@ -55,6 +59,8 @@ class RankProcess {
     int passed_on_to = -1;  ///< our own stream; -1: to none
     std::string begun;      ///< a line without its end
   };
+  struct Beginning;
+  void begin(const Options& options, const std::function<void(const Beginning&)>& become);
   void read(Stream& stream);
   void take(const std::string& line, const Stream& stream);
 

@@ -43,6 +43,7 @@ class RecipeSpace final : public components::sampler::Space {
 
   const std::vector<Dimension>& dimensions() const override { return dimensions_; }
   bool is_active(const Point& point, std::size_t index) const override;
+  bool is_always_active(std::size_t index) const override { return !parts_[index].when; }
   bool allows(const Point& point) const override;
   core::Result<Point> locate(const core::Node& values) const override;
 

@@ -16,10 +16,7 @@ bool is_over(TrialState state) { return state != TrialState::kWaiting && state !
 
 }  // namespace
 
-std::vector<VariantStanding> standings_of(const std::vector<Variant>& variants, const std::vector<Trial>& trials) {
-  std::vector<VariantStanding> list(variants.size());
-  std::vector<std::int64_t> measured(variants.size()), count(variants.size());
-  std::vector<double> sums(variants.size());
+VariantStanding standing_of(std::int64_t variant, std::int64_t replicates, const std::vector<Trial>& trials) {
   // From the weakest to the strongest: what one trial is the whole variant is.
   const auto weight = [](TrialState state) {
     switch (state) {
@@ -31,18 +28,26 @@ std::vector<VariantStanding> standings_of(const std::vector<Variant>& variants, 
     }
     return 4;
   };
-  for (const Trial& trial : trials) {
-    const auto i = static_cast<std::size_t>(trial.variant);
-    if (count[i]++ == 0 || weight(trial.state) > weight(list[i].state)) list[i].state = trial.state;
+  VariantStanding standing{variant, TrialState::kComplete, std::nullopt, 0};
+  double sum = 0;
+  std::int64_t measured = 0;
+  for (std::int64_t i = variant * replicates; i < (variant + 1) * replicates; ++i) {
+    const Trial& trial = trials.at(static_cast<std::size_t>(i));
+    if (weight(trial.state) > weight(standing.state)) standing.state = trial.state;
     if (!trial.value || !is_over(trial.state)) continue;
-    sums[i] += *trial.value;
-    list[i].step = measured[i] == 0 ? trial.step : std::min(list[i].step, trial.step);
-    ++measured[i];
+    sum += *trial.value;
+    standing.step = measured == 0 ? trial.step : std::min(standing.step, trial.step);
+    ++measured;
   }
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    list[i].variant = static_cast<std::int64_t>(i);
-    if (measured[i] > 0) list[i].value = sums[i] / static_cast<double>(measured[i]);
-  }
+  if (measured > 0) standing.value = sum / static_cast<double>(measured);
+  return standing;
+}
+
+std::vector<VariantStanding> standings_of(const std::vector<Variant>& variants, const std::vector<Trial>& trials) {
+  std::vector<VariantStanding> list;
+  const auto replicates =
+      std::count_if(trials.begin(), trials.end(), [](const Trial& trial) { return trial.variant == 0; });
+  for (const Variant& variant : variants) list.push_back(standing_of(variant.number, replicates, trials));
   return list;
 }
 
@@ -56,8 +61,8 @@ std::optional<VariantStanding> best_of(const Sweep& sweep, const std::vector<Var
 }
 
 std::string standing_line(const Sweep& sweep, Study& study, std::int64_t number) {
-  const std::vector<Variant> variants = study.variants();
-  const std::vector<Trial> trials = study.trials();
+  const std::vector<Variant>& variants = study.variants();
+  const std::vector<Trial>& trials = study.trials();
   const Trial& trial = trials.at(static_cast<std::size_t>(number));
   std::string line = "trial " + std::to_string(number);
   if (trial.state == TrialState::kPruned) line += " pruned at step " + std::to_string(trial.step);

@@ -19,6 +19,8 @@ struct VariantStanding {
   std::int64_t step = 0;        ///< the least at which one of them was measured
 };
 
+/// Of one variant; each has as many trials, in the order of the variants.
+VariantStanding standing_of(std::int64_t variant, std::int64_t replicates, const std::vector<Trial>& trials);
 std::vector<VariantStanding> standings_of(const std::vector<Variant>& variants, const std::vector<Trial>& trials);
 
 /// The complete variant with the best value, the first of several; nothing before there is one.

@@ -11,7 +11,7 @@
 #include "runner/recipe/compose.h"
 #include "runner/store/text.h"
 #include "runner/sweep/standing.h"
-#include "runner/sweep/worker.h"
+#include "runner/sweep/tried_list.h"
 
 namespace runner::sweep {
 namespace {
@@ -108,15 +108,15 @@ std::optional<Sweep> recorded_sweep(const Study& study, core::Diagnostics& diagn
 }
 
 bool is_over(const Sweep& sweep, Study& study) {
-  const std::vector<Variant> variants = study.variants();
-  const std::vector<Trial> trials = study.trials();
+  const std::vector<Variant>& variants = study.variants();
+  const std::vector<Trial>& trials = study.trials();
   const bool open = std::any_of(trials.begin(), trials.end(), [](const Trial& trial) {
     return trial.state == TrialState::kWaiting || trial.state == TrialState::kRunning;
   });
   if (open) return false;
   const auto most = sweep.config().n_trials;
   if (most && static_cast<std::int64_t>(variants.size()) >= *most) return true;
-  return !sweep.sampler().propose(tried_of(sweep, variants, trials));
+  return !sweep.sampler().propose(TriedList(sweep).update(study.changes(), variants, trials));
 }
 
 }  // namespace runner::sweep

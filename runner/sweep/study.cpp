@@ -14,10 +14,12 @@ using store::Database;
 using store::Statement;
 using store::Transaction;
 
-constexpr std::int64_t kStudyFormat = 1;
+constexpr std::int64_t kStudyFormat = 2;
 
 // A choice's coordinate is its position; a NULL coordinate plays no part in the variant. `waiting` and `running` trials
 // belong to their worker as long as that lives. `curve` is the metric as the trial reported it, once it has ended.
+// Transactions that change trials are numbered by `changes` in `info`, and `changed` is the last one that changed this
+// row.
 constexpr const char* kTables = R"(
 CREATE TABLE info(key TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE workers(id INTEGER PRIMARY KEY, since_ms INTEGER NOT NULL);
@@ -28,7 +30,9 @@ CREATE TABLE trials(number INTEGER PRIMARY KEY, variant INTEGER NOT NULL REFEREN
                     replicate INTEGER NOT NULL, state TEXT NOT NULL, value REAL, step INTEGER NOT NULL DEFAULT 0,
                     run TEXT NOT NULL DEFAULT '', reason TEXT NOT NULL DEFAULT '', retries INTEGER NOT NULL DEFAULT 0,
                     shrink INTEGER NOT NULL DEFAULT 0, worker INTEGER, started_ms INTEGER NOT NULL DEFAULT 0,
-                    ended_ms INTEGER NOT NULL DEFAULT 0, UNIQUE(variant, replicate));
+                    ended_ms INTEGER NOT NULL DEFAULT 0, changed INTEGER NOT NULL, UNIQUE(variant, replicate));
+CREATE INDEX trials_changed ON trials(changed);
+CREATE INDEX trials_waiting ON trials(number) WHERE state = 'waiting';
 CREATE TABLE curve(trial INTEGER NOT NULL REFERENCES trials(number), step INTEGER NOT NULL, value REAL,
                    PRIMARY KEY(trial, step)) WITHOUT ROWID;
 )";
@@ -88,6 +92,7 @@ core::Result<std::unique_ptr<Study>> Study::create(const std::string& folder, co
     put(database, "recipe", info.recipe_json);
     put(database, "threads", info.threads);
     put(database, "created_ms", info.created_ms);
+    put(database, "changes", std::int64_t{0});
     transaction.commit();
     auto study = std::unique_ptr<Study>(new Study(folder, std::move(database)));
     study->info_ = info;
@@ -124,21 +129,23 @@ void Study::set_recipe(const std::string& recipe_json) {
   info_.recipe_json = recipe_json;
 }
 
-std::vector<Variant> Study::variants() {
-  std::vector<Variant> list;
-  Statement rows = database_.prepare("SELECT number, text FROM variants ORDER BY number");
-  while (rows.step()) list.push_back({rows.integer(0), {}, rows.text(1)});
-  Statement values = database_.prepare("SELECT variant, value FROM coordinates ORDER BY variant, dimension");
-  while (values.step()) list.at(static_cast<std::size_t>(values.integer(0))).point.push_back(values.real(1));
-  return list;
+const std::vector<Variant>& Study::variants() {
+  refresh();
+  return variants_;
 }
 
-std::vector<Trial> Study::select(const char* condition) {
-  std::vector<Trial> list;
+const std::vector<Trial>& Study::trials() {
+  refresh();
+  return trials_;
+}
+
+/// Reads what was committed since the last time. Trials first: those that come with a variant are written with it.
+void Study::refresh() {
   Statement rows = database_.prepare(
-      std::string("SELECT number, variant, replicate, state, value, step, run, reason, retries, shrink, started_ms, "
-                  "ended_ms FROM trials ") +
-      condition);
+      "SELECT number, variant, replicate, state, value, step, run, reason, retries, shrink, started_ms, ended_ms, "
+      "worker, changed FROM trials WHERE changed > ? ORDER BY changed, number");
+  rows.bind(1, seen_);
+  std::int64_t newest = seen_;
   while (rows.step()) {
     Trial trial;
     trial.number = rows.integer(0);
@@ -153,19 +160,44 @@ std::vector<Trial> Study::select(const char* condition) {
     trial.shrink = rows.integer(9) != 0;
     trial.started_ms = rows.integer(10);
     trial.ended_ms = rows.integer(11);
-    list.push_back(std::move(trial));
+    trial.worker = rows.integer(12);
+    trial.changed = newest = rows.integer(13);
+    take_in(std::move(trial));
   }
-  return list;
+  seen_ = newest;
+  const auto known = static_cast<std::int64_t>(variants_.size());
+  const std::int64_t last = trials_.empty() ? -1 : trials_.back().variant;
+  if (known > last) return;
+  Statement texts = database_.prepare("SELECT number, text FROM variants WHERE number BETWEEN ? AND ? ORDER BY number");
+  texts.bind(1, known).bind(2, last);
+  while (texts.step()) variants_.push_back({texts.integer(0), {}, texts.text(1)});
+  Statement values = database_.prepare(
+      "SELECT variant, value FROM coordinates WHERE variant BETWEEN ? AND ? ORDER BY variant, dimension");
+  values.bind(1, known).bind(2, last);
+  while (values.step()) variants_.at(static_cast<std::size_t>(values.integer(0))).point.push_back(values.real(1));
 }
 
-std::vector<Trial> Study::trials() { return select("ORDER BY number"); }
+void Study::take_in(Trial trial) {
+  changes_.push_back(trial.variant);
+  const auto list_it = [&trial](std::set<std::int64_t>& list, TrialState state) {
+    trial.state == state ? void(list.insert(trial.number)) : void(list.erase(trial.number));
+  };
+  list_it(waiting_, TrialState::kWaiting);
+  list_it(running_, TrialState::kRunning);
+  const auto place = static_cast<std::size_t>(trial.number);
+  if (place >= trials_.size()) trials_.resize(place + 1);
+  trials_[place] = std::move(trial);
+}
 
-std::vector<store::SeriesPoint> Study::curve(std::int64_t trial) {
-  std::vector<store::SeriesPoint> points;
+const std::vector<store::SeriesPoint>& Study::curve(std::int64_t trial) {
+  const std::int64_t changed = trials_.at(static_cast<std::size_t>(trial)).changed;
+  KeptCurve& kept = curves_[trial];
+  if (kept.changed == changed) return kept.points;
+  kept = {changed, {}};
   Statement rows = database_.prepare("SELECT step, value FROM curve WHERE trial = ? ORDER BY step");
   rows.bind(1, trial);
-  while (rows.step()) points.push_back({rows.integer(0), rows.real(1)});
-  return points;
+  while (rows.step()) kept.points.push_back({rows.integer(0), rows.real(1)});
+  return kept.points;
 }
 
 std::int64_t Study::add_worker(std::int64_t now_ms) {
@@ -179,61 +211,74 @@ std::int64_t Study::add_worker(std::int64_t now_ms) {
   return id;
 }
 
-void Study::take_back(const std::function<bool(std::int64_t)>& is_alive) {
-  Transaction transaction(database_);
-  std::vector<std::int64_t> owners;
-  {
-    Statement rows = database_.prepare("SELECT DISTINCT worker FROM trials WHERE state = 'running'");
-    while (rows.step()) owners.push_back(rows.integer(0));
-  }
-  for (const std::int64_t worker : owners) {
-    if (is_alive(worker)) continue;
-    database_.prepare("UPDATE trials SET state = 'waiting' WHERE state = 'running' AND worker = ?")
-        .bind(1, worker)
-        .run();
-  }
-  transaction.commit();
+/// The number of the transaction that asks for it.
+std::int64_t Study::next_change() {
+  Statement number = database_.prepare("UPDATE info SET value = value + 1 WHERE key = 'changes' RETURNING value");
+  number.step();
+  return number.integer(0);
 }
 
-void Study::add_variant(const Variant& variant, std::int64_t replicates) {
-  database_.prepare("INSERT INTO variants VALUES(?, ?)").bind(1, variant.number).bind(2, variant.text).run();
-  for (std::size_t i = 0; i < variant.point.size(); ++i) {
-    database_.prepare("INSERT INTO coordinates VALUES(?, ?, ?)")
-        .bind(1, variant.number)
-        .bind(2, static_cast<std::int64_t>(i))
-        .bind(3, variant.point[i])
+void Study::take_back(const std::function<bool(std::int64_t)>& is_alive) {
+  refresh();
+  std::set<std::int64_t> owners;
+  for (const std::int64_t trial : running_) owners.insert(trials_[static_cast<std::size_t>(trial)].worker);
+  for (const std::int64_t worker : owners) {
+    if (is_alive(worker)) continue;
+    Transaction transaction(database_);
+    database_.prepare("UPDATE trials SET state = 'waiting', changed = ? WHERE state = 'running' AND worker = ?")
+        .bind(1, next_change())
+        .bind(2, worker)
         .run();
+    transaction.commit();
   }
+}
+
+/// False where there is one of that number.
+bool Study::add_variant(const Variant& variant, std::int64_t replicates, std::int64_t change) {
+  Statement added = database_.prepare("INSERT INTO variants VALUES(?, ?) ON CONFLICT DO NOTHING RETURNING number");
+  added.bind(1, variant.number).bind(2, variant.text);
+  if (!added.step()) return false;
+  added.reset();
+  Statement coordinate = database_.prepare("INSERT INTO coordinates VALUES(?, ?, ?)");
+  for (std::size_t i = 0; i < variant.point.size(); ++i)
+    coordinate.bind(1, variant.number).bind(2, static_cast<std::int64_t>(i)).bind(3, variant.point[i]).run();
+  Statement trial = database_.prepare(
+      "INSERT INTO trials(number, variant, replicate, state, worker, changed) VALUES(?, ?, ?, 'waiting', 0, ?)");
   for (std::int64_t replicate = 0; replicate < replicates; ++replicate) {
-    database_.prepare("INSERT INTO trials(number, variant, replicate, state) VALUES(?, ?, ?, 'waiting')")
-        .bind(1, variant.number * replicates + replicate)
+    trial.bind(1, variant.number * replicates + replicate)
         .bind(2, variant.number)
         .bind(3, replicate)
+        .bind(4, change)
         .run();
   }
+  return true;
 }
 
 std::optional<Trial> Study::claim(const Demand& demand) {
-  Transaction transaction(database_);
-  std::vector<Trial> waiting = select("WHERE state = 'waiting' ORDER BY number LIMIT 1");
-  if (waiting.empty()) {
-    const std::vector<Variant> before = variants();
-    if (static_cast<std::int64_t>(before.size()) >= demand.variants_max) return std::nullopt;
-    const auto next = demand.propose(before, trials());
-    if (!next) return std::nullopt;
-    add_variant(*next, demand.replicates);
-    waiting = select("WHERE state = 'waiting' ORDER BY number LIMIT 1");
+  for (;;) {  // once more for each trial that another worker takes meanwhile
+    refresh();
+    std::optional<Variant> next;
+    if (waiting_.empty()) {
+      if (static_cast<std::int64_t>(variants_.size()) >= demand.variants_max) return std::nullopt;
+      // Before the transaction: while that is open no other worker writes.
+      next = demand.propose(variants_, trials_);
+      if (!next) return std::nullopt;
+    }
+    Transaction transaction(database_);
+    const std::int64_t change = next_change();
+    if (next && !add_variant(*next, demand.replicates, change)) continue;
+    Statement claimed = database_.prepare(
+        "UPDATE trials SET state = 'running', worker = ?, changed = ?, "
+        "started_ms = CASE started_ms WHEN 0 THEN ? ELSE started_ms END WHERE number = "
+        "(SELECT number FROM trials WHERE state = 'waiting' ORDER BY number LIMIT 1) RETURNING number");
+    claimed.bind(1, demand.worker).bind(2, change).bind(3, demand.now_ms);
+    if (!claimed.step()) continue;
+    const std::int64_t number = claimed.integer(0);
+    claimed.reset();
+    transaction.commit();
+    refresh();
+    return trials_[static_cast<std::size_t>(number)];
   }
-  Trial& trial = waiting.front();
-  trial.state = TrialState::kRunning;
-  if (trial.started_ms == 0) trial.started_ms = demand.now_ms;
-  database_.prepare("UPDATE trials SET state = 'running', worker = ?, started_ms = ? WHERE number = ?")
-      .bind(1, demand.worker)
-      .bind(2, trial.started_ms)
-      .bind(3, trial.number)
-      .run();
-  transaction.commit();
-  return trial;
 }
 
 void Study::end(std::int64_t trial, const TrialEnd& end, std::int64_t now_ms) {
@@ -241,7 +286,7 @@ void Study::end(std::int64_t trial, const TrialEnd& end, std::int64_t now_ms) {
   database_
       .prepare(
           "UPDATE trials SET state = ?, value = ?, step = ?, run = ?, reason = ?, retries = retries + ?, "
-          "shrink = max(shrink, ?), ended_ms = ? WHERE number = ?")
+          "shrink = max(shrink, ?), ended_ms = ?, changed = ? WHERE number = ?")
       .bind(1, to_text(end.state))
       .bind(2, end.value.value_or(std::numeric_limits<double>::quiet_NaN()))
       .bind(3, end.step)
@@ -250,7 +295,8 @@ void Study::end(std::int64_t trial, const TrialEnd& end, std::int64_t now_ms) {
       .bind(6, std::int64_t{end.costs_retry})
       .bind(7, std::int64_t{end.shrink})
       .bind(8, end.state == TrialState::kWaiting ? 0 : now_ms)
-      .bind(9, trial)
+      .bind(9, next_change())
+      .bind(10, trial)
       .run();
   Statement point = database_.prepare("INSERT OR REPLACE INTO curve VALUES(?, ?, ?)");
   for (const store::SeriesPoint& at : end.curve) point.bind(1, trial).bind(2, at.step).bind(3, at.value).run();

@@ -2,8 +2,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -40,6 +42,8 @@ struct Trial {
   std::int64_t retries = 0;     ///< that failures have cost
   bool shrink = false;
   std::int64_t started_ms = 0, ended_ms = 0;
+  std::int64_t worker = 0;   ///< that it was given to last
+  std::int64_t changed = 0;  ///< number of the transaction that wrote this
 };
 
 struct Variant {
@@ -59,7 +63,7 @@ struct TrialEnd {
 };
 
 /// `sweep.db`: the variants and trials of one sweep, what became of them, and who works on them. Several processes may
-/// have it open; each call is one transaction.
+/// have it open; each call is one transaction. What was read stays in memory: a call reads what has changed since.
 class Study {
  public:
   static core::Result<std::unique_ptr<Study>> create(const std::string& folder, const StudyInfo& info);
@@ -70,9 +74,14 @@ class Study {
   /// Replaces the recipe by one whose trials are the same.
   void set_recipe(const std::string& recipe_json);
 
-  std::vector<Variant> variants();
-  std::vector<Trial> trials();
-  std::vector<store::SeriesPoint> curve(std::int64_t trial);
+  /// As they are at this moment, by number. The lists last as long as the study; their entries, until the next call.
+  const std::vector<Variant>& variants();
+  const std::vector<Trial>& trials();
+  /// Of a trial as it was when trials were read last.
+  const std::vector<store::SeriesPoint>& curve(std::int64_t trial);
+  /// Numbers of variants that were found changed, in the order of the findings. It only grows: who knows how long it
+  /// was knows what is new.
+  const std::vector<std::int64_t>& changes() const { return changes_; }
 
   /// Signs a worker in; its number names the folder that holds its lease.
   std::int64_t add_worker(std::int64_t now_ms);
@@ -82,7 +91,7 @@ class Study {
   struct Demand {
     std::int64_t worker = 0, now_ms = 0;
     std::int64_t variants_max = 0, replicates = 1;
-    /// The next variant, given all before it; nothing when there is none.
+    /// The next variant, given all before it; nothing when there is none. Asked again where another worker was faster.
     std::function<std::optional<Variant>(const std::vector<Variant>&, const std::vector<Trial>&)> propose;
   };
   /// The next trial, which is this worker's from now on: one that waits, else the first of a new variant. Nothing when
@@ -93,12 +102,25 @@ class Study {
  private:
   Study(std::string folder, store::Database database);
   void read_info();
-  std::vector<Trial> select(const char* condition);
-  void add_variant(const Variant& variant, std::int64_t replicates);
+  void refresh();
+  void take_in(Trial trial);
+  std::int64_t next_change();
+  bool add_variant(const Variant& variant, std::int64_t replicates, std::int64_t change);
+
+  struct KeptCurve {
+    std::int64_t changed = 0;  ///< of the trial, when it was read
+    std::vector<store::SeriesPoint> points;
+  };
 
   std::string folder_;
   store::Database database_;
   StudyInfo info_;
+  std::int64_t seen_ = 0;  ///< number of the newest transaction that was read
+  std::vector<Variant> variants_;
+  std::vector<Trial> trials_;
+  std::vector<std::int64_t> changes_;
+  std::set<std::int64_t> waiting_, running_;
+  std::map<std::int64_t, KeptCurve> curves_;
 };
 
 std::string study_db_path(const std::string& folder);

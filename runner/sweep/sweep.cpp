@@ -151,7 +151,7 @@ std::string Sweep::identity() const { return core::to_json(open_.root, -1); }
 std::string Sweep::identity_of_trials() const {
   Node root = open_.root;
   if (Node* sweep = root.find("sweep")) {
-    for (const char* key : {"n_trials", "max_concurrent_trials", "failures"}) sweep->erase(key);
+    for (const char* key : {"n_trials", "max_concurrent_trials", "isolation", "failures"}) sweep->erase(key);
   }
   return core::to_json(root, -1);
 }

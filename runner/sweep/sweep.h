@@ -50,7 +50,7 @@ class Sweep {
   double signed_value(double value) const { return maximizes() ? -value : value; }
   /// The recipe with `${...}` and the sweep, as JSON: two sweeps that are the same say the same.
   std::string identity() const;
-  /// What goes on with a sweep may change: how many, and how many at once.
+  /// What goes on with a sweep may change: how many, how many at once, and in what kind of process.
   std::string identity_of_trials() const;
 
   /// The recipe of a variant; mistakes are told at their place in the sweep.

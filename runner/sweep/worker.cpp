@@ -38,6 +38,7 @@ std::string worker_folder(const Study& study, std::int64_t worker) {
 Worker::Worker(const Sweep& sweep, Study& study, Options options, const core::Clock& clock)
     : sweep_(sweep),
       study_(study),
+      tried_(sweep),
       options_(std::move(options)),
       clock_(clock),
       metric_{sweep.metric(), sweep.maximizes(), sweep.config().metric.take == sections::sweep::Take::kBest},
@@ -56,7 +57,7 @@ Worker::End Worker::run() {
     if (running_.empty()) break;
     wait_for_something();
     if (sweep_.pruner() != nullptr) prune();
-    look_at_processes();
+    look_at_trainings();
     beat();
   }
   lease_->release();
@@ -80,7 +81,7 @@ bool Worker::start_next() {
   demand.replicates = sweep_.config().replicates;
   demand.propose = [this](const std::vector<Variant>& variants,
                           const std::vector<Trial>& trials) -> std::optional<Variant> {
-    const auto point = sweep_.sampler().propose(tried_of(sweep_, variants, trials));
+    const auto point = sweep_.sampler().propose(tried_.update(study_.changes(), variants, trials));
     if (!point) return std::nullopt;
     return Variant{static_cast<std::int64_t>(variants.size()), *point, sweep_.space().text(*point)};
   };
@@ -110,16 +111,12 @@ void Worker::start(Trial trial) {
     return conclude(trial, std::nullopt, refused);
   }
   // A run that was interrupted goes on; any other begins.
-  std::vector<std::string> command = {options_.program, "run", recipe.value(), "--new", "--quiet"};
+  std::vector<std::string> words = {"run", recipe.value(), "--new", "--quiet"};
   if (unjudged && !store::branch_file(run->run_dir, "resolved.json").empty()) {
-    command = {options_.program, "resume", run->run_dir, "--quiet"};
+    words = {"resume", run->run_dir, "--quiet"};
   }
-  launch::RankProcess::Options how;
-  how.output = launch::RankProcess::Output::kKept;
-  Running running{std::move(trial), run_name, nullptr, std::nullopt};
-  running.process =
-      std::make_unique<launch::RankProcess>("trial " + std::to_string(running.trial.number), command, how);
-  running_.push_back(std::move(running));
+  options_.trainings->start(trial.number, words);
+  running_.push_back({std::move(trial), run_name, std::nullopt});
 }
 
 core::Result<std::string> Worker::write_recipe(const Trial& trial, const std::string& run_name) {
@@ -130,9 +127,9 @@ core::Result<std::string> Worker::write_recipe(const Trial& trial, const std::st
   place.replicate = trial.replicate;
   place.threads = study_.info().threads;
   place.shrink = trial.shrink;
-  const std::vector<Variant> variants = study_.variants();
+  const Point& point = study_.variants().at(static_cast<std::size_t>(trial.variant)).point;
   core::Diagnostics diagnostics;
-  const auto recipe = sweep_.trial(variants.at(static_cast<std::size_t>(trial.variant)).point, place, diagnostics);
+  const auto recipe = sweep_.trial(point, place, diagnostics);
   const std::string path = trial_recipe_path(study_, trial.number);
   if (!recipe) return core::Failure{first_error(diagnostics)};
   core::write_file_atomic(path, recipe->resolved_json()).value();
@@ -141,9 +138,7 @@ core::Result<std::string> Worker::write_recipe(const Trial& trial, const std::st
 
 void Worker::wait_for_something() {
   std::vector<pollfd> waiting = {{signals_.descriptor(), POLLIN, 0}};
-  for (const Running& running : running_) {
-    for (const int descriptor : running.process->outputs()) waiting.push_back({descriptor, POLLIN, 0});
-  }
+  for (const int descriptor : options_.trainings->descriptors()) waiting.push_back({descriptor, POLLIN, 0});
   poll(waiting.data(), waiting.size(), kTick_ms);
   while (const std::optional<int> signal = signals_.next()) hear(*signal);
 }
@@ -153,17 +148,13 @@ void Worker::hear(int signal) {
   if (signals_heard_ == 1 && !running_.empty()) {
     options_.say("the running trials save and leave; SIGINT (Ctrl-C) once more ends them at once");
   }
-  for (const Running& running : running_) running.process->send(at_once ? SIGKILL : SIGTERM);
+  for (const Running& running : running_) options_.trainings->send(running.trial.number, at_once ? SIGKILL : SIGTERM);
 }
 
-void Worker::look_at_processes() {
-  for (auto running = running_.begin(); running != running_.end();) {
-    running->process->read_output();
-    if (!running->process->has_ended()) {
-      ++running;
-      continue;
-    }
-    const auto ended = running++;
+void Worker::look_at_trainings() {
+  for (const Trainings::End& end : options_.trainings->take_ended()) {
+    const auto ended = std::find_if(running_.begin(), running_.end(),
+                                    [&end](const Running& running) { return running.trial.number == end.trial; });
     const auto run = find_trial_run(output_dir_, ended->run_name, clock_);
     // It may have gone on beyond the point at which it is given up, or may have reported it just before its end.
     if (run && !ended->pruned_at) {
@@ -172,7 +163,7 @@ void Worker::look_at_processes() {
     if (run && ended->pruned_at) {
       give_up(ended->trial, *run, *ended->pruned_at);
     } else {
-      conclude(ended->trial, run, judge(run, ended->process->status(), ended->process->last_words(), metric_));
+      conclude(ended->trial, run, judge(run, end.status, end.words, metric_));
     }
     running_.erase(ended);
   }
@@ -197,7 +188,8 @@ void Worker::prune() {
     const auto run = find_trial_run(output_dir_, running.run_name, clock_);
     if (!run || run->id == running.trial.run) continue;
     running.pruned_at = pruned_at(sweep_, study_, running.trial.number, read_curve(run->run_dir, metric_.name));
-    if (running.pruned_at) running.process->send(SIGTERM);  // it saves, so that somebody can go on with it
+    // It saves, so that somebody can go on with it.
+    if (running.pruned_at) options_.trainings->send(running.trial.number, SIGTERM);
   }
 }
 
@@ -295,24 +287,6 @@ std::optional<store::SeriesPoint> pruned_at(const Sweep& sweep, Study& study, st
     if (sweep.pruner()->gives_up(mine, others)) return point;
   }
   return std::nullopt;
-}
-
-std::vector<components::sampler::Tried> tried_of(const Sweep& sweep, const std::vector<Variant>& variants,
-                                                 const std::vector<Trial>& trials) {
-  std::vector<components::sampler::Tried> list;
-  for (const VariantStanding& standing : standings_of(variants, trials)) {
-    components::sampler::Tried tried;
-    tried.point = variants[static_cast<std::size_t>(standing.variant)].point;
-    using State = components::sampler::Tried::State;
-    tried.state = standing.state == TrialState::kComplete ? State::kComplete
-                  : standing.state == TrialState::kPruned ? State::kPruned
-                  : standing.state == TrialState::kFailed ? State::kFailed
-                                                          : State::kOpen;
-    tried.value = standing.value ? sweep.signed_value(*standing.value) : std::numeric_limits<double>::quiet_NaN();
-    tried.step = standing.step;
-    list.push_back(std::move(tried));
-  }
-  return list;
 }
 
 }  // namespace runner::sweep

@@ -7,22 +7,23 @@
 #include <vector>
 
 #include "runner/core/clock.h"
-#include "runner/launch/rank_process.h"
 #include "runner/launch/signals.h"
 #include "runner/store/lease.h"
 #include "runner/sweep/outcome.h"
 #include "runner/sweep/study.h"
 #include "runner/sweep/sweep.h"
+#include "runner/sweep/trainings.h"
+#include "runner/sweep/tried_list.h"
 
 namespace runner::sweep {
 
-/// Takes trials of a study one after the other and trains each in a process of its own, as many at once as the recipe
-/// says, until there are no more, somebody stops it, or a failure that its policy does not forgive. Several workers may
-/// share a study. A signal makes the running trials save and go back to the study; a second one ends them at once.
+/// Takes trials of a study one after the other and has each trained, as many at once as the recipe says, until there
+/// are no more, somebody stops it, or a failure that its policy does not forgive. Several workers may share a study. A
+/// signal makes the running trials save and go back to the study; a second one ends them at once.
 class Worker {
  public:
   struct Options {
-    std::string program;                               ///< roux itself
+    std::unique_ptr<Trainings> trainings;
     std::function<void(const std::string& line)> say;  ///< what happens, for a person
     std::function<void(const std::string& line)> warn;
   };
@@ -40,7 +41,6 @@ class Worker {
   struct Running {
     Trial trial;
     std::string run_name;
-    std::unique_ptr<launch::RankProcess> process;
     std::optional<store::SeriesPoint> pruned_at;
   };
   bool may_start() const;
@@ -51,7 +51,7 @@ class Worker {
   void wait_for_something();
   void hear(int signal);
   void prune();
-  void look_at_processes();
+  void look_at_trainings();
   void conclude(const Trial& trial, const std::optional<store::RunSummary>& run, const Outcome& outcome);
   void give_up(const Trial& trial, const store::RunSummary& run, const store::SeriesPoint& at);
   TrialEnd end_of(const Trial& trial, const Outcome& outcome);
@@ -61,6 +61,7 @@ class Worker {
 
   const Sweep& sweep_;
   Study& study_;
+  TriedList tried_;
   Options options_;
   const core::Clock& clock_;
   Metric metric_;
@@ -81,9 +82,5 @@ std::string worker_folder(const Study& study, std::int64_t worker);
 /// Where a pruner gives up a trial with this curve, nothing where it does not; a function of what is on record.
 std::optional<store::SeriesPoint> pruned_at(const Sweep& sweep, Study& study, std::int64_t trial,
                                             const std::vector<store::SeriesPoint>& curve);
-
-/// What samplers see of a study.
-std::vector<components::sampler::Tried> tried_of(const Sweep& sweep, const std::vector<Variant>& variants,
-                                                 const std::vector<Trial>& trials);
 
 }  // namespace runner::sweep

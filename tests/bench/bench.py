@@ -16,6 +16,9 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "verify"))
+from lib.servers import mlflow_server  # noqa: E402
+
 PEERS = HERE / "peers"
 RECIPES = HERE / "recipes"
 SLOW_LINK = "1gbit:1ms"
@@ -362,6 +365,19 @@ def trackers(a):
           max(written["peak_rss_mb"], read["replay_peak_rss_mb"]) < 200)
 
 
+def mlflow(a):
+    """To a real server, which both sides share, from a run that is there already and from a loop that only sends."""
+    points = "50000"
+    with tempfile.TemporaryDirectory() as folder, mlflow_server(folder, a.verify_python) as uri:
+        os.environ["MLFLOW_TRACKING_URI"] = uri
+        table = interleave(a.rounds, ["points_per_s"], {
+            "roux": [sys.executable, HERE / "roux_tracker.py", a.roux, a.store, RECIPES / "startup.yaml", "mlflow", points],
+            "client": [a.verify_python, HERE / "mlflow_client.py", points]})
+        del os.environ["MLFLOW_TRACKING_URI"]
+    show("mlflow: scalars into a real server, points/s (roux: by `roux sync`; client: MLflow's, 1,000 a call)",
+         table["points_per_s"], {"client": 1}, at_most=False)
+
+
 def outage(a):
     """The same training with and without an MLflow server that does not answer: refused, and accepted in silence."""
     script = [sys.executable, HERE / "roux_outage.py", a.roux, RECIPES / "steps.yaml"]
@@ -404,26 +420,66 @@ def index(a):
             check(f"index: {name}", f"list, filter and sort by {name}: median {median:.1f} ms, under 100", median < 100)
 
 
+def sweep_engine(a):
+    """TPE proposes, SQLite keeps: what a sweep costs beside the training. Each transaction is on the disk (fdatasync)
+    before the next one, so the machine's own rate of these is shown beside."""
+    trials, rates, syncs = 1000, [], []
+    for _ in range(a.rounds):
+        with tempfile.TemporaryDirectory(dir=".") as folder:  # where others may lie in memory
+            syncs.append(fdatasyncs_per_second(folder))
+            rates.append(last_line(a.sweep_engine, folder, trials, "tpe")["trials_per_s"])
+    rate = statistics.median(rates)
+    print(f"\nsweep_engine: {trials:,} trials, fdatasync {statistics.median(syncs):,.0f}/s")
+    check("sweep_engine", f"TPE and SQLite: {rate:,.0f} trials/s, above 500", rate > 500)
+
+
+def fdatasyncs_per_second(folder, count=300):
+    with open(os.path.join(folder, "probe"), "wb", buffering=0) as probe:
+        begin = time.perf_counter()
+        for _ in range(count):
+            probe.write(b"x" * 4096)
+            os.fdatasync(probe.fileno())
+        return count / (time.perf_counter() - begin)
+
+
+def samplers(a):
+    """Not a matter of time: the best value after 100 trials, 30 seeds each. Optuna's are kept: peers/samplers.py."""
+    import samplers as quality
+    print("\nsamplers: median of the best value after 100 trials; worse: Wilcoxon's signed-rank test over the seeds, 5 % "
+          "in all (Holm)")
+    for row in quality.compare(a.samplers):
+        check(f"samplers: {row['sampler']} on {row['function']}",
+              f"{row['sampler']:<7} {row['function']:<16} {row['own']:<10.5g} Optuna {row['peer']:<10.5g} "
+              f"p {row['p']:.3f}, not worse", not row["worse"])
+    for function, spent_us in last_line(a.samplers, "cost", "tpe", 1000).items():
+        check(f"samplers: cost on {function}", f"a proposal of tpe at 1,000 trials on {function}: {spent_us:.0f} us, "
+              "under 1,000", spent_us < 1000)
+
+
+TOPICS = {topic.__name__: topic for topic in (
+    startup, steps, answers, checkpoint, profiler, dataload, resnet, gpt, ddp, link,
+    trackers, mlflow, outage, index,
+    sweep_engine, samplers,
+)}
+
+
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--roux", required=True)
+    parser = argparse.ArgumentParser(prog="tests/bench/run", description=__doc__)
+    parser.add_argument("--bin", type=Path, required=True, help="where roux and the programs of tests/bench are")
     parser.add_argument("--bare", required=True)
-    parser.add_argument("--dataload", required=True)
-    parser.add_argument("--store", required=True)
+    parser.add_argument("--verify-python", required=True)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("what", nargs="*", metavar="startup|steps|answers|checkpoint|profiler|dataload|resnet|gpt|ddp|link|trackers|outage|index")
+    parser.add_argument("topics", nargs="*", metavar="TOPIC", help=", ".join(TOPICS))
     a = parser.parse_args()
-    topics = {"startup": startup, "steps": steps, "answers": answers, "checkpoint": checkpoint,
-              "profiler": profiler,
-              "dataload": dataload, "resnet": resnet, "gpt": gpt, "ddp": ddp, "link": link,
-              "trackers": trackers, "outage": outage, "index": index}
-    unknown = [w for w in a.what if w not in topics]
+    a.roux, a.dataload, a.store, a.sweep_engine, a.samplers = (
+        str(a.bin / name) for name in ("roux", "bench_dataload", "bench_store", "bench_sweep_engine", "bench_samplers"))
+    unknown = [name for name in a.topics if name not in TOPICS]
     if unknown:
-        parser.error(f"no benchmark is called \"{unknown[0]}\"; there are {', '.join(topics)}")
+        parser.error(f"no benchmark is called \"{unknown[0]}\"; there are {', '.join(TOPICS)}")
     os.environ["ROUX_MARK_FIRST_STEP"] = "1"
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
-    for name in a.what or topics:
-        topics[name](a)
+    for name in a.topics or TOPICS:
+        TOPICS[name](a)
     if missed:
         print("\nmissed: " + "; ".join(missed))
     return 1 if missed else 0

@@ -3,44 +3,16 @@
 usage: readback_mlflow.py SOURCE_DIR ROUX
 """
 
-import contextlib
 import math
 import os
-import pathlib
-import re
-import signal
 import socket
 import subprocess
 import sys
 import tempfile
 
 from lib.libraries import with_libraries
+from lib.servers import mlflow_server
 from lib.tracked import HOSTILE, TrackedRun, arguments, read_back, same, write_everything
-
-
-@contextlib.contextmanager
-def mlflow_server(folder):
-    """Its address and its process. It says itself which port it has taken, and that it answers."""
-    mlflow = pathlib.Path(sys.executable).parent / "mlflow"
-    server = subprocess.Popen(
-        [mlflow, "server", "--host", "127.0.0.1", "--port", "0", "--workers", "1", "--backend-store-uri",
-         "sqlite:///db.sqlite", "--artifacts-destination", "./art"],
-        cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
-    try:
-        said = []
-        for line in server.stdout:
-            said.append(line)
-            found = re.search(r"running on (http://127\.0\.0\.1:\d+)", line)
-            if found:
-                yield found.group(1)
-                break
-        else:
-            raise AssertionError("mlflow server did not start: " + "".join(said))
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(server.pid, signal.SIGKILL)
-        server.wait()
-        server.stdout.close()
 
 
 def as_mlflow_gives_it(value):

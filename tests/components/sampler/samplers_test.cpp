@@ -24,6 +24,7 @@ class PlainSpace final : public components::sampler::Space {
   explicit PlainSpace(std::vector<Dimension> dimensions) : dimensions_(std::move(dimensions)) {}
   const std::vector<Dimension>& dimensions() const override { return dimensions_; }
   bool is_active(const Point&, std::size_t) const override { return true; }
+  bool is_always_active(std::size_t) const override { return true; }
   bool allows(const Point&) const override { return true; }
   runner::core::Result<Point> locate(const Node&) const override { return Point(dimensions_.size(), 1.0); }
 
@@ -71,7 +72,7 @@ std::vector<Point> proposed(const Sampler& sampler, std::size_t count) {
     const auto point = sampler.propose(tried);
     if (!point) break;
     points.push_back(*point);
-    tried.push_back({*point, Tried::State::kComplete, 1.0});
+    tried.push_back({*point, Tried::State::kComplete, {1.0}});
   }
   return points;
 }
@@ -151,6 +152,10 @@ TEST_CASE("the inverse of the normal distribution is exact to the last digits", 
 TEST_CASE("a grid tries every combination once, the last dimension first", "[sampler][grid]") {
   const auto sampler = build(Node::string("grid"), {choices(2), integers(4, 6, 2)});
   CHECK(proposed(*sampler, 10) == std::vector<Point>{{0, 4}, {0, 6}, {1, 4}, {1, 6}});
+  CHECK(sampler->propose(std::vector<Tried>(2)) == Point{1, 4});  // whatever it was asked before
+  CHECK(sampler->propose(std::vector<Tried>(2)) == Point{1, 4});
+  CHECK(sampler->propose(std::vector<Tried>(1)) == Point{0, 6});
+  CHECK(sampler->propose(std::vector<Tried>(4)) == std::nullopt);
 }
 
 TEST_CASE("unscrambled Sobol points are SciPy's", "[sampler][sobol]") {
@@ -190,7 +195,7 @@ TEST_CASE("TPE finds the bottom of a bowl sooner than random draws do", "[sample
     double least = 1e9;
     for (int i = 0; i < 60; ++i) {
       const Point point = sampler->propose(tried).value();
-      tried.push_back({point, Tried::State::kComplete, value(point)});
+      tried.push_back({point, Tried::State::kComplete, {value(point)}});
       least = std::min(least, value(point));
     }
     return least;
@@ -205,15 +210,38 @@ TEST_CASE("TPE finds the bottom of a bowl sooner than random draws do", "[sample
   CHECK(modelled[4] < 0.25 * drawn[4]);
 }
 
+TEST_CASE("what models the numbers finds the bottom of a bowl, whatever fails on the way", "[sampler][cma_es]") {
+  const std::vector<Dimension> dimensions = {reals(-5, 5), reals(1e-4, 1, 0, true), choices(3), integers(1, 9)};
+  const auto value = [](const Point& x) {
+    return x[0] * x[0] + std::pow(std::log10(x[1]) + 2, 2) + (x[2] == 1 ? 0 : 1) + 0.1 * std::pow(x[3] - 4, 2);
+  };
+  for (const char* name : {"cma_es"}) {
+    CAPTURE(name);
+    const auto sampler = build(Node::string(name), dimensions, 3);
+    std::vector<Tried> tried;
+    double least = 1e9;
+    for (int i = 0; i < 150; ++i) {
+      const Point point = sampler->propose(tried).value();
+      CHECK(sampler->propose(tried) == point);
+      for (std::size_t d = 0; d < point.size(); ++d) CHECK(dimensions[d].has(point[d]));
+      tried.push_back({point, Tried::State::kComplete, {value(point)}});
+      if (i % 7 == 3) tried.back() = {point, Tried::State::kFailed, {}};
+      if (i % 7 == 5) tried.back().state = Tried::State::kPruned;
+      if (tried.back().state == Tried::State::kComplete) least = std::min(least, value(point));
+    }
+    CHECK(least < 0.5);
+  }
+}
+
 TEST_CASE("TPE is a function of what was tried, and keeps away from what still trains", "[sampler][tpe]") {
   const std::vector<Dimension> dimensions = {reals(0, 1)};
   const auto sampler = build(Node::string("tpe"), dimensions, 3);
   std::vector<Tried> tried;
-  for (int i = 0; i < 20; ++i) tried.push_back({{0.05 * i}, Tried::State::kComplete, std::abs(0.05 * i - 0.5)});
+  for (int i = 0; i < 20; ++i) tried.push_back({{0.05 * i}, Tried::State::kComplete, {std::abs(0.05 * i - 0.5)}});
   const Point first = sampler->propose(tried).value();
   CHECK(sampler->propose(tried) == first);
   CHECK(first[0] == Approx(0.5).margin(0.2));
-  for (int i = 0; i < 10; ++i) tried.push_back({{0.5}, Tried::State::kOpen, NAN});
+  for (int i = 0; i < 10; ++i) tried.push_back({{0.5}, Tried::State::kOpen, {}});
   CHECK(std::abs(sampler->propose(tried).value()[0] - 0.5) > 0.05);
 }
 
@@ -236,6 +264,6 @@ TEST_CASE("random variants depend on the seed and their number alone", "[sampler
   CHECK(points != proposed(*build(Node::string("random"), dimensions, 4), 50));
   CHECK(std::set<Point>(points.begin(), points.end()).size() == 50);
   // Whatever the others came to.
-  std::vector<Tried> others(7, {{0.5, 0.5, 5}, Tried::State::kFailed, NAN});
+  std::vector<Tried> others(7, {{0.5, 0.5, 5}, Tried::State::kFailed, {}});
   CHECK(build(Node::string("random"), dimensions, 3)->propose(others) == points[7]);
 }

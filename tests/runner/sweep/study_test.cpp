@@ -84,6 +84,46 @@ TEST_CASE("what a worker left in the middle waits for another one", "[sweep][stu
   CHECK(study->claim(demand(here, 5))->number == 0);  // before a new one
 }
 
+TEST_CASE("what is kept in memory follows what others write", "[sweep][study]") {
+  const tests::TempDir dir;
+  const auto study = new_study(dir.path());
+  const auto other = Study::open(dir.path()).value();
+  const std::int64_t here = study->add_worker(1), there = other->add_worker(2);
+  CHECK(study->trials().empty());
+  other->claim(demand(there, 9));
+  CHECK(study->trials().size() == 1);
+  CHECK(study->curve(0).empty());
+  other->end(0, complete(0.5), 9);
+  other->claim(demand(there, 9));
+  REQUIRE(study->variants().size() == 2);
+  CHECK(study->variants()[1].text == "x=1");
+  CHECK(study->trials()[0].value == 0.5);
+  CHECK(study->curve(0).size() == 2);
+  CHECK(study->changes() == std::vector<std::int64_t>{0, 0, 1});  // variant 0 was seen to begin and to end
+  const auto afresh = Study::open(dir.path()).value();
+  CHECK(afresh->trials().size() == 2);
+  CHECK(afresh->changes() == std::vector<std::int64_t>{0, 1});
+  CHECK(study->claim(demand(here, 9))->number == 2);
+}
+
+TEST_CASE("a variant that another worker made meanwhile is proposed anew", "[sweep][study]") {
+  const tests::TempDir dir;
+  const auto study = new_study(dir.path());
+  const auto other = Study::open(dir.path()).value();
+  const std::int64_t slow = study->add_worker(1), fast = other->add_worker(2);
+  Study::Demand thoughtful = demand(slow, 9);
+  std::vector<std::size_t> asked;
+  thoughtful.propose = [&, propose = thoughtful.propose](const std::vector<Variant>& before,
+                                                         const std::vector<Trial>& trials) {
+    asked.push_back(before.size());
+    if (asked.size() == 1) CHECK(other->claim(demand(fast, 9))->number == 0);
+    return propose(before, trials);
+  };
+  CHECK(study->claim(thoughtful)->number == 1);
+  CHECK(asked == std::vector<std::size_t>{0, 1});
+  CHECK(other->variants().size() == 2);
+}
+
 TEST_CASE("a trial that is to be started again comes first, and remembers what it has cost", "[sweep][study]") {
   const tests::TempDir dir;
   const auto study = new_study(dir.path());

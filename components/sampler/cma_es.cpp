@@ -1,0 +1,122 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "components/sampler/evolution.h"
+#include "components/sampler/line.h"
+#include "components/sampler/ranking.h"
+#include "components/sampler/sampler.h"
+#include "components/sampler/walk.h"
+#include "generated/sampler/cma_es.h"  // Config; declares make()
+
+namespace components::sampler::cma_es {
+namespace {
+
+constexpr double kLeastGrain = 0.3;  // deviations of a step: less would draw the same value for ever
+constexpr int kAttemptsMax = 100;    // at a variant that the constraints allow, before one is drawn at random
+constexpr std::uint64_t kRestart = 1;
+
+class CmaEs final : public Sampler {
+ public:
+  CmaEs(const Config& config, Inputs inputs) : config_(config), inputs_(std::move(inputs)) {
+    require_one_objective("cma_es", inputs_);
+    const std::vector<Dimension>& dimensions = inputs_.space->dimensions();
+    for (std::size_t i = 0; i < dimensions.size(); ++i) {
+      if (dimensions[i].kind == Dimension::Kind::kChoice || !inputs_.space->is_always_active(i)) continue;
+      modelled_.push_back(i);
+      lines_.emplace_back(dimensions[i]);
+    }
+  }
+
+  std::optional<Point> propose(const std::vector<Tried>& tried) const override {
+    Draws draws(inputs_.seed, static_cast<std::int64_t>(tried.size()));
+    const std::vector<std::size_t> judged = judged_after_the_first(tried);
+    if (modelled_.empty() || !is_begun(tried)) return draw_allowed(*inputs_.space, draws);
+    const Evolution evolution = replay(tried, judged);
+    for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
+      Point point = point_of(evolution.draw(draws), draws);
+      if (inputs_.space->allows(point)) return point;
+    }
+    return draw_allowed(*inputs_.space, draws);
+  }
+
+ private:
+  bool is_begun(const std::vector<Tried>& tried) const {
+    const auto judged = std::count_if(tried.begin(), tried.end(), is_judged);
+    return judged >= config_.n_startup_trials;
+  }
+
+  /// By number: which of them make up a generation does not depend on which ended first.
+  std::vector<std::size_t> judged_after_the_first(const std::vector<Tried>& tried) const {
+    std::vector<std::size_t> judged;
+    for (std::size_t i = 0; i < tried.size(); ++i) {
+      if (is_judged(tried[i])) judged.push_back(i);
+    }
+    const auto first = std::min(judged.size(), static_cast<std::size_t>(config_.n_startup_trials));
+    judged.erase(judged.begin(), judged.begin() + static_cast<std::ptrdiff_t>(first));
+    return judged;
+  }
+
+  /// The distribution after all whole generations. One that has become a point begins anew elsewhere, with twice as
+  /// many points in a generation (IPOP).
+  Evolution replay(const std::vector<Tried>& tried, const std::vector<std::size_t>& judged) const {
+    const auto size = static_cast<Eigen::Index>(modelled_.size());
+    Eigen::VectorXd least(size);
+    for (Eigen::Index i = 0; i < size; ++i) {
+      const Line& line = lines_[static_cast<std::size_t>(i)];
+      // Of logarithms the largest steps are the first, and shrink to nothing.
+      const bool even = !inputs_.space->dimensions()[modelled_[static_cast<std::size_t>(i)]].log;
+      least[i] = even ? kLeastGrain * line.grain() / (line.high() - line.low()) : 0;
+    }
+    Evolution evolution(Eigen::VectorXd::Constant(size, 0.5), config_.sigma, least, config_.population.value_or(0));
+    for (std::size_t begin = 0; begin + static_cast<std::size_t>(evolution.population()) <= judged.size();) {
+      const std::size_t end = begin + static_cast<std::size_t>(evolution.population());
+      std::vector<Tried> generation;
+      for (std::size_t i = begin; i < end; ++i) generation.push_back(tried[judged[i]]);
+      std::vector<Eigen::VectorXd> points;
+      for (const std::size_t i : ranked(generation)) points.push_back(shares_of(generation[i].point));
+      evolution.learn(points);
+      begin = end;
+      if (!evolution.has_converged()) continue;
+      Draws draws(inputs_.seed, static_cast<std::int64_t>(begin), kRestart);
+      Eigen::VectorXd mean(size);
+      for (double& x : mean) x = draws.uniform();
+      evolution = Evolution(mean, config_.sigma, least, 2 * evolution.population());
+    }
+    return evolution;
+  }
+
+  Eigen::VectorXd shares_of(const Point& point) const {
+    Eigen::VectorXd shares(static_cast<Eigen::Index>(modelled_.size()));
+    for (std::size_t i = 0; i < modelled_.size(); ++i) {
+      shares[static_cast<Eigen::Index>(i)] = lines_[i].share(point[modelled_[i]]);
+    }
+    return shares;
+  }
+
+  /// What is not modelled is drawn from its distribution.
+  Point point_of(const Eigen::VectorXd& shares, Draws& draws) const {
+    Point values(inputs_.space->dimensions().size(), std::numeric_limits<double>::quiet_NaN());
+    for (std::size_t i = 0; i < modelled_.size(); ++i) {
+      values[modelled_[i]] = lines_[i].value_of_share(shares[static_cast<Eigen::Index>(i)]);
+    }
+    return make_point(*inputs_.space, [&](std::size_t i) {
+      return std::isnan(values[i]) ? inputs_.space->dimensions()[i].quantile(draws.uniform()) : values[i];
+    });
+  }
+
+  Config config_;
+  Inputs inputs_;
+  std::vector<std::size_t> modelled_;  ///< numbers that play a part in every variant
+  std::vector<Line> lines_;            ///< theirs
+};
+
+}  // namespace
+
+std::shared_ptr<Sampler> make(const Config& config, const Inputs& inputs) {
+  return std::make_shared<CmaEs>(config, inputs);
+}
+
+}  // namespace components::sampler::cma_es

@@ -1,0 +1,16 @@
+#include "components/sampler/sampler.h"
+
+#include <string>
+
+#include "runner/core/error.h"
+
+namespace components::sampler {
+
+void require_one_objective(const char* sampler, const Inputs& inputs) {
+  if (inputs.objectives == 1) return;
+  throw runner::core::RunError(std::string(sampler) + " compares variants by one number, and the sweep has " +
+                                   std::to_string(inputs.objectives) + " objectives",
+                               "sampler: nsga2, or tpe", runner::core::kExitUsage);
+}
+
+}  // namespace components::sampler

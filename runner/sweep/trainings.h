@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace runner::sweep {
+
+/// The trainings that a worker has going. Each is a command line of roux, `run RECIPE --new`, and a run of its own;
+/// what kind of process it has is the implementation's (`sweep.isolation`).
+class Trainings {
+ public:
+  struct End {
+    std::int64_t trial = 0;
+    int status = 0;     ///< of the process, or 128 + the signal that ended it
+    std::string words;  ///< the error that it printed; "" when it printed none
+  };
+
+  virtual ~Trainings() = default;  ///< kills those that still run
+  /// `words`: without the name of the program. RunError when it cannot be started.
+  virtual void start(std::int64_t trial, const std::vector<std::string>& words) = 0;
+  /// Nothing where it has ended.
+  virtual void send(std::int64_t trial, int signal) = 0;
+  virtual std::vector<int> descriptors() const = 0;  ///< to be polled: something has happened
+  /// Those that have ended since the last look.
+  virtual std::vector<End> take_ended() = 0;
+};
+
+/// A new process of `program` for each: 0.2 s of its own, and nothing in common with any other.
+std::unique_ptr<Trainings> trainings_by_exec(std::string program);
+
+/// Forks of one process of `program`, which has loaded the engine: some milliseconds each. It is started with the first
+/// training, and again when it was ended.
+std::unique_ptr<Trainings> trainings_by_fork(std::string program);
+
+/// What that process does, `roux fork-trainings DESCRIPTOR`: begins and watches trainings as its worker asks at the
+/// other end of the socket, until that goes. It must have one thread, and `train` must not return to it: it is called
+/// in forks.
+void serve_trainings(int descriptor, const std::function<int(const std::vector<std::string>& words)>& train);
+
+}  // namespace runner::sweep

@@ -1,0 +1,114 @@
+// How fast a sweep is without what it trains: proposes, claims and ends trials in a study on disk, for tests/bench.
+//   bench_sweep_engine DIR N SAMPLER    N trials, one JSON line
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+
+#include "runner/core/clock.h"
+#include "runner/core/error.h"
+#include "runner/recipe/read.h"
+#include "runner/sweep/standing.h"
+#include "runner/sweep/studies.h"
+#include "runner/sweep/sweep.h"
+#include "runner/sweep/tried_list.h"
+
+// The allocator of the program, as runner/cli/main.cpp sets it.
+extern "C" {
+__attribute__((visibility("default"))) const char* malloc_conf =
+    "thp:always,dirty_decay_ms:-1,muzzy_decay_ms:-1,oversize_threshold:0";
+}
+
+namespace {
+
+namespace sweep = runner::sweep;
+using runner::core::Diagnostics;
+using runner::core::RunError;
+using runner::core::system_clock;
+
+/// What peers/sweep.py varies, and one choice more.
+std::string recipe(const std::string& folder, const std::string& trials, const std::string& sampler) {
+  return "run_name: bench\noutput_dir: " + folder + R"(
+vars: {width: 64}
+model: {type: mlp, hidden: ["${vars.width}"]}
+data: {train: {type: synthetic, task: regression, num_samples: 64}, val: {type: synthetic, task: regression, num_samples: 64}}
+loss: mse
+optimizer: {type: adamw, lr: 0.01}
+training: {max_steps: 20, micro_batch_size: 32}
+sweep:
+  n_trials: )" +
+         trials + "\n  sampler: {type: " + sampler + R"(, seed: 0}
+  parameters:
+    optimizer.lr: {distribution: log_uniform, min: 1.0e-4, max: 1.0e-1}
+    vars.width: {distribution: int, min: 8, max: 128}
+    optimizer.type: {values: [adamw, sgd]}
+)";
+}
+
+sweep::Sweep read_sweep(const std::string& text) {
+  Diagnostics diagnostics;
+  const auto source = std::make_shared<const runner::core::Source>(
+      runner::core::Source{"recipe.yaml", text, runner::core::Source::Kind::kFile});
+  auto tree = runner::recipe::read_yaml(source, {}, diagnostics);
+  std::optional<sweep::Sweep> read;
+  if (tree) read = sweep::Sweep::read("recipe.yaml", {*std::move(tree), {source}, "."}, diagnostics);
+  if (!read) throw RunError(diagnostics.all().front().message);
+  return *std::move(read);
+}
+
+/// Where a smooth valley has its floor matters little; samplers are to have something to learn.
+sweep::TrialEnd end_of(const sweep::Point& point) {
+  sweep::TrialEnd end;
+  end.value = std::pow(std::log10(point[0]) + 2.5, 2) + std::pow(point[1] / 64 - 1, 2) + 0.1 * point[2];
+  end.step = 20;
+  end.run = "bench-run";
+  end.curve = {{10, 2 * *end.value}, {20, *end.value}};
+  return end;
+}
+
+void drive(const sweep::Sweep& sweep, sweep::Study& study) {
+  const runner::core::Clock& clock = system_clock();
+  sweep::TriedList tried(sweep);
+  std::int64_t sampler_ns = 0;
+  sweep::Study::Demand demand;
+  demand.worker = study.add_worker(clock.wall_ms());
+  demand.variants_max = *sweep.config().n_trials;
+  demand.propose = [&](const std::vector<sweep::Variant>& variants,
+                       const std::vector<sweep::Trial>& trials) -> std::optional<sweep::Variant> {
+    const auto& known = tried.update(study.changes(), variants, trials);
+    const std::int64_t begin_ns = clock.monotonic_ns();
+    const auto point = sweep.sampler().propose(known);
+    sampler_ns += clock.monotonic_ns() - begin_ns;
+    if (!point) return std::nullopt;
+    return sweep::Variant{static_cast<std::int64_t>(variants.size()), *point, sweep.space().text(*point)};
+  };
+  const std::int64_t begin_ns = clock.monotonic_ns();
+  std::int64_t trials = 0;
+  for (;; ++trials) {
+    study.take_back([&](std::int64_t worker) { return worker == demand.worker; });
+    demand.now_ms = clock.wall_ms();
+    const auto trial = study.claim(demand);
+    if (!trial) break;
+    study.end(trial->number, end_of(study.variants()[static_cast<std::size_t>(trial->variant)].point), clock.wall_ms());
+    standing_line(sweep, study, trial->number);
+  }
+  const double seconds = static_cast<double>(clock.monotonic_ns() - begin_ns) * 1e-9;
+  std::printf("{\"trials\": %lld, \"trials_per_s\": %.0f, \"sampler_share\": %.3f}\n", static_cast<long long>(trials),
+              static_cast<double>(trials) / seconds, static_cast<double>(sampler_ns) * 1e-9 / seconds);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 4) return std::fprintf(stderr, "usage: bench_sweep_engine DIR N SAMPLER\n"), 2;
+  try {
+    const sweep::Sweep sweep = read_sweep(recipe(argv[1], argv[2], argv[3]));
+    drive(sweep, *sweep::begin_study(sweep, system_clock()).value());
+    return 0;
+  } catch (const RunError& error) {
+    std::fprintf(stderr, "error: %s\n", error.what());
+    return 1;
+  }
+}
