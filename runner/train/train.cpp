@@ -321,7 +321,7 @@ int train(const registry::Recipe& recipe, const TrainRequest& request, double pe
   std::optional<CapsuleRecorder> recorder;
   if (is_first) {
     recorder.emplace(capsule_of(recipe, *experiment, request, init && start.checkpoint.empty() ? &*init : nullptr),
-                     *run, request.code, request.light);
+                     *run, start.resume ? start.resume->step : 0, request.code, request.light);
   }
   if (start.resume) {
     core::log_info("resuming " + run->run_dir() + " from " +
