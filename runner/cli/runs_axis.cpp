@@ -2,42 +2,32 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace runner::cli {
 namespace {
 
 constexpr int kTicksWanted = 6, kTicksMax = 2 * kTicksWanted;
-constexpr double kSpanMin = 1e-12;  // of the values: below it they differ in their last bits alone
+constexpr double kDecade = 1;  // of a logarithmic axis
 
 }  // namespace
 
 bool ChartAxis::shows(double value) const { return std::isfinite(value) && (!logarithmic_ || value > 0); }
 
-void ChartAxis::take(double value) {
-  low_ = std::min(low_, place(value));
-  high_ = std::max(high_, place(value));
-}
-
-void ChartAxis::widen() {
-  if (high_ - low_ > kSpanMin * std::max(std::fabs(low_), std::fabs(high_))) return;
-  const double margin = low_ == 0 ? 1 : std::fabs(low_) * 0.1;
-  low_ -= margin;
-  high_ += margin;
-}
-
-double ChartAxis::pixels_per_unit() const { return std::fabs((to_ - from_) / (high_ - low_)); }
+void ChartAxis::widen() { range_.widen(logarithmic_ ? kDecade : std::numeric_limits<double>::max()); }
 
 std::vector<double> ChartAxis::ticks() const {
-  const double span = high_ - low_;
+  const double span = range_.high - range_.low;
   std::vector<double> ticks;
   if (logarithmic_ && span >= 1) {
     const double each = std::max(1.0, std::ceil(span / kTicksWanted));
-    for (double exponent = std::ceil(low_); exponent <= high_; exponent += each)
-      ticks.push_back(std::pow(10, exponent));
+    for (double exponent = std::ceil(range_.low); exponent <= range_.high; exponent += each) {
+      if (const double tick = std::pow(10, exponent); shows(tick)) ticks.push_back(tick);
+    }
     return ticks;
   }
-  const double low = value(low_), high = value(high_);
-  const double rough = (high - low) / kTicksWanted, power = std::pow(10, std::floor(std::log10(rough)));
+  const double low = value(range_.low), high = value(range_.high);
+  const double rough = high / kTicksWanted - low / kTicksWanted, power = std::pow(10, std::floor(std::log10(rough)));
   const double share = rough / power;
   const double each = power * (share <= 1 ? 1 : share <= 2 ? 2 : share <= 5 ? 5 : 10);
   // Counted, not added up: after some hundred additions 0.3 would be 0.30000000000000004.

@@ -1,9 +1,8 @@
 #pragma once
 
-#include <limits>
-#include <string>
-#include <utility>
 #include <vector>
+
+#include "runner/cli/runs_range.h"
 
 namespace runner::cli {
 
@@ -15,13 +14,11 @@ class ChartAxis {
   /// Whether a value has a place on it.
   bool shows(double value) const;
   /// The axis reaches as far as this value.
-  void take(double value);
-  bool empty() const { return low_ > high_; }
+  void take(double value) { range_.take(place(value)); }
+  bool empty() const { return range_.empty(); }
   /// An axis without extent gets one.
   void widen();
-  double pixel(double value) const { return from_ + (place(value) - low_) / (high_ - low_) * (to_ - from_); }
-  /// Pixels from one whole number to the next.
-  double pixels_per_unit() const;
+  double pixel(double value) const { return from_ + range_.share(place(value)) * (to_ - from_); }
   /// Round numbers.
   std::vector<double> ticks() const;
 
@@ -31,7 +28,7 @@ class ChartAxis {
 
   bool logarithmic_;
   double from_, to_;
-  double low_ = std::numeric_limits<double>::infinity(), high_ = -std::numeric_limits<double>::infinity();
+  Range range_;  ///< of the places
 };
 
 }  // namespace runner::cli

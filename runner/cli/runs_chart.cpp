@@ -93,7 +93,7 @@ void draw_dots(const Curve& curve, Color color, const Plane& plane, Painter& pai
 }
 
 void draw_bars(const Curve& curve, Color color, const Plane& plane, Painter& painter) {
-  const double half = std::clamp(plane.y.pixels_per_unit() * 0.35, 0.5, 12.0);
+  const double half = std::clamp(std::fabs(plane.y.pixel(1) - plane.y.pixel(0)) * 0.35, 0.5, 12.0);
   for (std::size_t i = 0; i + 1 < curve.points.size(); i += 2) {
     const double y = plane.y.pixel(curve.points[i].second);
     const double left = plane.x.pixel(curve.points[i].first), right = plane.x.pixel(curve.points[i + 1].first);
@@ -193,7 +193,7 @@ void draw_x_axis(const ChartOptions& options, const ChartAxis& x, const Frame& f
     for (const double at : x.ticks()) tick(at, number_text(at));
   }
   for (std::size_t i = 0; i < options.x_names.size(); ++i) {
-    tick(static_cast<double>(i), label_text(options.x_names[i], x.pixels_per_unit() - kLetterWidth));
+    tick(static_cast<double>(i), label_text(options.x_names[i], x.pixel(1) - x.pixel(0) - kLetterWidth));
   }
   painter.text(frame.right, frame.bottom + 36, options.x_title, Painter::Anchor::kEnd, kTextSize);
 }

@@ -7,11 +7,14 @@
 #include <limits>
 #include <utility>
 
+#include "runner/cli/runs_range.h"
+
 namespace runner::cli {
 namespace {
 
 constexpr std::array<Paint, 6> kPaints = {Paint::kCyan,    Paint::kYellow, Paint::kGreen,
                                           Paint::kMagenta, Paint::kRed,    Paint::kBlue};
+constexpr double kDecade = 1;  // of a logarithmic axis
 constexpr std::array<const char*, 6> kAsciiMarks = {"*", "o", "+", "x", "#", "@"};
 constexpr std::array<const char*, 6> kUnicodeMarks = {"\u25CF", "\u25CB", "\u25B2", "\u25B3", "\u25A0", "\u25A1"};
 // From light to dark.
@@ -47,28 +50,10 @@ std::vector<Style> styles_of(const std::vector<Curve>& curves, const Terminal& t
   return styles;
 }
 
-struct Range {
-  double low = std::numeric_limits<double>::infinity();
-  double high = -std::numeric_limits<double>::infinity();
-
-  void take(double value) {
-    low = std::min(low, value);
-    high = std::max(high, value);
-  }
-  bool empty() const { return low > high; }
-  /// A range without extent gets one, so that a constant runs through the middle.
-  void widen() {
-    if (high > low) return;
-    const double margin = low == 0 ? 1 : std::fabs(low) * 0.1;
-    low -= margin;
-    high += margin;
-  }
-  /// 0 at `low`, `cells` - 1 at `high`.
-  int cell(double value, int cells) const {
-    const double share = (value - low) / (high - low);
-    return std::clamp(static_cast<int>(std::lround(share * (cells - 1))), 0, cells - 1);
-  }
-};
+/// 0 at the low end, `cells` - 1 at the high one.
+int cell_of(double value, const Range& range, int cells) {
+  return std::clamp(static_cast<int>(std::lround(range.share(value) * (cells - 1))), 0, cells - 1);
+}
 
 /// Dots of all curves. A character holds dots_x * dots_y of them and remembers the last curve that went through it.
 class Canvas {
@@ -150,7 +135,7 @@ std::vector<Curve> on_axes(std::vector<Curve> curves, const ChartOptions& option
 }
 
 std::string axis_text(double value, bool logarithmic) {
-  return number_text(logarithmic ? std::pow(10.0, value) : value);
+  return number_text(logarithmic ? std::min(std::pow(10.0, value), std::numeric_limits<double>::max()) : value);
 }
 
 void draw(const Curve& curve, int index, const Range& x, const Range& y, Canvas& canvas) {
@@ -162,7 +147,7 @@ void draw(const Curve& curve, int index, const Range& x, const Range& y, Canvas&
       continue;
     }
     if (curve.mark == Curve::Mark::kDots) joined = false;
-    const int at_x = x.cell(step, canvas.columns()), at_y = y.cell(value, canvas.rows());
+    const int at_x = cell_of(step, x, canvas.columns()), at_y = cell_of(value, y, canvas.rows());
     canvas.line(joined ? last_x : at_x, joined ? last_y : at_y, at_x, at_y, index);
     joined = true;
     last_x = at_x;
@@ -196,7 +181,7 @@ std::vector<std::string> y_labels(const Range& y, int height, const ChartOptions
   std::vector<std::string> labels(static_cast<std::size_t>(height));
   if (!options.y_names.empty()) {
     for (std::size_t i = 0; i < options.y_names.size(); ++i) {
-      const int row = height - 1 - y.cell(static_cast<double>(i), height);
+      const int row = height - 1 - cell_of(static_cast<double>(i), y, height);
       labels[static_cast<std::size_t>(row)] = cut_text(options.y_names[i], kNameColumnsMax, terminal);
     }
     return labels;
@@ -204,7 +189,7 @@ std::vector<std::string> y_labels(const Range& y, int height, const ChartOptions
   for (int row = 0; options.y_ticks && row < height; ++row) {
     const bool told = row == 0 || row == height - 1 || row % 5 == 0;
     if (!told || (row != 0 && row > height - 4 && row != height - 1)) continue;
-    labels[static_cast<std::size_t>(row)] = axis_text(y.high - (y.high - y.low) * row / (height - 1), options.log_y);
+    labels[static_cast<std::size_t>(row)] = axis_text(y.at(1.0 - static_cast<double>(row) / (height - 1)), options.log_y);
   }
   return labels;
 }
@@ -218,7 +203,7 @@ std::string names_under(const Range& x, int width, std::size_t margin, const Cha
   std::size_t columns = line.size();
   for (std::size_t i = 0; i < names.size(); ++i) {
     const std::string name = cut_text(names[i], room, terminal);
-    const auto middle = margin + 2 + static_cast<std::size_t>(x.cell(static_cast<double>(i), width));
+    const auto middle = margin + 2 + static_cast<std::size_t>(cell_of(static_cast<double>(i), x, width));
     const std::size_t half = terminal_columns(name) / 2, begin = middle > half ? middle - half : 0;
     if (begin > columns) line.append(begin - columns, ' ');
     line += name + " ";
@@ -295,10 +280,12 @@ std::string plot_chart_text(const Chart& chart, const PlotOptions& size, const T
   const std::vector<Curve> curves = on_axes(chart.curves, options);
   Range x, y;
   span(curves, options, x, y);
-  if (x.empty() || y.empty()) return "(no finite values)\n";
+  if (x.empty() || y.empty()) {
+    return options.log_x || options.log_y ? "(no values that logarithmic axes can show)\n" : "(no finite values)\n";
+  }
   const Range x_told = x;
-  x.widen();
-  y.widen();
+  x.widen(options.log_x ? kDecade : std::numeric_limits<double>::max());
+  y.widen(options.log_y ? kDecade : std::numeric_limits<double>::max());
 
   const std::vector<std::string> labels = y_labels(y, size.height, options, terminal);
   std::size_t margin = 0;
