@@ -65,7 +65,7 @@ int move_folder(const fs::path& from, const fs::path& to) {
   return error.value();
 }
 
-/// The lease is held meanwhile, so that nobody goes on with the run just now; on a full disk nobody else gets it either.
+/// The lease is held meanwhile, so that nobody goes on with the run just now; on a full disk nobody else gets it, too.
 core::Result<void> move_run(const RunSummary& run, const fs::path& to, const core::Clock& clock) {
   auto lease = store::Lease::acquire(run.run_dir, clock);
   if (!lease && lease.failure().exit_code != core::kExitResumable) return lease.failure();
