@@ -13,11 +13,11 @@
 #include <utility>
 
 #include "generated/tracker/mlflow.h"  // Config; declares make()
+#include "runner/core/crc32.h"
 #include "runner/core/log.h"
 #include "runner/core/units.h"
 #include "runner/core/utf8.h"
 #include "trackers/config_values.h"
-#include "trackers/crc32.h"
 #include "trackers/environment.h"
 #include "trackers/json_text.h"
 #include "trackers/mlflow_names.h"
@@ -60,7 +60,7 @@ json to_json(const Pairs& pairs) {
 
 std::string checksum(const std::string& bytes) {
   char text[9];
-  std::snprintf(text, sizeof text, "%08x", crc32c(bytes));
+  std::snprintf(text, sizeof text, "%08x", runner::core::crc32c(bytes));
   return text;
 }
 

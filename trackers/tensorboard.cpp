@@ -12,9 +12,9 @@
 
 #include "generated/tracker/tensorboard.h"  // Config; declares make()
 #include "runner/core/clock.h"
+#include "runner/core/crc32.h"
 #include "runner/core/machine.h"
 #include "trackers/config_values.h"
-#include "trackers/crc32.h"
 #include "trackers/png.h"
 #include "trackers/record_file.h"
 #include "trackers/tracker.h"
@@ -41,9 +41,9 @@ std::string framed(const std::string& message) {
   std::string record;
   record.reserve(message.size() + 16);
   append(record, static_cast<std::uint64_t>(message.size()));
-  append(record, masked_crc32c(record));
+  append(record, runner::core::masked_crc32c(record));
   record += message;
-  append(record, masked_crc32c(message));
+  append(record, runner::core::masked_crc32c(message));
   return record;
 }
 

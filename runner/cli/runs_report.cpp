@@ -8,6 +8,7 @@
 #include "runner/cli/runs_differences.h"
 #include "runner/cli/runs_document.h"
 #include "runner/cli/runs_groups.h"
+#include "runner/cli/runs_media.h"
 #include "runner/core/files.h"
 #include "runner/core/units.h"
 #include "runner/store/annotations.h"
@@ -142,6 +143,7 @@ std::optional<std::string> runs_report(const RunsContext& context, const RunsRep
                       ".");
   add_runs(*runs, metrics, *document);
   add_pictures(*runs, request, metrics, *document, diagnostics);
+  for (const RunSummary& run : *runs) add_media(run, *document);
   add_differences(*runs, *document);
   if (!metrics.empty()) add_replicates(*runs, metrics.front(), *document);
   add_notes(*runs, *document);

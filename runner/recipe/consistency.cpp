@@ -53,6 +53,14 @@ std::optional<std::vector<std::string>> metric_names(SettledTree& tree) {
   return names;
 }
 
+/// Ranks are processes.
+void sweep_isolation(SettledTree& tree) {
+  const std::int64_t count = tree.integer("launch.num_processes").value_or(1);
+  if (tree.text("sweep.isolation") != "none" || count == 1) return;
+  tree.error("sweep.isolation", "isolation is none, but launch.num_processes is " + std::to_string(count),
+             "take isolation: fork, or one process");
+}
+
 /// Where a recipe names a metric to go by: checkpoint.monitor, a plateau's, and those of callbacks.
 std::vector<std::string> monitor_paths(SettledTree& tree) {
   std::vector<std::string> paths;
@@ -467,6 +475,7 @@ constexpr Rule kRules[] = {
     {"compat", compat},
     {"total_steps", total_steps},
     {"sweep_metric", sweep_metric},
+    {"sweep_isolation", sweep_isolation},
     {"metric_once", metric_once},
     {"monitored_metric", monitored_metric},
     {"monitor_needs_evaluation", monitor_needs_evaluation},

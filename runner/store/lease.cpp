@@ -26,9 +26,10 @@ constexpr std::int64_t kProcBytesMax = 64 << 10;
 
 std::string path_of(const std::string& run_dir) { return run_dir + "/lease"; }
 
-std::string boot_id() {
-  const std::string id = core::read_file("/proc/sys/kernel/random/boot_id", kProcBytesMax).value_or("");
-  return id.substr(0, id.find('\n'));
+const std::string& boot_id() {
+  static const std::string id = core::read_file("/proc/sys/kernel/random/boot_id", kProcBytesMax).value_or("");
+  static const std::string line = id.substr(0, id.find('\n'));
+  return line;
 }
 
 /// Clock ticks since boot at which a process started: tells it from a later one with the same number. "" when it is
