@@ -8,14 +8,13 @@
 #include <utility>
 #include <vector>
 
-#include "runner/core/files.h"
-#include "runner/core/json.h"
 #include "runner/core/log.h"
 #include "runner/core/units.h"
 #include "runner/store/console_log.h"
 #include "runner/store/cursors.h"
 #include "runner/store/feed.h"
 #include "runner/store/lease.h"
+#include "trackers/table_file.h"
 
 namespace trackers {
 namespace {
@@ -33,7 +32,6 @@ constexpr std::int64_t kPollMs = 250;
 constexpr std::int64_t kFlushMs = 1000;
 constexpr std::int64_t kFlushPoints = 262'144;  // or so many: what a tracker has not flushed is in memory
 constexpr std::int64_t kPointsMax = 65'536;     // of one piece: some megabytes
-constexpr std::int64_t kTableBytesMax = 64'000'000;
 constexpr std::int64_t kBackoffMs = 1000, kBackoffMaxMs = 60'000;
 
 Ending ending_of(const std::string& status, bool held) {
@@ -51,22 +49,6 @@ std::string text_or(const Node& data, const char* key, const std::string& otherw
 double number_or(const Node& data, const char* key, double otherwise) {
   const Node* value = data.is_mapping() ? data.find(key) : nullptr;
   return value != nullptr && value->is_number() ? value->as_double() : otherwise;
-}
-
-/// `{"columns": ["a"], "data": [[1], [2]]}`; nothing where the file holds something else.
-std::optional<Table> read_table(const std::string& path) {
-  const auto text = runner::core::read_file(path, kTableBytesMax);
-  const auto read = text ? runner::core::parse_json(text.value()) : text.failure();
-  const Node* columns = read ? read.value().find("columns") : nullptr;
-  const Node* data = read ? read.value().find("data") : nullptr;
-  if (columns == nullptr || data == nullptr) return std::nullopt;
-  Table table;
-  for (const Node& column : columns->items()) table.columns.push_back(column.scalar_text());
-  for (const Node& row : data->items()) {
-    if (row.items().size() != table.columns.size()) return std::nullopt;
-    table.rows.push_back(row.items());
-  }
-  return table;
 }
 
 /// Anything but a point.
