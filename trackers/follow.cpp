@@ -8,14 +8,13 @@
 #include <utility>
 #include <vector>
 
-#include "runner/core/files.h"
-#include "runner/core/json.h"
 #include "runner/core/log.h"
 #include "runner/core/units.h"
 #include "runner/store/console_log.h"
 #include "runner/store/cursors.h"
 #include "runner/store/feed.h"
 #include "runner/store/lease.h"
+#include "trackers/table_file.h"
 
 namespace trackers {
 namespace {
@@ -33,7 +32,6 @@ constexpr std::int64_t kPollMs = 250;
 constexpr std::int64_t kFlushMs = 1000;
 constexpr std::int64_t kFlushPoints = 262'144;  // or so many: what a tracker has not flushed is in memory
 constexpr std::int64_t kPointsMax = 65'536;     // of one piece: some megabytes
-constexpr std::int64_t kTableBytesMax = 64'000'000;
 constexpr std::int64_t kBackoffMs = 1000, kBackoffMaxMs = 60'000;
 
 Ending ending_of(const std::string& status, bool held) {
@@ -51,22 +49,6 @@ std::string text_or(const Node& data, const char* key, const std::string& otherw
 double number_or(const Node& data, const char* key, double otherwise) {
   const Node* value = data.is_mapping() ? data.find(key) : nullptr;
   return value != nullptr && value->is_number() ? value->as_double() : otherwise;
-}
-
-/// `{"columns": ["a"], "data": [[1], [2]]}`; nothing where the file holds something else.
-std::optional<Table> read_table(const std::string& path) {
-  const auto text = runner::core::read_file(path, kTableBytesMax);
-  const auto read = text ? runner::core::parse_json(text.value()) : text.failure();
-  const Node* columns = read ? read.value().find("columns") : nullptr;
-  const Node* data = read ? read.value().find("data") : nullptr;
-  if (columns == nullptr || data == nullptr) return std::nullopt;
-  Table table;
-  for (const Node& column : columns->items()) table.columns.push_back(column.scalar_text());
-  for (const Node& row : data->items()) {
-    if (row.items().size() != table.columns.size()) return std::nullopt;
-    table.rows.push_back(row.items());
-  }
-  return table;
 }
 
 /// Anything but a point.
@@ -111,7 +93,7 @@ class Following {
     record_ = cursors_->get(options_.name);
     points_ = 0;
     started_ = false;
-    for (;;) {
+    for (bool leaving = false;;) {
       // Asked for before reading: what was written before the end is read after it.
       const FeedEnd end_of_run = feed_->end();
       const Ending ending = ending_of(end_of_run.status, runner::store::live_owner(run_.dir, clock_).has_value());
@@ -123,10 +105,10 @@ class Following {
         if (is_time || points_ >= kFlushPoints) flush(false);
         continue;
       }
-      if (ending != Ending::kOpen || !options_.until_end) return end(ending, end_of_run);
+      if (ending != Ending::kOpen || !options_.until_end || leaving) return end(ending, end_of_run);
       start_once();
       if (dirty_) flush(false);
-      if (!waiter_.wait(kPollMs)) return end(Ending::kOpen, end_of_run);
+      leaving = !waiter_.wait(kPollMs);  // not without what was written meanwhile, and the ending
     }
   }
 
@@ -317,6 +299,8 @@ class Following {
       throw;
     } catch (const std::exception& error) {
       throw TrackerError(Remedy::kPause, error.what());
+    } catch (...) {  // a plugin's
+      throw TrackerError(Remedy::kPause, "the tracker has thrown something that has no words");
     }
   }
 

@@ -13,11 +13,11 @@
 #include <utility>
 
 #include "generated/tracker/mlflow.h"  // Config; declares make()
+#include "runner/core/crc32.h"
 #include "runner/core/log.h"
 #include "runner/core/units.h"
 #include "runner/core/utf8.h"
 #include "trackers/config_values.h"
-#include "trackers/crc32.h"
 #include "trackers/environment.h"
 #include "trackers/json_text.h"
 #include "trackers/mlflow_names.h"
@@ -60,7 +60,7 @@ json to_json(const Pairs& pairs) {
 
 std::string checksum(const std::string& bytes) {
   char text[9];
-  std::snprintf(text, sizeof text, "%08x", crc32c(bytes));
+  std::snprintf(text, sizeof text, "%08x", runner::core::crc32c(bytes));
   return text;
 }
 
@@ -97,17 +97,11 @@ class Mlflow final : public Tracker {
   explicit Mlflow(Config config) : config_(std::move(config)) {}
 
   void start(const Run& run, const Node& state) override {
-    const auto kept = [&state](const char* key) { return state.is_mapping() ? state.find(key) : nullptr; };
-    connect(kept("tracking_uri"));
-    const Node* run_id = kept("run_id");
-    run_id_ = run_id != nullptr ? run_id->as_string() : found_or_made(run);
-    look_at_run();
-    const Node* last = kept("last_time_ms");
-    last_time_ms_ = last != nullptr ? last->as_integer() : 0;
-    if (kept("configured") == nullptr) tell_config(run);
-    known_.clear();
-    rewound_to_.reset();
-    if (const Node* step = kept("rewound_to")) rewind(step->as_integer());
+    try {
+      go_on(run, state);
+    } catch (const json::exception&) {  // JSON, but not as it was agreed
+      throw server_->not_mlflow();
+    }
   }
 
   // MLflow cannot take a point back. What is logged once more with the same value is there already; where the value is
@@ -202,6 +196,20 @@ class Mlflow final : public Tracker {
   }
 
  private:
+  void go_on(const Run& run, const Node& state) {
+    const auto kept = [&state](const char* key) { return state.is_mapping() ? state.find(key) : nullptr; };
+    connect(kept("tracking_uri"));
+    const Node* run_id = kept("run_id");
+    run_id_ = run_id != nullptr ? run_id->as_string() : found_or_made(run);
+    look_at_run();
+    const Node* last = kept("last_time_ms");
+    last_time_ms_ = last != nullptr ? last->as_integer() : 0;
+    if (kept("configured") == nullptr) tell_config(run);
+    known_.clear();
+    rewound_to_.reset();
+    if (const Node* step = kept("rewound_to")) rewind(step->as_integer());
+  }
+
   void connect(const Node* uri_before) {
     uri_ = given_or(config_.tracking_uri, "MLFLOW_TRACKING_URI", uri_before ? uri_before->as_string() : "");
     if (!uri_.starts_with("http://") && !uri_.starts_with("https://")) {
@@ -260,8 +268,7 @@ class Mlflow final : public Tracker {
     }
     const json experiment = json::parse(require_success(answer, server_->who()).body, nullptr, false);
     if (!experiment.contains("experiment")) {
-      throw TrackerError(Remedy::kPause, server_->who() + " answers something that is not MLflow's",
-                         "is the address right?");
+      throw server_->not_mlflow();
     }
     if (experiment["experiment"].value("lifecycle_stage", "") == "deleted") {
       throw TrackerError(Remedy::kPause, server_->who() + " has the experiment \"" + name + "\" among the deleted",

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "trackers/crc32.h"
+#include "runner/core/crc32.h"
 
 namespace trackers {
 namespace {
@@ -13,7 +13,8 @@ constexpr std::int64_t kFrameBytes = 7;  // checksum, length, kind
 enum Kind : char { kWhole = 1, kFirst = 2, kMiddle = 3, kLast = 4 };
 
 std::string frame(Kind kind, std::string_view part) {
-  const std::uint32_t crc = crc32(part, crc32(std::string_view(reinterpret_cast<const char*>(&kind), 1)));
+  const std::uint32_t crc =
+      runner::core::crc32(part, runner::core::crc32(std::string_view(reinterpret_cast<const char*>(&kind), 1)));
   std::string bytes;
   for (int shift = 0; shift < 32; shift += 8) bytes += static_cast<char>(crc >> shift & 0xff);
   bytes += static_cast<char>(part.size() & 0xff);

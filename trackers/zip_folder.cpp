@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "trackers/crc32.h"
+#include "runner/core/crc32.h"
 #include "trackers/tracker.h"
 
 namespace trackers {
@@ -69,7 +69,7 @@ std::vector<Entry> entries_of(const std::string& folder, const std::string& path
     Entry entry{file.path().lexically_relative(folder).generic_string(), file.path()};
     std::uint64_t bytes = 0;
     read_pieces(file.path(), [&](std::string_view piece) {
-      entry.crc = crc32(piece, entry.crc);
+      entry.crc = runner::core::crc32(piece, entry.crc);
       bytes += piece.size();
     });
     total += bytes + 2 * entry.name.size() + 200;

@@ -5,14 +5,26 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "components/data/data.h"
+#include "components/loss/loss.h"
 #include "components/model/model.h"
 #include "runner/core/diagnostics.h"
 #include "runner/core/node.h"
 #include "runner/core/state.h"
 
+namespace runner::core {
+class Canvas;
+}
+
 namespace components::callback {
+
+/// Rows under titles; scalars.
+struct Table {
+  std::vector<std::string> columns;
+  std::vector<std::vector<runner::core::Node>> rows;
+};
 
 /// What a callback may see and do. Valid during the call only.
 class Context {
@@ -31,6 +43,21 @@ class Context {
   virtual void log_text(const std::string& name, const std::string& text) = 0;
   /// A mapping of figures at this step, kept in the run's events under `kind` and `name`.
   virtual void log_data(const std::string& kind, const std::string& name, runner::core::Node data) = 0;
+  /// Kept in the run's folder, shown by reports and given to the trackers that hold such things. On one process only,
+  /// as all that is logged.
+  virtual void log_table(const std::string& name, const Table& table) = 0;
+  virtual void log_image(const std::string& name, const std::string& caption, const runner::core::Canvas& image) = 0;
+  /// False on the processes whose logging goes nowhere: they need not make what would be logged.
+  virtual bool logs() const = 0;
+  /// What each of the processes that train together hands over, by rank. All of them call, or none; a few kilobytes.
+  virtual std::vector<std::string> gather(const std::string& mine) = 0;
+};
+
+/// Some samples of a data set, and what the model made of them.
+struct EvalBatch {
+  std::int64_t first;        ///< index of the first sample; the others follow
+  const TensorMap& tensors;  ///< kInput, kTarget and kOutput, without gradients
+  const loss::Loss& loss;
 };
 
 /// Called by the loop at fixed points, in the order of the recipe. State is saved with the run.
@@ -42,6 +69,11 @@ class Callback : public runner::core::Stateful {
   virtual void refuse_misfits(const model::Model&, const data::Dataset& /*train_data*/,
                               const runner::core::Node& /*block*/, runner::core::Diagnostics&) const {}
   virtual void on_step_end(Context&) {}
+  /// An evaluation of one data set, in the order of the recipe. One that is given up halfway begins anew. With several
+  /// processes each sees its own batches only.
+  virtual void on_eval_begin(const std::string& /*data_set*/, const data::Dataset&) {}
+  virtual void on_eval_batch(const EvalBatch&) {}
+  /// All data sets are evaluated, their metrics known.
   virtual void on_eval_end(Context&) {}
   virtual void on_train_end(Context&) {}
 };

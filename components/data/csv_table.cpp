@@ -20,16 +20,27 @@ using runner::core::quote;
 
 class CsvTable final : public Rows {
  public:
-  CsvTable(std::string path, TableEncoding encoding, DataSignature signature, Content content, std::string description)
+  CsvTable(const Config& config, TableEncoding encoding, DataSignature signature, Content content,
+           std::string description)
       : Rows(std::move(signature), std::move(content), std::move(description)),
-        path_(std::move(path)),
+        path_(config.path),
+        normalized_(config.normalize),
         encoding_(std::move(encoding)) {}
 
   const TableEncoding& encoding() const { return encoding_; }
   std::vector<std::string> files() const override { return {path_}; }
+  std::vector<std::pair<std::string, runner::core::Node>> columns_of(std::int64_t index) const override {
+    return encoding_.decoded(inputs_of(index), normalized_);
+  }
+  std::string class_name(std::int64_t number) const override {
+    const auto& names = encoding_.targets[0].categories;
+    const bool known = number >= 0 && number < static_cast<std::int64_t>(names.size());
+    return known ? names[static_cast<std::size_t>(number)] : Rows::class_name(number);
+  }
 
  private:
   std::string path_;
+  bool normalized_;
   TableEncoding encoding_;
 };
 
@@ -66,7 +77,7 @@ class Builder {
     if (!fits_training_set(signature(), inputs_)) return nullptr;
     Rows::Content content = encode();
     if (errors_.any()) return nullptr;
-    return std::make_shared<CsvTable>(config_.path, encoding_, signature(), std::move(content), describe());
+    return std::make_shared<CsvTable>(config_, encoding_, signature(), std::move(content), describe());
   }
 
  private:

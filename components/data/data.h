@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "components/signature.h"
@@ -44,6 +45,10 @@ class Dataset : public runner::core::Stateful {
   /// Text of ids, for sample generation; "" when ids are not text.
   virtual std::string decode(std::span<const std::int64_t> ids) const;
   virtual std::vector<std::int64_t> encode(const std::string& text) const;
+  /// A sample of a table as a person reads it, without its target: its columns in order; empty where there are none.
+  virtual std::vector<std::pair<std::string, runner::core::Node>> columns_of(std::int64_t index) const;
+  /// What a class is called; its number where it has no name.
+  virtual std::string class_name(std::int64_t number) const;
   /// Files that the samples come from, each once, as the recipe or its glob names them; empty when they are made up.
   virtual std::vector<std::string> files() const { return {}; }
 };

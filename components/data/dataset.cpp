@@ -10,4 +10,8 @@ std::string Dataset::decode(std::span<const std::int64_t>) const { return ""; }
 
 std::vector<std::int64_t> Dataset::encode(const std::string&) const { return {}; }
 
+std::vector<std::pair<std::string, runner::core::Node>> Dataset::columns_of(std::int64_t) const { return {}; }
+
+std::string Dataset::class_name(std::int64_t number) const { return std::to_string(number); }
+
 }  // namespace components::data

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "components/data/words.h"
 #include "components/tensors.h"
 #include "runner/core/error.h"
 
@@ -50,6 +51,23 @@ void Rows::fetch(std::span<const std::int64_t> indices, TensorMap& batch) const 
     gather(content_.values, out_features, indices, target_BO.mutable_data_ptr<float>());
     batch.set(kTarget, std::move(target_BO));
   }
+}
+
+std::span<const float> Rows::inputs_of(std::int64_t index) const {
+  RUNNER_ASSERT(index >= 0 && index < content_.size, "the sampler keeps to the data set");
+  const auto width = static_cast<std::size_t>(signature_.input.shape[1]);
+  return std::span(content_.inputs).subspan(static_cast<std::size_t>(index) * width, width);
+}
+
+std::vector<std::pair<std::string, runner::core::Node>> Rows::columns_of(std::int64_t index) const {
+  constexpr std::size_t kReadable = 16;
+  const std::span<const float> inputs = inputs_of(index);
+  std::vector<std::pair<std::string, runner::core::Node>> columns;
+  if (inputs.size() > kReadable) return columns;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    columns.emplace_back("input " + std::to_string(i + 1), runner::core::Node::floating(as_written(inputs[i])));
+  }
+  return columns;
 }
 
 DataSignature Rows::regression_signature(std::int64_t in_features, std::int64_t out_features) {

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "components/data/data.h"
@@ -26,11 +28,16 @@ class Rows : public Dataset {
   void fetch(std::span<const std::int64_t> indices, TensorMap& batch) const override;
   std::string describe() const override { return description_; }
   std::int64_t held_bytes() const override;
+  /// `input 1`, `input 2`, ...; none where there are too many to be read.
+  std::vector<std::pair<std::string, runner::core::Node>> columns_of(std::int64_t index) const override;
 
   /// `input` float32 [batch, in_features]; `target` float32 [batch, out_features], or int64 [batch] below
   /// `num_classes`.
   static DataSignature regression_signature(std::int64_t in_features, std::int64_t out_features);
   static DataSignature classification_signature(std::int64_t in_features, std::int64_t num_classes);
+
+ protected:
+  std::span<const float> inputs_of(std::int64_t index) const;
 
  private:
   DataSignature signature_;

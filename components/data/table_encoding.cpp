@@ -39,6 +39,25 @@ std::int64_t TableEncoding::in_features() const {
   return width;
 }
 
+std::vector<std::pair<std::string, runner::core::Node>> TableEncoding::decoded(std::span<const float> inputs,
+                                                                               bool normalized) const {
+  using runner::core::Node;
+  std::vector<std::pair<std::string, Node>> columns;
+  for (const ColumnEncoding& column : features) {
+    const auto own = inputs.first(static_cast<std::size_t>(column.width()));
+    inputs = inputs.subspan(own.size());
+    if (column.type == ColumnType::kNumber) {
+      const double value = normalized ? rounded(column.mean + own[0] * column.deviation) : as_written(own[0]);
+      columns.emplace_back(column.name, Node::floating(value));
+      continue;
+    }
+    const auto at = std::find(own.begin(), own.end(), 1.0F);
+    columns.emplace_back(column.name,
+                         at == own.end() ? Node::null() : Node::string(column.categories[at - own.begin()]));
+  }
+  return columns;
+}
+
 bool is_missing(const std::string& field) {
   static constexpr std::array<std::string_view, 5> kMissing = {"", "na", "n/a", "nan", "null"};
   if (field.size() > 4) return false;

@@ -1,10 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "components/data/csv_file.h"
+#include "runner/core/node.h"
 
 namespace components::data {
 
@@ -31,6 +34,8 @@ struct TableEncoding {
   bool classification = false;
 
   std::int64_t in_features() const;
+  /// The inputs of one row as columns again: numbers, categories, null for a category that was missing.
+  std::vector<std::pair<std::string, runner::core::Node>> decoded(std::span<const float> inputs, bool normalized) const;
 };
 
 /// What the recipe says about the columns; the indices are those of the file.

@@ -1,5 +1,6 @@
 #include "components/data/words.h"
 
+#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <numeric>
@@ -19,6 +20,21 @@ std::string with_commas(std::int64_t count) {
 
 std::string counted(std::int64_t count, const std::string& one, const std::string& many) {
   return with_commas(count) + " " + (count == 1 ? one : many);
+}
+
+double as_written(float value) {
+  char text[32];
+  const auto end = std::to_chars(text, text + sizeof text, value).ptr;
+  double exact = value;
+  std::from_chars(text, end, exact);  // leaves it where it is no number
+  return exact;
+}
+
+double rounded(double value) {
+  char text[32];
+  const auto end = std::to_chars(text, text + sizeof text, value, std::chars_format::general, 6).ptr;
+  std::from_chars(text, end, value);
+  return value;
 }
 
 std::string valid_utf8(std::string_view bytes) {

@@ -21,6 +21,11 @@ std::string valid_utf8(std::string_view bytes);
 std::string text_of_bytes(std::span<const std::int64_t> ids);
 std::vector<std::int64_t> bytes_of_text(std::string_view text);
 
+/// A float32 as the double of its shortest spelling: 0.1 and not 0.10000000149.
+double as_written(float value);
+/// Six significant digits: what arithmetic has left of a number that was shifted and scaled.
+double rounded(double value);
+
 /// Entropy in nats of what occurs so often; 0 when nothing does.
 double entropy_of(std::span<const std::int64_t> counts);
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "runner/cli/runs_range.h"
 #include "runner/cli/runs_text.h"
 
 namespace runner::cli {
@@ -26,7 +27,7 @@ constexpr double kLegendLine = 20;
 constexpr std::size_t kLegendLinesMax = 12;
 constexpr std::size_t kLabelColumnsMax = 100;
 constexpr int kTicksWanted = 6, kTicksMax = 2 * kTicksWanted;
-constexpr double kSpanMin = 1e-12;  // of the values: below it they differ in their last bits alone
+constexpr double kDecade = 1;  // of a logarithmic axis
 
 /// One axis: values to pixels, and where its marks are.
 class Axis {
@@ -34,30 +35,23 @@ class Axis {
   Axis(bool logarithmic, double from, double to) : logarithmic_(logarithmic), from_(from), to_(to) {}
 
   bool shows(double value) const { return std::isfinite(value) && (!logarithmic_ || value > 0); }
-  void take(double value) {
-    low_ = std::min(low_, place(value));
-    high_ = std::max(high_, place(value));
-  }
-  bool empty() const { return low_ > high_; }
-  void widen() {
-    if (high_ - low_ > kSpanMin * std::max(std::fabs(low_), std::fabs(high_))) return;
-    const double margin = low_ == 0 ? 1 : std::fabs(low_) * 0.1;
-    low_ -= margin;
-    high_ += margin;
-  }
-  double pixel(double value) const { return from_ + (place(value) - low_) / (high_ - low_) * (to_ - from_); }
+  void take(double value) { range_.take(place(value)); }
+  bool empty() const { return range_.empty(); }
+  void widen() { range_.widen(logarithmic_ ? kDecade : std::numeric_limits<double>::max()); }
+  double pixel(double value) const { return from_ + range_.share(place(value)) * (to_ - from_); }
 
   std::vector<double> ticks() const {
-    const double span = high_ - low_;
+    const double span = range_.high - range_.low;
     std::vector<double> ticks;
     if (logarithmic_ && span >= 1) {
       const double each = std::max(1.0, std::ceil(span / kTicksWanted));
-      for (double exponent = std::ceil(low_); exponent <= high_; exponent += each)
-        ticks.push_back(std::pow(10, exponent));
+      for (double exponent = std::ceil(range_.low); exponent <= range_.high; exponent += each) {
+        if (const double tick = std::pow(10, exponent); shows(tick)) ticks.push_back(tick);
+      }
       return ticks;
     }
-    const double low = value(low_), high = value(high_);
-    const double rough = (high - low) / kTicksWanted, power = std::pow(10, std::floor(std::log10(rough)));
+    const double low = value(range_.low), high = value(range_.high);
+    const double rough = high / kTicksWanted - low / kTicksWanted, power = std::pow(10, std::floor(std::log10(rough)));
     const double share = rough / power;
     const double each = power * (share <= 1 ? 1 : share <= 2 ? 2 : share <= 5 ? 5 : 10);
     // Counted, not added up: after some hundred additions 0.3 would be 0.30000000000000004.
@@ -75,7 +69,7 @@ class Axis {
 
   bool logarithmic_;
   double from_, to_;
-  double low_ = std::numeric_limits<double>::infinity(), high_ = -std::numeric_limits<double>::infinity();
+  Range range_;  // of the places
 };
 
 /// Of all points in one column of pixels only the first, the lowest, the highest and the last: the picture is the same.

@@ -1,11 +1,10 @@
 #pragma once
 
-#include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "runner/cli/runs_curves.h"
+#include "runner/core/canvas.h"
 
 namespace runner::cli {
 
@@ -19,21 +18,16 @@ struct ChartOptions {
 std::string chart_svg(const std::vector<Curve>& curves, const ChartOptions& options);
 std::string chart_png(const std::vector<Curve>& curves, const ChartOptions& options);
 
-/// Whole bytes of a PNG file: `rgb` has three bytes a pixel, row by row.
-std::string png(const std::vector<std::uint8_t>& rgb, int width, int height);
-
 /// Text between tags or in an attribute of HTML, XML and SVG.
 std::string escape_html(std::string_view text);
 
-struct Color {
-  std::uint8_t red, green, blue;
-};
+using core::Color;
 
 /// What a chart is drawn with. Pixels, from the upper left corner.
 class Painter {
  public:
-  enum class Anchor { kStart, kMiddle, kEnd };
-  using Points = std::vector<std::pair<double, double>>;
+  using Anchor = core::Canvas::Anchor;
+  using Points = core::Canvas::Points;
 
   virtual ~Painter() = default;
   virtual void line(const Points& points, Color color, double width) = 0;

@@ -19,7 +19,7 @@ div.wide { overflow-x: auto; }
 table { border-collapse: collapse; font-size: 13px; }
 th, td { border-bottom: 1px solid #ddd; padding: 4px 10px; text-align: left; max-width: 30em; overflow-wrap: anywhere; }
 th { background: #f4f4f4; }
-svg { max-width: 100%; height: auto; }
+svg, img { max-width: 100%; height: auto; }
 pre { background: #f7f7f7; padding: 1em; overflow-x: auto; font-size: 13px; }
 p, li { overflow-wrap: anywhere; }
 )";
@@ -53,6 +53,10 @@ class Html final : public Document {
   }
   void picture(const std::string& svg, const std::string& said) override {
     body_ += "<figure role=\"img\" aria-label=\"" + escape_html(said) + "\">\n" + svg + "</figure>\n";
+  }
+  void picture_file(const std::string& png, const std::string& said) override {
+    body_ += "<figure><img alt=\"" + escape_html(said) + "\" src=\"data:image/png;base64," + core::base64(png) +
+             "\"><figcaption>" + isolated(said) + "</figcaption></figure>\n";
   }
   void verbatim(const std::string& title, const std::string& text) override {
     body_ += "<details><summary>" + isolated(title) + "</summary>\n<pre>";
@@ -105,6 +109,9 @@ class Markdown final : public Document {
   }
   void picture(const std::string& svg, const std::string& said) override {
     body_ += "![" + escape_markdown(said) + "](data:image/svg+xml;base64," + core::base64(svg) + ")\n\n";
+  }
+  void picture_file(const std::string& png, const std::string& said) override {
+    body_ += "![" + escape_markdown(said) + "](data:image/png;base64," + core::base64(png) + ")\n\n";
   }
   void verbatim(const std::string& title, const std::string& text) override {
     paragraph(title);

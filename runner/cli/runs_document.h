@@ -17,6 +17,8 @@ class Document {
   /// The first row is the titles.
   virtual void table(const std::vector<std::vector<std::string>>& rows) = 0;
   virtual void picture(const std::string& svg, const std::string& said) = 0;
+  /// The bytes of a PNG file.
+  virtual void picture_file(const std::string& png, const std::string& said) = 0;
   /// Text whose lines stay; folded away where the language can do that.
   virtual void verbatim(const std::string& title, const std::string& text) = 0;
   virtual std::string text() const = 0;

@@ -19,7 +19,7 @@ std::string title_of(const std::vector<std::string>& metrics) {
 }
 
 void write(const std::string& path, const std::string& content, std::string& said, core::Diagnostics& diagnostics) {
-  const auto written = core::write_file_atomic(path, content);
+  const auto written = core::write_output(path, content);
   if (written) {
     said += "wrote " + path + "\n";
   } else {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <sstream>
 #include <utility>
 
@@ -41,9 +42,17 @@ SortKey parse_sort(std::string text) {
   return key;
 }
 
+/// Numbers by their value, then what is none by its text.
 bool less(const Node& a, const Node& b) {
+  if (a.is_number() != b.is_number()) return a.is_number();
   if (a.is_number() && b.is_number()) return a.as_double() < b.as_double();
   return a.scalar_text() < b.scalar_text();
+}
+
+/// For programs and headings: NaN and infinity as other programs write them, not as YAML does.
+std::string plain_text(const Node& value) {
+  if (value.kind() == Node::Kind::kFloat && !std::isfinite(value.as_double())) return number_text(value.as_double());
+  return value.scalar_text();
 }
 
 /// Runs that lack the name, or whose value is NaN, stand last either way.
@@ -137,7 +146,7 @@ std::string as_grouped_table(const std::vector<Group>& groups, const RunsListReq
     const std::string value = group.value ? core::quote(group.value->scalar_text(), kGroupCodePointsMax) : "none";
     text += "\n" +
             painted(core::escape_for_terminal(request.group_by) + " " +
-                        (group.value && !group.value->is_string() ? group.value->scalar_text() : value) + ", " +
+                        (group.value && !group.value->is_string() ? plain_text(*group.value) : value) + ", " +
                         core::counted(static_cast<std::int64_t>(group.runs.size()), "run", "runs"),
                     Paint::kBold, context.terminal) +
             "\n";
@@ -156,7 +165,7 @@ std::string as_csv(const Runs& runs, const std::vector<std::string>& names, cons
   for (const RunSummary& run : runs) {
     add_line([&](const std::string& name) {
       const auto value = store::run_value(run, name, context.clock);
-      return value ? value->scalar_text() : std::string();
+      return value ? plain_text(*value) : std::string();
     });
   }
   return text;

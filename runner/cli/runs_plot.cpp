@@ -6,36 +6,21 @@
 #include <cstdint>
 #include <limits>
 
+#include "runner/cli/runs_range.h"
+
 namespace runner::cli {
 namespace {
 
 constexpr std::array<Paint, 6> kPaints = {Paint::kCyan,    Paint::kYellow, Paint::kGreen,
                                           Paint::kMagenta, Paint::kRed,    Paint::kBlue};
+constexpr double kDecade = 1;  // of a logarithmic axis
 constexpr std::array<const char*, 6> kAsciiMarks = {"*", "o", "+", "x", "#", "@"};
 constexpr std::array<const char*, 6> kUnicodeMarks = {"\u25CF", "\u25CB", "\u25B2", "\u25B3", "\u25A0", "\u25A1"};
 
-struct Range {
-  double low = std::numeric_limits<double>::infinity();
-  double high = -std::numeric_limits<double>::infinity();
-
-  void take(double value) {
-    low = std::min(low, value);
-    high = std::max(high, value);
-  }
-  bool empty() const { return low > high; }
-  /// A range without extent gets one, so that a constant runs through the middle.
-  void widen() {
-    if (high > low) return;
-    const double margin = low == 0 ? 1 : std::fabs(low) * 0.1;
-    low -= margin;
-    high += margin;
-  }
-  /// 0 at `low`, `cells` - 1 at `high`.
-  int cell(double value, int cells) const {
-    const double share = (value - low) / (high - low);
-    return std::clamp(static_cast<int>(std::lround(share * (cells - 1))), 0, cells - 1);
-  }
-};
+/// 0 at the low end, `cells` - 1 at the high one.
+int cell_of(double value, const Range& range, int cells) {
+  return std::clamp(static_cast<int>(std::lround(range.share(value) * (cells - 1))), 0, cells - 1);
+}
 
 /// Dots of all curves. A character holds dots_x * dots_y of them and remembers the last curve that went through it.
 class Canvas {
@@ -114,7 +99,7 @@ std::vector<Curve> on_axes(std::vector<Curve> curves, const PlotOptions& options
 }
 
 std::string axis_text(double value, bool logarithmic) {
-  return number_text(logarithmic ? std::pow(10.0, value) : value);
+  return number_text(logarithmic ? std::min(std::pow(10.0, value), std::numeric_limits<double>::max()) : value);
 }
 
 void draw(const Curve& curve, int index, const Range& x, const Range& y, Canvas& canvas) {
@@ -125,7 +110,7 @@ void draw(const Curve& curve, int index, const Range& x, const Range& y, Canvas&
       joined = false;
       continue;
     }
-    const int at_x = x.cell(step, canvas.columns()), at_y = y.cell(value, canvas.rows());
+    const int at_x = cell_of(step, x, canvas.columns()), at_y = cell_of(value, y, canvas.rows());
     canvas.line(joined ? last_x : at_x, joined ? last_y : at_y, at_x, at_y, index);
     joined = true;
     last_x = at_x;
@@ -170,17 +155,19 @@ std::string plot_text(const std::vector<Curve>& given, const PlotOptions& option
       if (std::isfinite(value)) x.take(step), y.take(value);
     }
   }
-  if (x.empty()) return "(no finite values)\n";
+  if (x.empty()) {
+    return options.log_x || options.log_y ? "(no values that logarithmic axes can show)\n" : "(no finite values)\n";
+  }
   const Range x_told = x;
-  x.widen();
-  y.widen();
+  x.widen(options.log_x ? kDecade : std::numeric_limits<double>::max());
+  y.widen(options.log_y ? kDecade : std::numeric_limits<double>::max());
 
   std::vector<std::string> labels(options.height);
   std::size_t margin = 0;
   for (int row = 0; row < options.height; ++row) {
     const bool told = row == 0 || row == options.height - 1 || row % 5 == 0;
     if (!told || (row != 0 && row > options.height - 4 && row != options.height - 1)) continue;
-    labels[row] = axis_text(y.high - (y.high - y.low) * row / (options.height - 1), options.log_y);
+    labels[row] = axis_text(y.at(1.0 - static_cast<double>(row) / (options.height - 1)), options.log_y);
     margin = std::max(margin, labels[row].size());
   }
   const int width = std::max(options.width - static_cast<int>(margin) - 2, 10);

@@ -1,189 +1,29 @@
-#include <algorithm>
-#include <cmath>
-
 #include "runner/cli/runs_chart.h"
-#include "runner/core/utf8.h"
 
 namespace runner::cli {
 namespace {
 
 constexpr double kScale = 2;  // of a pixel of the chart: screens show two for one
+constexpr double kStroke = 1.1;
 
-/// Letters as strokes on a grid of 4 x 8, from blank to tilde: each point is two digits, x and y from the top, a blank
-/// lifts the pen. Capital letters stand on line 6.
-constexpr std::string_view kGlyphs[] = {
-    "",                                  // blank
-    "2024 2626",                         // !
-    "1012 3032",                         // "
-    "1016 3036 0242 0444",               // #
-    "413010010213334445361605 2026",     // $
-    "4006 0010110100 3545463635",        // %
-    "4612112031320405162644",            // &
-    "2022",                              // '
-    "30212536",                          // (
-    "10212516",                          // )
-    "2125 0244 0442",                    // *
-    "2125 0343",                         // +
-    "2617",                              // ,
-    "0343",                              // -
-    "2626",                              // .
-    "4006",                              // /
-    "103041453616050110",                // 0
-    "112026 1636",                       // 1
-    "01103041420646",                    // 2
-    "01103041423313 334445361605",       // 3
-    "36300444",                          // 4
-    "400002324345361605",                // 5
-    "4130100105163645443303",            // 6
-    "004016",                            // 7
-    "13020110304142331304051636454433",  // 8
-    "4313020110304145361605",            // 9
-    "2222 2626",                         // :
-    "2222 2617",                         // ;
-    "310335",                            // <
-    "0242 0444",                         // =
-    "114315",                            // >
-    "01103041422324 2626",               // ?
-    "4616050110304144242242",            // @
-    "062046 1434",                       // A
-    "06003041423303 3344453606",         // B
-    "4130100105163645",                  // C
-    "00204244260600",                    // D
-    "40000646 0333",                     // E
-    "400006 0333",                       // F
-    "41301001051636454323",              // G
-    "0006 4046 0343",                    // H
-    "1030 2026 1636",                    // I
-    "4045361605",                        // J
-    "0006 400346",                       // K
-    "000646",                            // L
-    "0600234046",                        // M
-    "06004640",                          // N
-    "103041453616050110",                // O
-    "06003041423303",                    // P
-    "103041453616050110 2446",           // Q
-    "06003041423303 2346",               // R
-    "413010010213334445361605",          // S
-    "0040 2026",                         // T
-    "000516364540",                      // U
-    "002640",                            // V
-    "0016233640",                        // W
-    "0046 4006",                         // X
-    "002340 2326",                       // Y
-    "00400646",                          // Z
-    "30101636",                          // [
-    "0046",                              // backslash
-    "10303616",                          // ]
-    "022042",                            // ^
-    "0747",                              // _
-    "1021",                              // `
-    "12324346 441405163645",             // a
-    "0006 0312324345361605",             // b
-    "4332120305163645",                  // c
-    "4046 4332120305163645",             // d
-    "04444332120305163645",              // e
-    "40302126 1242",                     // f
-    "4332120305163645 4247381807",       // g
-    "0006 0312324346",                   // h
-    "2020 122226 1636",                  // i
-    "3030 32372818",                     // j
-    "0006 420446",                       // k
-    "102026 1636",                       // l
-    "0602 03122326 23324346",            // m
-    "0602 0312324346",                   // n
-    "123243453616050312",                // o
-    "0208 0312324345361605",             // p
-    "4248 4332120305163645",             // q
-    "0602 03123243",                     // r
-    "43321203143445361605",              // s
-    "20253646 1242",                     // t
-    "0205163645 4246",                   // u
-    "022642",                            // v
-    "0216243642",                        // w
-    "0246 4206",                         // x
-    "0226 4218",                         // y
-    "02420646",                          // z
-    "30212213242536",                    // {
-    "2027",                              // |
-    "10212233242516",                    // }
-    "04133443",                          // ~
-};
-constexpr std::string_view kUnknownGlyph = "0040460600";
-constexpr double kGlyphAdvance = 5.6;  // of the grid
-constexpr double kGlyphHeight = 9;     // a line of text is so many units high
-
-std::string_view glyph_of(std::string_view code_point) {
-  const auto byte = static_cast<unsigned char>(code_point[0]);
-  if (code_point.size() > 1 || byte < ' ' || byte > '~') return kUnknownGlyph;
-  return kGlyphs[byte - ' '];
-}
-
-/// Pixels that a line covers are mixed with its colour by how much of them it covers.
 class RasterPainter final : public Painter {
  public:
-  RasterPainter(int width, int height)
-      : width_(static_cast<int>(width * kScale)), height_(static_cast<int>(height * kScale)) {
-    rgb_.assign(static_cast<std::size_t>(width_) * height_ * 3, 255);
-  }
+  RasterPainter(int width, int height) : canvas_(static_cast<int>(width * kScale), static_cast<int>(height * kScale)) {}
 
   void line(const Points& points, Color color, double width) override {
-    for (std::size_t i = 1; i < points.size(); ++i) {
-      segment(points[i - 1].first * kScale, points[i - 1].second * kScale, points[i].first * kScale,
-              points[i].second * kScale, color, width * kScale / 2);
-    }
+    Points scaled;
+    for (const auto& [x, y] : points) scaled.emplace_back(x * kScale, y * kScale);
+    canvas_.line(scaled, color, width * kScale);
   }
 
   void text(double x, double y, const std::string& text, Anchor anchor, double size) override {
-    constexpr Color kInk = {51, 51, 51};
-    const double unit = size / kGlyphHeight;
-    const double advance = kGlyphAdvance * unit;
-    const double width = advance * static_cast<double>(core::count_code_points(text));
-    x -= anchor == Anchor::kEnd ? width : anchor == Anchor::kMiddle ? width / 2 : 0;
-    for (std::size_t at = 0; at < text.size(); x += advance) {
-      const std::size_t length = std::max<std::size_t>(core::utf8_length(text, at), 1);
-      const std::string_view strokes = glyph_of(std::string_view(text).substr(at, length));
-      Points points;
-      for (std::size_t i = 0; i <= strokes.size(); i += 2) {
-        if (i < strokes.size() && strokes[i] != ' ') {
-          points.emplace_back(x + unit * (strokes[i] - '0'), y + unit * (strokes[i + 1] - '0' - 6));
-          continue;
-        }
-        line(points, kInk, 1.1);
-        points.clear();
-        --i;  // a blank is one character
-      }
-      at += length;
-    }
+    canvas_.text(x * kScale, y * kScale, text, {.size = size * kScale, .anchor = anchor, .stroke = kStroke * kScale});
   }
 
-  std::string file() const { return png(rgb_, width_, height_); }
+  std::string file() const { return canvas_.file(); }
 
  private:
-  void segment(double x0, double y0, double x1, double y1, Color color, double radius) {
-    const auto bound = [](double value, int size) { return std::clamp(static_cast<int>(std::floor(value)), 0, size); };
-    const int left = bound(std::min(x0, x1) - radius - 1, width_), right = bound(std::max(x0, x1) + radius + 2, width_);
-    const int top = bound(std::min(y0, y1) - radius - 1, height_),
-              bottom = bound(std::max(y0, y1) + radius + 2, height_);
-    const double dx = x1 - x0, dy = y1 - y0, square = dx * dx + dy * dy;
-    for (int y = top; y < bottom; ++y) {
-      for (int x = left; x < right; ++x) {
-        const double px = x + 0.5 - x0, py = y + 0.5 - y0;
-        const double along = square > 0 ? std::clamp((px * dx + py * dy) / square, 0.0, 1.0) : 0;
-        const double distance = std::hypot(px - along * dx, py - along * dy);
-        const double share = std::clamp(radius + 0.5 - distance, 0.0, 1.0);
-        if (share > 0) mix(x, y, color, share);
-      }
-    }
-  }
-
-  void mix(int x, int y, Color color, double share) {
-    std::uint8_t* at = &rgb_[(static_cast<std::size_t>(y) * width_ + x) * 3];
-    const std::uint8_t parts[] = {color.red, color.green, color.blue};
-    for (int i = 0; i < 3; ++i) at[i] = static_cast<std::uint8_t>(std::lround(at[i] + (parts[i] - at[i]) * share));
-  }
-
-  int width_, height_;
-  std::vector<std::uint8_t> rgb_;
+  core::Canvas canvas_;
 };
 
 }  // namespace

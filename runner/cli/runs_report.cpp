@@ -8,6 +8,7 @@
 #include "runner/cli/runs_differences.h"
 #include "runner/cli/runs_document.h"
 #include "runner/cli/runs_groups.h"
+#include "runner/cli/runs_media.h"
 #include "runner/core/files.h"
 #include "runner/core/units.h"
 #include "runner/store/annotations.h"
@@ -58,7 +59,8 @@ void add_pictures(const Runs& runs, const RunsReportRequest& request, const std:
     options.title = metric;
     options.x_title = all->x_title;
     options.log_y = request.log_y;
-    document.picture(chart_svg(all->curves, options), metric + " of " + std::to_string(all->curves.size()) + " runs");
+    document.picture(chart_svg(all->curves, options),
+                     metric + " of " + core::counted(static_cast<std::int64_t>(all->curves.size()), "run", "runs"));
   }
 }
 
@@ -141,12 +143,13 @@ std::optional<std::string> runs_report(const RunsContext& context, const RunsRep
                       ".");
   add_runs(*runs, metrics, *document);
   add_pictures(*runs, request, metrics, *document, diagnostics);
+  for (const RunSummary& run : *runs) add_media(run, *document);
   add_differences(*runs, *document);
   if (!metrics.empty()) add_replicates(*runs, metrics.front(), *document);
   add_notes(*runs, *document);
   add_recipes(*runs, *document);
   if (diagnostics.has_errors()) return std::nullopt;
-  if (const auto written = core::write_file_atomic(request.output, document->text()); !written) {
+  if (const auto written = core::write_output(request.output, document->text()); !written) {
     diagnostics.error({}, written.failure().message, written.failure().hint);
     return std::nullopt;
   }

@@ -9,6 +9,7 @@
 #include "runner/cli/runs.h"
 #include "runner/cli/runs_branches.h"
 #include "runner/cli/runs_histograms.h"
+#include "runner/cli/runs_media.h"
 #include "runner/cli/runs_plot.h"
 #include "runner/cli/runs_trackers.h"
 #include "runner/core/units.h"
@@ -28,6 +29,7 @@ constexpr std::size_t kSampleBytesShown = 2000;
 struct Page {
   RunSummary run;
   RunDetails details;
+  std::vector<store::ArtefactRow> artefacts;  ///< along the branch's lineage
   store::Annotations annotations;
   std::vector<artifact::CheckpointInfo> checkpoints;
   std::optional<artifact::Capsule> capsule;  ///< nothing in the first milliseconds of a run
@@ -244,6 +246,13 @@ std::string histograms_part(const Page& page, const RunsContext& context) {
   return text.empty() ? "" : heading("histograms", context) + text;
 }
 
+std::string media_part(const Page& page, const RunsContext& context) {
+  const std::string tables = tables_text(page.run.run_dir, page.artefacts, context.terminal);
+  const std::string pictures = pictures_text(page.artefacts, context.terminal);
+  return (tables.empty() ? "" : heading("tables", context) + tables) +
+         (pictures.empty() ? "" : heading("pictures", context) + pictures);
+}
+
 std::string indented(const std::string& text) {
   std::string lines = "    ";
   for (const char c : text) {
@@ -312,6 +321,18 @@ std::string page_json(const Page& page) {
     events.items().push_back(std::move(row));
   }
   node.set("events", std::move(events));
+  Node artefacts = Node::sequence();
+  for (const store::ArtefactRow& artefact : page.artefacts) {
+    Node row = Node::mapping();
+    row.set("kind", Node::string(artefact.kind));
+    row.set("step", Node::integer(artefact.step));
+    row.set("branch", Node::integer(artefact.branch));
+    row.set("time_ms", Node::integer(artefact.time_ms));
+    row.set("path", Node::string(artefact.path));
+    row.set("data", artefact.data);
+    artefacts.items().push_back(std::move(row));
+  }
+  node.set("artefacts", std::move(artefacts));
   Node branches = Node::sequence();
   for (const store::BranchRow& branch : page.details.branches) {
     Node row = Node::mapping();
@@ -390,6 +411,7 @@ std::optional<std::string> runs_show(const RunsContext& context, const RunsShowR
     auto details = store::read_details(page.run.run_dir, branch_number(request.branch));
     if (details) {
       page.details = std::move(details).value();
+      page.artefacts = store::read_artefacts(page.run.run_dir, branch_number(request.branch)).value_or({});
     } else if (!request.branch.empty()) {
       diagnostics.error({}, details.failure().message, details.failure().hint);
       return std::nullopt;
@@ -403,7 +425,7 @@ std::optional<std::string> runs_show(const RunsContext& context, const RunsShowR
   if (request.format == "json") return page_json(page);
   return head_text(page, context) + metrics_text(page, context) + checkpoints_text(page, context) +
          trackers_part(page, context) + branches_text(page, context) + events_text(page, context) +
-         histograms_part(page, context) + samples_text(page, context);
+         histograms_part(page, context) + media_part(page, context) + samples_text(page, context);
 }
 
 }  // namespace runner::cli

@@ -5,8 +5,8 @@
 
 namespace runner::launch {
 
-/// What a process has said of its end: the last error among the lines that it printed, without the word, with what
-/// followed it; else its last lines; "" when there are none.
+/// What a process has said of its end: the last error among the lines that it printed, without the word and
+/// its place, with what followed it; else its last lines; "" when there are none.
 std::string last_words(const std::deque<std::string>& lines);
 std::string last_words(const std::string& printed);
 

@@ -10,11 +10,14 @@
 
 #include "runner/core/json.h"
 #include "runner/core/suggest.h"
+#include "runner/core/utf8.h"
 #include "runner/store/run_reader.h"
 #include "runner/store/schema.h"
 
 namespace runner::store {
 namespace {
+
+constexpr std::size_t kNamesShown = 20;
 
 struct Series {
   std::int64_t id;
@@ -78,18 +81,25 @@ const Series* find_series(const std::vector<Series>& all, const std::string& nam
   return nullptr;
 }
 
+/// A plain name as it is; any other in quotes, and not longer than a line.
+std::string shown(const std::string& name) {
+  const std::string quoted = core::quote(name);
+  return quoted == "\"" + name + "\"" ? name : quoted;
+}
+
 core::Failure no_series(const std::string& run_dir, const std::vector<Series>& all, const std::string& name) {
   std::vector<std::string> keys;
   std::string list;
   for (const Series& series : all) {
     keys.push_back(series.key());
-    list += (list.empty() ? "" : ", ") + series.key();
+    if (keys.size() <= kNamesShown) list += (list.empty() ? "" : ", ") + shown(keys.back());
   }
+  if (keys.size() > kNamesShown) list += " and " + std::to_string(keys.size() - kNamesShown) + " more";
   const std::string near = core::closest(name, keys);
   const std::string folder = std::filesystem::path(run_dir).filename();
-  return {folder + " has no metric \"" + name + "\"",
+  return {folder + " has no metric " + core::quote(name),
           near.empty() ? (list.empty() ? "it has logged nothing yet" : "it has " + list)
-                       : "did you mean \"" + near + "\"? it has " + list};
+                       : "did you mean " + core::quote(near) + "? it has " + list};
 }
 
 std::vector<EventRow> all_events(const Database& database) {
@@ -102,25 +112,37 @@ std::vector<EventRow> all_events(const Database& database) {
   return events;
 }
 
+std::vector<ArtefactRow> all_artefacts(const Database& database) {
+  std::vector<ArtefactRow> artefacts;
+  Statement rows = database.prepare("SELECT branch, step, time_ms, kind, data, path FROM artefacts ORDER BY row");
+  while (rows.step()) {
+    artefacts.push_back({{rows.integer(0), rows.integer(1), rows.integer(2), rows.text(3),
+                          core::parse_json(rows.text(4)).value_or(core::Node::null())},
+                         rows.text(5)});
+  }
+  return artefacts;
+}
+
 std::string name_of(const EventRow& event) {
   const core::Node* name = event.data.is_mapping() ? event.data.find("name") : nullptr;
   return event.kind + " " + (name != nullptr ? name->scalar_text() : "");
 }
 
 /// Those of one stretch after another, newest first; `all` as run.db holds them.
-std::vector<EventRow> along(const std::vector<EventRow>& all, const std::vector<Stretch>& lineage) {
-  std::vector<EventRow> kept;
+template <typename Row>
+std::vector<Row> along(const std::vector<Row>& all, const std::vector<Stretch>& lineage) {
+  std::vector<Row> kept;
   std::set<std::pair<std::int64_t, std::string>> said;  // by newer stretches
   for (const Stretch& stretch : lineage) {
-    std::vector<EventRow> of_stretch;
-    for (const EventRow& event : all) {
+    std::vector<Row> of_stretch;
+    for (const Row& event : all) {
       if (event.branch != stretch.branch || event.step > stretch.last_step) continue;
       if (!said.contains({event.step, name_of(event)})) of_stretch.push_back(event);
     }
-    for (const EventRow& event : of_stretch) said.emplace(event.step, name_of(event));
+    for (const Row& event : of_stretch) said.emplace(event.step, name_of(event));
     kept.insert(kept.begin(), of_stretch.begin(), of_stretch.end());
   }
-  std::stable_sort(kept.begin(), kept.end(), [](const EventRow& a, const EventRow& b) { return a.step < b.step; });
+  std::stable_sort(kept.begin(), kept.end(), [](const Row& a, const Row& b) { return a.step < b.step; });
   return kept;
 }
 
@@ -307,17 +329,54 @@ core::Result<std::vector<SeriesPoint>> read_series(const std::string& run_dir, c
   }
 }
 
-core::Result<std::vector<EventRow>> read_events(const std::string& run_dir, std::int64_t branch) {
+core::Result<std::vector<NamedSeries>> read_all_series(const std::string& run_dir,
+                                                       const std::function<bool(const std::string&)>& wanted) {
+  auto opened = open_run(run_dir);
+  if (!opened) return opened.failure();
+  try {
+    const Database& database = opened.value();
+    const auto stretches = lineage(database, newest_branch(database));
+    if (!stretches) return stretches.failure();
+    std::vector<NamedSeries> all;
+    for (const Series& series : all_series(database)) {
+      std::string name = series.key();
+      if (!wanted(name)) continue;
+      auto points = points_of(database, series.id, stretches.value());
+      if (!points.empty()) all.push_back({std::move(name), std::move(points)});
+    }
+    std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+    return all;
+  } catch (const SqliteError& error) {
+    return core::Failure{error.what(), ""};
+  }
+}
+
+namespace {
+
+/// What `all` reads, along the lineage of a branch.
+template <typename Row>
+core::Result<std::vector<Row>> read_along(const std::string& run_dir, std::int64_t branch,
+                                          std::vector<Row> (*all)(const Database&)) {
   auto opened = open_run(run_dir);
   if (!opened) return opened.failure();
   try {
     const Database& database = opened.value();
     const auto stretches = lineage(database, branch < 0 ? newest_branch(database) : branch);
     if (!stretches) return stretches.failure();
-    return along(all_events(database), stretches.value());
+    return along(all(database), stretches.value());
   } catch (const SqliteError& error) {
     return core::Failure{error.what(), ""};
   }
+}
+
+}  // namespace
+
+core::Result<std::vector<EventRow>> read_events(const std::string& run_dir, std::int64_t branch) {
+  return read_along(run_dir, branch, all_events);
+}
+
+core::Result<std::vector<ArtefactRow>> read_artefacts(const std::string& run_dir, std::int64_t branch) {
+  return read_along(run_dir, branch, all_artefacts);
 }
 
 }  // namespace runner::store

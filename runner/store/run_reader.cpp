@@ -95,6 +95,15 @@ core::Failure ambiguous(const std::string& text, const std::string& output_dir,
           "write more of the id"};
 }
 
+/// A run's folder was copied: which one is meant matters to who removes, resumes or annotates it.
+core::Failure copied(const std::string& text, const std::vector<std::string>& folders) {
+  std::string list;
+  for (std::size_t i = 0; i < folders.size() && i < kCandidatesShown; ++i) list += (i == 0 ? "" : ", ") + folders[i];
+  if (folders.size() > kCandidatesShown) list += ", ...";
+  return {"\"" + text + "\" is in " + std::to_string(folders.size()) + " folders, copies of each other: " + list,
+          "write the folder's path"};
+}
+
 core::Failure no_such_run(const std::string& text, const std::string& output_dir, const std::vector<RunSummary>& runs) {
   if (runs.empty()) {
     return {"there are no runs in " + output_dir,
@@ -205,7 +214,14 @@ core::Result<RunSummary> find_run(const std::string& output_dir, const std::stri
   const RunSummary* found = first([&](const RunSummary& run) { return run.id == text; });
   if (found == nullptr) found = first([&](const RunSummary& run) { return run.name == text || run.label == text; });
   if (found == nullptr) found = first([&](const RunSummary& run) { return run.name + "-" + run.id == text; });
-  if (found != nullptr) return complete(*found);
+  if (found != nullptr) {
+    std::vector<std::string> folders;
+    for (const RunSummary& run : runs) {
+      if (run.id == found->id) folders.push_back(run.run_dir);
+    }
+    if (folders.size() > 1) return copied(text, folders);
+    return complete(*found);
+  }
 
   std::string path = text;
   while (path.size() > 1 && path.back() == '/') path.pop_back();

@@ -92,6 +92,11 @@ struct EventRow {
   core::Node data;
 };
 
+/// What lies in a file or folder: a picture, a table, a checkpoint.
+struct ArtefactRow : EventRow {
+  std::string path;  ///< absolute, or below the run's folder; it may be gone by now
+};
+
 /// A branch leaves its parent at a step and goes on by itself; what the parent logged after that step was abandoned.
 struct BranchRow {
   std::int64_t id = 0, parent = -1, step = 0, time_ms = 0;  ///< parent -1: the first one
@@ -136,5 +141,7 @@ core::Result<std::vector<SeriesPoint>> read_series(const std::string& run_dir, c
 /// checkpoint that it went on from is left out, and what it then wrote a second time at that very step is there once:
 /// of the same kind and `name`, the newer branch's.
 core::Result<std::vector<EventRow>> read_events(const std::string& run_dir, std::int64_t branch = -1);
+/// The same of what lies in files.
+core::Result<std::vector<ArtefactRow>> read_artefacts(const std::string& run_dir, std::int64_t branch = -1);
 
 }  // namespace runner::store

@@ -207,6 +207,8 @@ void Database::execute(const char* sql) {
   if (code != SQLITE_OK) throw SqliteError(path_, code, sqlite3_errmsg(database_));
 }
 
+void Database::set_patience(int ms) { sqlite3_busy_timeout(database_, ms); }
+
 Statement Database::prepare(std::string_view sql) const { return {database_, path_, sql}; }
 
 std::int64_t Database::pragma(const char* name) const {

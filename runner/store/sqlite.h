@@ -75,6 +75,8 @@ class Database {
   Database& operator=(Database&&) = delete;
 
   void execute(const char* sql);
+  /// How long another process that writes is waited for, before that is an error.
+  void set_patience(int ms);
   Statement prepare(std::string_view sql) const;
   std::int64_t pragma(const char* name) const;
   const std::string& path() const { return path_; }

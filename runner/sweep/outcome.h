@@ -18,6 +18,7 @@ struct Outcome {
     kNan,
     kMemory,
     kCrash,  ///< killed, or left without a word; it can go on
+    kHang,   ///< killed by its worker, since it made no progress; it can go on
     kRecipe,
     kOther,
   };

@@ -12,6 +12,7 @@
 #include "runner/core/diagnostics.h"
 #include "runner/core/error.h"
 #include "runner/core/files.h"
+#include "runner/core/units.h"
 #include "runner/store/light_file.h"
 #include "runner/store/schema.h"
 #include "runner/store/text.h"
@@ -66,6 +67,7 @@ Worker::End Worker::run() {
     if (running_.empty()) break;
     wait_for_something();
     if (sweep_.pruner() != nullptr) prune();
+    if (sweep_.config().failures.hang_timeout) look_for_hangs();
     look_at_trainings();
     beat();
   }
@@ -129,7 +131,7 @@ void Worker::start(Trial trial, bool is_new) {
     words = {"resume", run_dir, "--quiet"};
   }
   options_.trainings->start(trial.number, words);
-  running_.push_back({std::move(trial), run_dir, std::nullopt});
+  running_.push_back({.trial = std::move(trial), .run_dir = run_dir, .step_seen_ns = clock_.monotonic_ns()});
 }
 
 core::Result<std::string> Worker::write_recipe(const Trial& trial, const std::string& run_name) {
@@ -176,7 +178,12 @@ void Worker::look_at_trainings() {
     if (run && ended->pruned_at) {
       give_up(ended->trial, *run, *ended->pruned_at);
     } else {
-      conclude(ended->trial, run, judge(run, end.status, end.words, metric_));
+      Outcome outcome = judge(run, end.status, end.words, metric_);
+      if (ended->hangs && outcome.kind == Outcome::Kind::kCrash) {
+        outcome.kind = Outcome::Kind::kHang;
+        outcome.reason = "no progress for " + core::format_duration(*sweep_.config().failures.hang_timeout);
+      }
+      conclude(ended->trial, run, outcome);
     }
     running_.erase(ended);
   }
@@ -189,7 +196,8 @@ void Worker::conclude(const Trial& trial, const std::optional<store::RunSummary>
   end.curve = outcome.curve;
   end.reason = outcome.reason;
   // A run that goes on is still to be judged.
-  const bool goes_on = outcome.kind == Outcome::Kind::kInterrupted || outcome.kind == Outcome::Kind::kCrash;
+  const bool goes_on = outcome.kind == Outcome::Kind::kInterrupted || outcome.kind == Outcome::Kind::kCrash ||
+                       outcome.kind == Outcome::Kind::kHang;
   end.run = run && !(goes_on && end.state == TrialState::kWaiting) ? run->id : trial.run;
   study_.end(trial.number, end, clock_.wall_ms());
   tell(trial, end);
@@ -203,6 +211,22 @@ void Worker::prune() {
     running.pruned_at = pruned_at(sweep_, study_, running.trial.number, read_curve(run->run_dir, metric_.name));
     // It saves, so that somebody can go on with it.
     if (running.pruned_at) options_.trainings->send(running.trial.number, SIGTERM);
+  }
+}
+
+/// A step that is on record is what tells a slow trial from one that waits for what never comes.
+void Worker::look_for_hangs() {
+  const auto patience_ns = static_cast<std::int64_t>(*sweep_.config().failures.hang_timeout * 1e9);
+  for (Running& running : running_) {
+    const auto run = look_at_run(running.run_dir, clock_);
+    const std::int64_t now_ns = clock_.monotonic_ns();
+    if (run && run->step != running.step) {
+      running.step = run->step;
+      running.step_seen_ns = now_ns;
+    } else if (now_ns - running.step_seen_ns > patience_ns) {
+      running.hangs = true;
+      options_.trainings->send(running.trial.number, SIGKILL);  // what hangs may not hear anything weaker
+    }
   }
 }
 
@@ -239,6 +263,7 @@ TrialEnd Worker::end_of(const Trial& trial, const Outcome& outcome) {
         return waits;
       }
       return failed(trial, outcome, to_text(policy.crash));
+    case Outcome::Kind::kHang: return failed(trial, outcome, to_text(policy.hang));
     case Outcome::Kind::kNan: return failed(trial, outcome, to_text(policy.nan));
     case Outcome::Kind::kMemory: return failed(trial, outcome, to_text(policy.memory));
     case Outcome::Kind::kRecipe: return failed(trial, outcome, to_text(policy.recipe));

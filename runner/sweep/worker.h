@@ -41,7 +41,10 @@ class Worker {
   struct Running {
     Trial trial;
     std::string run_dir;
-    std::optional<store::SeriesPoint> pruned_at;
+    std::optional<store::SeriesPoint> pruned_at = {};
+    std::int64_t step = -1;         ///< the last that was seen on record
+    std::int64_t step_seen_ns = 0;  ///< when it was new
+    bool hangs = false;             ///< killed for that
   };
   bool may_start() const;
   bool start_next();
@@ -52,6 +55,7 @@ class Worker {
   void wait_for_something();
   void hear(int signal);
   void prune();
+  void look_for_hangs();
   void look_at_trainings();
   void conclude(const Trial& trial, const std::optional<store::RunSummary>& run, const Outcome& outcome);
   void give_up(const Trial& trial, const store::RunSummary& run, const store::SeriesPoint& at);

@@ -21,10 +21,11 @@ constexpr std::chrono::milliseconds kLook(20);  // between looks whether the cod
 
 }  // namespace
 
-CapsuleRecorder::CapsuleRecorder(artifact::Capsule capsule, store::RunWriter& run,
+CapsuleRecorder::CapsuleRecorder(artifact::Capsule capsule, store::RunWriter& run, std::int64_t step,
                                  std::shared_future<artifact::CodeState> code, bool light)
     : capsule_(std::move(capsule)),
       run_(run),
+      step_(step),
       folder_(store::branch_folder(run.run_dir(), run.branch())),
       code_(std::move(code)),
       light_(light) {
@@ -114,7 +115,7 @@ void CapsuleRecorder::write(const char* file, const std::string& content) const 
 void CapsuleRecorder::add_artefact(const char* kind, const char* file) {
   core::Node data = core::Node::mapping();
   data.set("name", core::Node::string(file));
-  run_.artefact(kind, 0, folder_ + "/" + file, std::move(data));
+  run_.artefact(kind, step_, folder_ + "/" + file, std::move(data));
 }
 
 }  // namespace runner::train

@@ -19,10 +19,11 @@ namespace runner::train {
 class CapsuleRecorder {
  public:
   /// `capsule.data` names set and path of each file; the rest of them is filled in. The files go into the folder of the
-  /// run's branch and are artefacts of it. `code`: may be invalid, then nobody looked. `light`: of a light run,
-  /// whose files may reach the disk later; where nothing is left to find out, it is written at once, without a thread.
-  CapsuleRecorder(artifact::Capsule capsule, store::RunWriter& run, std::shared_future<artifact::CodeState> code,
-                  bool light = false);
+  /// run's branch and are artefacts of it, at the step that it begins with. `code`: may be invalid, then nobody looked.
+  /// `light`: of a light run, whose files may reach the disk later; where nothing is left to find out, it is written at
+  /// once, without a thread.
+  CapsuleRecorder(artifact::Capsule capsule, store::RunWriter& run, std::int64_t step,
+                  std::shared_future<artifact::CodeState> code, bool light = false);
   ~CapsuleRecorder();  ///< stops reading; files not reached stay without a checksum
   CapsuleRecorder(const CapsuleRecorder&) = delete;
   CapsuleRecorder& operator=(const CapsuleRecorder&) = delete;
@@ -41,6 +42,7 @@ class CapsuleRecorder {
 
   artifact::Capsule capsule_;
   store::RunWriter& run_;
+  const std::int64_t step_;
   const std::string folder_;
   const std::shared_future<artifact::CodeState> code_;
   const bool light_;

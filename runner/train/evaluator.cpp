@@ -135,7 +135,8 @@ std::optional<EvalResult> evaluate(const Experiment& experiment, const std::stri
   double loss_sum = 0;
   std::int64_t loss_count = 0;
   for (const auto& metric : experiment.metrics) metric->reset();
-  const auto judge = [&](std::int64_t, const components::TensorMap& batch) {
+  for (const BuiltCallback& one : experiment.callbacks) one.callback->on_eval_begin(name, data);
+  const auto judge = [&](std::int64_t first, const components::TensorMap& batch) {
     const at::Tensor& output = batch.at(components::kOutput);
     const at::Tensor& target = batch.at(components::kTarget);
     const double sum = experiment.loss->sum(output, target).item<double>();
@@ -144,6 +145,9 @@ std::optional<EvalResult> evaluate(const Experiment& experiment, const std::stri
     loss_count += count;
     result.samples += target.size(0);
     for (const auto& metric : experiment.metrics) metric->update(output, target, sum, count);
+    for (const BuiltCallback& one : experiment.callbacks) {
+      one.callback->on_eval_batch({first, batch, *experiment.loss});
+    }
   };
   bool complete = false;
   std::exception_ptr shortage;

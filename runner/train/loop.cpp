@@ -24,6 +24,7 @@
 #include "runner/train/evaluator.h"
 #include "runner/train/faults.h"
 #include "runner/train/judged_weights.h"
+#include "runner/train/media.h"
 #include "runner/train/profiler.h"
 #include "runner/train/rounded_weights.h"
 #include "runner/train/saver.h"
@@ -65,6 +66,7 @@ class Loop final : public Context, public core::Stateful {
         signals_(request.signal),
         stepper_(experiment, options_),
         metrics_(run, experiment, request.peak_flops),
+        media_(run),
         console_({request.progress_bar, request.quiet, request.smoke ? kSmokeSteps : experiment.total_steps}, clock),
         faults_(experiment, stepper_, run, console_),
         saver_(experiment, stepper_, faults_, run, console_, signals_, clock),
@@ -151,6 +153,18 @@ class Loop final : public Context, public core::Stateful {
   void log_data(const std::string& kind, const std::string& name, Node data) override {
     data.set("name", Node::string(name));
     run_.event(kind, step(), std::move(data));
+  }
+
+  void log_table(const std::string& name, const components::callback::Table& table) override {
+    if (logs()) media_.add(step(), name, table);
+  }
+  void log_image(const std::string& name, const std::string& caption, const core::Canvas& image) override {
+    if (logs()) media_.add(step(), name, caption, image);
+  }
+  bool logs() const override { return experiment_.is_first(); }
+  std::vector<std::string> gather(const std::string& mine) override {
+    return experiment_.ranks == nullptr ? std::vector{mine}
+                                        : experiment_.ranks->all_gather(mine, "a callback's findings");
   }
 
   // What callbacks and the console look at, and a stop that was asked for at the very step of a checkpoint.
@@ -486,6 +500,7 @@ class Loop final : public Context, public core::Stateful {
   SignalWatch signals_;
   Stepper stepper_;
   StepMetrics metrics_;
+  Media media_;
   Console console_;
   Faults faults_;
   Saver saver_;

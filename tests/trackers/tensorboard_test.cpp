@@ -3,8 +3,8 @@
 #include <iterator>
 #include <string>
 
+#include "runner/core/crc32.h"
 #include "tests/support/folder.h"
-#include "trackers/crc32.h"
 #include "trackers/record_file.h"
 #include "trackers/tracker.h"
 #include "trackers/wire.h"
@@ -28,9 +28,9 @@ std::string content(const std::string& path) {
 }  // namespace
 
 TEST_CASE("the checksum is CRC-32C", "[trackers][tensorboard]") {
-  CHECK(crc32c("123456789") == 0xe3069283);  // RFC 3720, B.4
-  CHECK(crc32c(std::string(32, '\0')) == 0x8a9136aa);
-  CHECK(crc32c("") == 0);
+  CHECK(runner::core::crc32c("123456789") == 0xe3069283);  // RFC 3720, B.4
+  CHECK(runner::core::crc32c(std::string(32, '\0')) == 0x8a9136aa);
+  CHECK(runner::core::crc32c("") == 0);
 }
 
 TEST_CASE("a message has protobuf's bytes", "[trackers][tensorboard]") {
@@ -60,4 +60,30 @@ TEST_CASE("a file goes on where it was flushed", "[trackers][files]") {
   file.append("three\n");
   file.flush(false);
   CHECK(content("a/b.txt") == "one\nthree\n");
+}
+
+TEST_CASE("a file that holds something else is not emptied", "[trackers][files]") {
+  struct Case {
+    const char* there;
+    bool is_own;
+  };
+  static constexpr Case cases[] = {
+      {"", true},
+      {"head\nru", true},
+      {"head\nrun 1,", true},
+      {"head\nrun 1,loss\n", true},
+      {"head\nrun 2,", false},
+      {"my thesis", false},
+  };
+  const tests::Folder here;
+  require_own("none.csv", "head\nrun 1,");
+  for (const Case& c : cases) {
+    CAPTURE(c.there);
+    std::ofstream("a.csv") << c.there;
+    if (c.is_own) {
+      CHECK_NOTHROW(require_own("a.csv", "head\nrun 1,"));
+    } else {
+      CHECK_THROWS_AS(require_own("a.csv", "head\nrun 1,"), trackers::TrackerError);
+    }
+  }
 }

@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "runner/core/canvas.h"
 #include "runner/recipe/read.h"
 #include "tests/support/blocks.h"
 
@@ -35,6 +36,11 @@ class Read final : public runner::core::StateReader {
 
 }  // namespace
 
+void FakeRun::log_image(const std::string& name, const std::string& caption, const runner::core::Canvas& image) {
+  images_.push_back(name + ": " + caption + ", " + std::to_string(image.width()) + " x " +
+                    std::to_string(image.height()));
+}
+
 BuiltCallback build_callback(const std::string& text, const components::DataSignature& data,
                              const std::vector<std::string>& metrics) {
   const Node node = block("callback", text);
@@ -48,7 +54,8 @@ std::string misfits(const std::string& text, const components::model::Model& mod
                     const components::data::Dataset& data) {
   const Node node = block("callback", text);
   runner::core::Diagnostics diagnostics;
-  const auto callback = components::callback::build(node, {node, diagnostics, data.signature(), {}});
+  const std::vector<std::string> metrics = {"loss", "val/loss"};
+  const auto callback = components::callback::build(node, {node, diagnostics, data.signature(), metrics});
   REQUIRE(callback != nullptr);
   callback->refuse_misfits(model, data, node, diagnostics);
   return runner::core::render(diagnostics, {.color = false, .excerpts = false});

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -32,6 +33,14 @@ class FakeRun final : public components::callback::Context {
   void log_data(const std::string& kind, const std::string& name, runner::core::Node data) override {
     data_logged_.emplace_back(kind + " " + name, std::move(data));
   }
+  void log_table(const std::string& name, const components::callback::Table& table) override {
+    tables_.emplace_back(name, table);
+  }
+  void log_image(const std::string& name, const std::string& caption, const runner::core::Canvas& image) override;
+  bool logs() const override { return true; }
+  std::vector<std::string> gather(const std::string& mine) override {
+    return gathered_ ? gathered_(mine) : std::vector{mine};
+  }
 
   std::int64_t step_ = 0;
   double epoch_ = 0;
@@ -39,6 +48,9 @@ class FakeRun final : public components::callback::Context {
   std::string stopped_;
   std::vector<std::pair<std::string, std::string>> texts_;
   std::vector<std::pair<std::string, runner::core::Node>> data_logged_;
+  std::vector<std::pair<std::string, components::callback::Table>> tables_;
+  std::vector<std::string> images_;                                       ///< name, caption, width and height of each
+  std::function<std::vector<std::string>(const std::string&)> gathered_;  ///< what all ranks hand over; empty: one rank
 
  private:
   const components::model::Model* model_ = nullptr;

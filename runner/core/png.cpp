@@ -1,14 +1,15 @@
-#include <array>
-#include <cstdlib>
+#include "runner/core/png.h"
 
-#include "runner/cli/runs_chart.h"
-#include "trackers/crc32.h"
+#include <algorithm>
+#include <utility>
+
+#include "runner/core/crc32.h"
 
 // PNG (ISO/IEC 15948) with deflate (RFC 1951) in its simplest form that still makes a chart small: each row as what
 // differs from the row above, and runs of one byte by the fixed codes. A library for it would be the only thing that
-// a chart needs from outside.
+// a picture needs from outside.
 
-namespace runner::cli {
+namespace runner::core {
 namespace {
 
 constexpr int kRunMin = 3, kRunMax = 258;  // of a match in deflate
@@ -102,7 +103,7 @@ std::uint32_t adler32(const std::string& bytes) {
 }
 
 std::string chunk(const std::string& type, const std::string& data) {
-  return big_endian(static_cast<std::uint32_t>(data.size())) + type + data + big_endian(trackers::crc32(type + data));
+  return big_endian(static_cast<std::uint32_t>(data.size())) + type + data + big_endian(crc32(type + data));
 }
 
 }  // namespace
@@ -120,4 +121,4 @@ std::string png(const std::vector<std::uint8_t>& rgb, int width, int height) {
          chunk("IDAT", "\x78\x01" + deflated(rows) + big_endian(adler32(rows))) + chunk("IEND", "");
 }
 
-}  // namespace runner::cli
+}  // namespace runner::core

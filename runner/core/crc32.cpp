@@ -1,10 +1,10 @@
-#include "trackers/crc32.h"
+#include "runner/core/crc32.h"
 
 #include <array>
 #include <cstddef>
 #include <cstring>
 
-namespace trackers {
+namespace runner::core {
 namespace {
 
 using Table = std::array<std::uint32_t, 256>;
@@ -56,4 +56,4 @@ std::uint32_t masked_crc32c(std::string_view bytes) {
   return ((crc >> 15) | (crc << 17)) + 0xa282ead8U;
 }
 
-}  // namespace trackers
+}  // namespace runner::core

@@ -1,0 +1,116 @@
+#include "components/callback/judged_samples.h"
+
+#include <ATen/ops/argmax.h>
+#include <ATen/ops/softmax.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <span>
+
+#include "components/tensors.h"
+
+// B: samples of the batch   C: classes   T: positions   O: values
+
+namespace components::callback {
+namespace {
+
+constexpr std::int64_t kPositionsMax = 512;  ///< of a sequence; what people read, and a message holds
+
+bool is_worse(const JudgedSample& a, const JudgedSample& b) {
+  if (std::isnan(a.loss) != std::isnan(b.loss)) return std::isnan(a.loss);
+  if (a.loss != b.loss && !std::isnan(a.loss)) return a.loss > b.loss;
+  return a.index < b.index;
+}
+
+bool comes_before(const JudgedSample& a, const JudgedSample& b) { return a.index < b.index; }
+
+void insert(std::vector<JudgedSample>& samples, const JudgedSample& sample, std::int64_t most,
+            bool (*before)(const JudgedSample&, const JudgedSample&)) {
+  samples.insert(std::upper_bound(samples.begin(), samples.end(), sample, before), sample);
+  if (samples.size() > static_cast<std::size_t>(most)) samples.pop_back();
+}
+
+/// `output`: [1, C], [1, T, C] or [1, O]; `target` tells which.
+void predict(const at::Tensor& output, const at::Tensor& target, JudgedSample& sample) {
+  at::Tensor values = output[0].to(at::kFloat);
+  if (target.scalar_type() == at::kLong) {
+    const at::Tensor guess = at::argmax(values, -1);
+    if (target.dim() == 1) sample.probability = at::softmax(values, -1)[guess.item<std::int64_t>()].item<double>();
+    values = guess;
+  }
+  values = values.flatten().slice(0, 0, kPositionsMax).to(at::kDouble).contiguous();
+  const double* begin = values.const_data_ptr<double>();
+  sample.prediction.assign(begin, begin + values.numel());
+}
+
+void append(std::string& bytes, double value) { bytes.append(reinterpret_cast<const char*>(&value), sizeof value); }
+
+double take(std::string_view& bytes) {
+  double value = 0;
+  std::memcpy(&value, bytes.data(), sizeof value);
+  bytes.remove_prefix(sizeof value);
+  return value;
+}
+
+}  // namespace
+
+void JudgedSamples::add(const EvalBatch& batch) {
+  const at::Tensor& output = batch.tensors.at(kOutput);
+  const at::Tensor& target = batch.tensors.at(kTarget);
+  for (std::int64_t i = 0; i < target.size(0); ++i) {
+    JudgedSample sample;
+    sample.index = batch.first + i;
+    if (worst_max_ == 0 && sample.index >= first_max_) break;
+    const at::Tensor own_output = output.narrow(0, i, 1), own_target = target.narrow(0, i, 1);
+    const std::int64_t count = batch.loss.count(own_target);
+    const double sum = batch.loss.sum(own_output, own_target).item<double>();
+    sample.loss = count > 0 ? sum / static_cast<double>(count) : 0.0;
+    if (sample.index >= first_max_ && !is_among_worst(sample)) continue;
+    predict(own_output, own_target, sample);
+    keep(sample);
+  }
+}
+
+bool JudgedSamples::is_among_worst(const JudgedSample& sample) const {
+  if (worst_.size() < static_cast<std::size_t>(worst_max_)) return true;
+  return worst_max_ > 0 && is_worse(sample, worst_.back());
+}
+
+void JudgedSamples::keep(const JudgedSample& sample) {
+  if (sample.index < first_max_) insert(first_, sample, first_max_, comes_before);
+  if (is_among_worst(sample)) insert(worst_, sample, worst_max_, is_worse);
+}
+
+std::string JudgedSamples::bytes() const {
+  // Each once: one of the first may be among the worst.
+  std::vector<const JudgedSample*> all;
+  for (const JudgedSample& sample : first_) all.push_back(&sample);
+  for (const JudgedSample& sample : worst_) {
+    if (sample.index >= first_max_) all.push_back(&sample);
+  }
+  std::string bytes;
+  for (const JudgedSample* sample : all) {
+    append(bytes, static_cast<double>(sample->index));
+    append(bytes, sample->loss);
+    append(bytes, sample->probability);
+    append(bytes, static_cast<double>(sample->prediction.size()));
+    for (const double value : sample->prediction) append(bytes, value);
+  }
+  return bytes;
+}
+
+void JudgedSamples::add(const std::string& bytes) {
+  std::string_view rest = bytes;
+  while (!rest.empty()) {
+    JudgedSample sample;
+    sample.index = static_cast<std::int64_t>(take(rest));
+    sample.loss = take(rest);
+    sample.probability = take(rest);
+    sample.prediction.resize(static_cast<std::size_t>(take(rest)));
+    for (double& value : sample.prediction) value = take(rest);
+    keep(sample);
+  }
+}
+
+}  // namespace components::callback

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "components/callback/callback.h"
+
+namespace components::callback {
+
+/// One sample as an evaluation has judged it.
+struct JudgedSample {
+  std::int64_t index = 0;
+  double loss = 0;                                                ///< the mean over what of it counts
+  double probability = std::numeric_limits<double>::quiet_NaN();  ///< of the class that was predicted
+  std::vector<double> prediction;                                 ///< a class; ids, one a position; or values
+};
+
+/// The first samples of a data set and those of the largest loss, whatever batches and processes they were judged in.
+class JudgedSamples {
+ public:
+  JudgedSamples(std::int64_t first, std::int64_t worst) : first_max_(first), worst_max_(worst) {}
+
+  void add(const EvalBatch& batch);
+  /// For another process, and what it makes of them.
+  std::string bytes() const;
+  void add(const std::string& bytes);
+
+  /// By index.
+  const std::vector<JudgedSample>& first() const { return first_; }
+  /// The largest loss first, NaN before all.
+  const std::vector<JudgedSample>& worst() const { return worst_; }
+
+ private:
+  void keep(const JudgedSample& sample);
+  bool is_among_worst(const JudgedSample& sample) const;
+
+  std::int64_t first_max_, worst_max_;
+  std::vector<JudgedSample> first_, worst_;
+};
+
+}  // namespace components::callback
