@@ -3,8 +3,10 @@
 #include <catch2/catch.hpp>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -68,6 +70,25 @@ std::vector<std::string> undisturbed() {
   return list;
 }
 
+/// Processes that this one has started and that run.
+std::vector<pid_t> children_of(pid_t parent) {
+  std::vector<pid_t> children;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    std::string stat;
+    std::getline(std::ifstream(entry.path() / "stat"), stat);
+    const std::size_t name_end = stat.rfind(')');  // the name in parentheses may hold anything
+    if (name_end == std::string::npos) continue;   // it has ended meanwhile
+    std::istringstream rest(stat.substr(name_end + 1));
+    std::string state;
+    pid_t its_parent = 0;
+    rest >> state >> its_parent;
+    if (its_parent == parent && state != "Z") children.push_back(static_cast<pid_t>(std::stol(name)));
+  }
+  return children;
+}
+
 void check_nothing_is_lost_or_doubled(const tests::RunPlace& place) {
   CHECK(trials(place) == undisturbed());
   const auto runs = finished_runs(place);
@@ -129,6 +150,51 @@ TEST_CASE("two workers share a sweep, each trial has one", "[ranks][sweep]") {
   check_nothing_is_lost_or_doubled(place);  // random draws do not depend on who ends first
 }
 
+TEST_CASE("a trial comes to the same bits whatever process it has", "[ranks][sweep]") {
+  for (const char* isolation : {"exec", "none"}) {
+    DYNAMIC_SECTION(isolation) {
+      const tests::RunPlace place(kRecipe);
+      const auto sweep =
+          place.roux({"sweep", "run", "recipe.yaml", "--set", std::string("sweep.isolation=") + isolation});
+      INFO(sweep.output);
+      REQUIRE(sweep.status == 0);
+      check_nothing_is_lost_or_doubled(place);
+    }
+  }
+}
+
+TEST_CASE("a sweep outlives the process that its trials are forked from, and each of them", "[ranks][sweep]") {
+  for (const bool trial : {false, true}) {
+    DYNAMIC_SECTION((trial ? "a trial" : "their origin") << " is killed") {
+      const tests::RunPlace place(kRecipe);
+      tests::Process sweep({tests::roux_program(), "sweep", "run", "recipe.yaml"}, place.environment(),
+                           place.path().string());
+      REQUIRE(sweep.wait_for("trial 0 "));
+      const std::vector<pid_t> origin = children_of(sweep.pid());
+      REQUIRE(origin.size() == 1);
+      pid_t victim = origin.front();
+      while (trial && victim == origin.front() && !children_of(sweep.pid()).empty()) {  // one is sure to begin
+        if (const std::vector<pid_t> forks = children_of(origin.front()); !forks.empty()) victim = forks.front();
+      }
+      kill(victim, SIGKILL);
+      CHECK(sweep.wait() == 0);
+      INFO(sweep.output());
+      check_nothing_is_lost_or_doubled(place);
+    }
+  }
+}
+
+TEST_CASE("a sweep without isolation drains, and goes on", "[ranks][sweep]") {
+  const tests::RunPlace place(kRecipe);
+  tests::Process sweep({tests::roux_program(), "sweep", "run", "recipe.yaml", "--set", "sweep.isolation=none"},
+                       place.environment(), place.path().string());
+  REQUIRE(sweep.wait_for("trial 1 "));
+  sweep.send(SIGINT);
+  CHECK(sweep.wait() == 75);
+  REQUIRE(place.roux({"sweep", "resume"}).status == 0);
+  check_nothing_is_lost_or_doubled(place);
+}
+
 TEST_CASE("failures are classed, and handled by their policies", "[ranks][sweep]") {
   const tests::RunPlace place(kRecipe);
   const auto sweep = [&](std::vector<std::string> more) {
@@ -138,7 +204,8 @@ TEST_CASE("failures are classed, and handled by their policies", "[ranks][sweep]
     return place.roux(words);
   };
   SECTION("a loss that is no number fails its trial alone") {
-    const auto ended = sweep({"optimizer.lr=0.01,1e30,0.1"});
+    const char* isolation = GENERATE("fork", "none");
+    const auto ended = sweep({"optimizer.lr=0.01,1e30,0.1", "--set", std::string("sweep.isolation=") + isolation});
     INFO(ended.output);
     CHECK(ended.status == 0);
     CHECK(ended.output.find("trial 1 failed: the loss is nan at step") != std::string::npos);
