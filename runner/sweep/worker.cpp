@@ -22,6 +22,7 @@ namespace runner::sweep {
 namespace {
 
 constexpr int kTick_ms = 500;
+constexpr std::int64_t kSyncMs = 500;  // what a power cut may take back, as of a run
 
 using sections::sweep::to_text;
 
@@ -69,8 +70,10 @@ Worker::End Worker::run() {
     if (sweep_.pruner() != nullptr) prune();
     if (sweep_.config().failures.hang_timeout) look_for_hangs();
     look_at_trainings();
+    if (has_news_ && clock_.monotonic_ns() - synced_ns_ > kSyncMs * 1'000'000) sync();
     beat();
   }
+  if (has_news_) sync();
   lease_->release();
   return {signals_heard_ > 0 && !complete_, failure_};
 }
@@ -200,6 +203,7 @@ void Worker::conclude(const Trial& trial, const std::optional<store::RunSummary>
                        outcome.kind == Outcome::Kind::kHang;
   end.run = run && !(goes_on && end.state == TrialState::kWaiting) ? run->id : trial.run;
   study_.end(trial.number, end, clock_.wall_ms());
+  has_news_ = true;
   tell(trial, end);
 }
 
@@ -241,6 +245,7 @@ void Worker::give_up(const Trial& trial, const store::RunSummary& run, const sto
     if (point.step <= at.step) end.curve.push_back(point);
   }
   study_.end(trial.number, end, clock_.wall_ms());
+  has_news_ = true;
   tell(trial, end);
 }
 
@@ -291,6 +296,12 @@ void Worker::tell(const Trial& trial, const TrialEnd& end) {
   if (end.state == TrialState::kWaiting) return options_.warn(name + " starts again: " + end.reason);
   if (end.state == TrialState::kFailed) return options_.warn(name + " failed: " + end.reason);
   options_.say(standing_line(sweep_, study_, trial.number));
+}
+
+void Worker::sync() {
+  study_.sync();
+  synced_ns_ = clock_.monotonic_ns();
+  has_news_ = false;
 }
 
 /// The lease of this worker is what tells the others that it is at work.
