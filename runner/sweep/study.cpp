@@ -62,20 +62,8 @@ void put(const Database& database, std::string_view key, std::int64_t value) {
 void set_up(Database& database, const std::string& folder) {
   database.execute("PRAGMA busy_timeout=30000");  // other workers' transactions take milliseconds
   database.execute(store::wal_is_safe_in(folder) ? "PRAGMA journal_mode=WAL" : "PRAGMA journal_mode=DELETE");
-  database.execute("PRAGMA synchronous=FULL");  // what was said to be done stays done, whatever becomes of the machine
+  database.execute("PRAGMA synchronous=NORMAL");  // a kill takes nothing back, and sync() says when a power cut cannot
 }
-
-/// What is committed while it lives reaches the disk with the next commit that has to.
-class Relaxed {
- public:
-  explicit Relaxed(Database& database) : database_(database) { database_.execute("PRAGMA synchronous=NORMAL"); }
-  ~Relaxed() { database_.execute("PRAGMA synchronous=FULL"); }
-  Relaxed(const Relaxed&) = delete;
-  Relaxed& operator=(const Relaxed&) = delete;
-
- private:
-  Database& database_;
-};
 
 }  // namespace
 
@@ -317,8 +305,6 @@ std::optional<Trial> Study::claim(const Demand& demand) {
       next = demand.propose(variants_, trials_);
       if (!next) return std::nullopt;
     }
-    // It need not reach the disk before the end of a trial does: a claim that a power cut takes back was nobody's.
-    const Relaxed relaxed(database_);
     Transaction transaction(database_);
     const std::int64_t change = next_change();
     if (promoted && !promote(*promoted, change)) continue;
@@ -365,6 +351,14 @@ void Study::end(std::int64_t trial, const TrialEnd& end, std::int64_t now_ms) {
   Statement point = database_.prepare("INSERT OR REPLACE INTO curve VALUES(?, ?, ?)");
   for (const store::SeriesPoint& at : end.curve) point.bind(1, trial).bind(2, at.step).bind(3, at.value).run();
   transaction.commit();
+}
+
+void Study::sync() {
+  database_.execute("PRAGMA synchronous=FULL");
+  Transaction transaction(database_);
+  put(database_, "synced", next_change());  // one that writes nothing syncs nothing
+  transaction.commit();
+  database_.execute("PRAGMA synchronous=NORMAL");
 }
 
 }  // namespace runner::sweep

@@ -118,6 +118,8 @@ class Study {
   /// there is no more to do.
   std::optional<Trial> claim(const Demand& demand);
   void end(std::int64_t trial, const TrialEnd& end, std::int64_t now_ms);
+  /// What was committed is on the disk itself when this returns; before, a power cut may take it back, but no kill.
+  void sync();
 
  private:
   Study(std::string folder, store::Database database);

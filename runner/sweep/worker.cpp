@@ -27,6 +27,7 @@ namespace runner::sweep {
 namespace {
 
 constexpr int kTick_ms = 500;
+constexpr std::int64_t kSyncMs = 500;  // what a power cut may take back, as of a run
 
 using sections::sweep::to_text;
 
@@ -67,11 +68,13 @@ Worker::End Worker::run() {
     if (sweep_.pruner() != nullptr) prune();
     if (sweep_.config().failures.hang_timeout) look_for_hangs();
     look_at_trainings();
+    if (has_news_ && clock_.monotonic_ns() - synced_ns_ > kSyncMs * 1'000'000) sync();
     beat();
   }
   study_.see_worker(id_, clock_.wall_ms());
   const bool over = complete_ || is_over(sweep_, study_);
   if (over) remove_spare_checkpoints(sweep_, study_, output_dir_, is_over(sweep_, study_), spared_);
+  if (has_news_) sync();
   lease_->release();
   return {signals_heard_ > 0 && !over, failure_, limit_};
 }
@@ -226,6 +229,7 @@ void Worker::conclude(const Trial& trial, const std::optional<store::RunSummary>
 
 void Worker::write_down(const Trial& trial, const TrialEnd& end) {
   study_.end(trial.number, end, clock_.wall_ms());
+  has_news_ = true;
   tell(trial, end);
   remove_spare_checkpoints(sweep_, study_, output_dir_, false, spared_);
 }
@@ -345,6 +349,12 @@ void Worker::tell(const Trial& trial, const TrialEnd& end) {
   if (end.state == TrialState::kWaiting) return options_.warn(name + " starts again: " + end.reason);
   if (end.state == TrialState::kFailed) return options_.warn(name + " failed: " + end.reason);
   options_.say(standing_line(sweep_, study_, trial.number));
+}
+
+void Worker::sync() {
+  study_.sync();
+  synced_ns_ = clock_.monotonic_ns();
+  has_news_ = false;
 }
 
 /// The lease of this worker is what tells the others that it is at work.

@@ -75,6 +75,7 @@ class Worker {
   TrialEnd failed(const Trial& trial, const Outcome& outcome, std::string_view policy);
   void tell(const Trial& trial, const TrialEnd& end);
   void beat();
+  void sync();
 
   const Sweep& sweep_;
   Study& study_;
@@ -86,6 +87,8 @@ class Worker {
   std::int64_t id_ = 0;
   std::unique_ptr<store::Lease> lease_;
   std::int64_t beaten_ns_ = 0;
+  std::int64_t synced_ns_ = 0;
+  bool has_news_ = false;  ///< something ended since then
   launch::Signals signals_;
   std::list<Running> running_;
   int signals_heard_ = 0;
