@@ -1,5 +1,6 @@
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "generated/tracker/csv.h"  // Config; declares make()
 #include "trackers/csv_field.h"
@@ -17,12 +18,14 @@ constexpr const char* kHeader = "run,metric,step,wall_time,value\r\n";
 
 class Csv final : public Tracker {
  public:
-  explicit Csv(Config config) : config_(std::move(config)) {}
+  Csv(Config config, std::string name) : config_(std::move(config)), name_(std::move(name)) {}
 
   void start(const Run& run, const Node& state) override {
     run_id_ = csv_field(run.id, ',');
     const Node* bytes = state.is_mapping() ? state.find("bytes") : nullptr;
-    const std::string path = config_.path.value_or(run.dir + "/metrics.csv");
+    const std::string own = run.dir + "/" + (name_ == "csv" ? "metrics" : name_) + ".csv";
+    const std::string path = config_.path.value_or(own);
+    if (bytes == nullptr) require_own(path, kHeader + run_id_ + ",");
     file_.emplace(path, bytes != nullptr ? bytes->as_integer() : 0);
     if (file_->bytes() == 0) file_->append(kHeader);
   }
@@ -46,12 +49,15 @@ class Csv final : public Tracker {
 
  private:
   const Config config_;
+  const std::string name_;
   std::string run_id_;
   std::optional<RecordFile> file_;
 };
 
 }  // namespace
 
-std::shared_ptr<Tracker> make(const Config& config, const Inputs&) { return std::make_shared<Csv>(config); }
+std::shared_ptr<Tracker> make(const Config& config, const Inputs& inputs) {
+  return std::make_shared<Csv>(config, inputs.name);
+}
 
 }  // namespace trackers::csv

@@ -93,7 +93,7 @@ class Following {
     record_ = cursors_->get(options_.name);
     points_ = 0;
     started_ = false;
-    for (;;) {
+    for (bool leaving = false;;) {
       // Asked for before reading: what was written before the end is read after it.
       const FeedEnd end_of_run = feed_->end();
       const Ending ending = ending_of(end_of_run.status, runner::store::live_owner(run_.dir, clock_).has_value());
@@ -105,10 +105,10 @@ class Following {
         if (is_time || points_ >= kFlushPoints) flush(false);
         continue;
       }
-      if (ending != Ending::kOpen || !options_.until_end) return end(ending, end_of_run);
+      if (ending != Ending::kOpen || !options_.until_end || leaving) return end(ending, end_of_run);
       start_once();
       if (dirty_) flush(false);
-      if (!waiter_.wait(kPollMs)) return end(Ending::kOpen, end_of_run);
+      leaving = !waiter_.wait(kPollMs);  // not without what was written meanwhile, and the ending
     }
   }
 
@@ -299,6 +299,8 @@ class Following {
       throw;
     } catch (const std::exception& error) {
       throw TrackerError(Remedy::kPause, error.what());
+    } catch (...) {  // a plugin's
+      throw TrackerError(Remedy::kPause, "the tracker has thrown something that has no words");
     }
   }
 

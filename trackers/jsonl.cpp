@@ -1,5 +1,6 @@
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "generated/tracker/jsonl.h"  // Config; declares make()
 #include "trackers/json_lines.h"
@@ -14,11 +15,13 @@ using runner::core::Node;
 
 class Jsonl final : public Tracker {
  public:
-  explicit Jsonl(Config config) : config_(std::move(config)) {}
+  Jsonl(Config config, std::string name) : config_(std::move(config)), name_(std::move(name)) {}
 
   void start(const Run& run, const Node& state) override {
     const Node* bytes = state.is_mapping() ? state.find("bytes") : nullptr;
-    const std::string path = config_.path.value_or(run.dir + "/metrics.jsonl");
+    const std::string own = run.dir + "/" + (name_ == "jsonl" ? "metrics" : name_) + ".jsonl";
+    const std::string path = config_.path.value_or(own);
+    if (bytes == nullptr) require_own(path, json_lines::start_of(run));
     file_.emplace(path, bytes != nullptr ? bytes->as_integer() : 0);
     if (file_->bytes() == 0) file_->append(json_lines::start(run));
   }
@@ -53,11 +56,14 @@ class Jsonl final : public Tracker {
 
  private:
   const Config config_;
+  const std::string name_;
   std::optional<RecordFile> file_;
 };
 
 }  // namespace
 
-std::shared_ptr<Tracker> make(const Config& config, const Inputs&) { return std::make_shared<Jsonl>(config); }
+std::shared_ptr<Tracker> make(const Config& config, const Inputs& inputs) {
+  return std::make_shared<Jsonl>(config, inputs.name);
+}
 
 }  // namespace trackers::jsonl

@@ -95,17 +95,11 @@ class Mlflow final : public Tracker {
   explicit Mlflow(Config config) : config_(std::move(config)) {}
 
   void start(const Run& run, const Node& state) override {
-    const auto kept = [&state](const char* key) { return state.is_mapping() ? state.find(key) : nullptr; };
-    connect(kept("tracking_uri"));
-    const Node* run_id = kept("run_id");
-    run_id_ = run_id != nullptr ? run_id->as_string() : found_or_made(run);
-    look_at_run();
-    const Node* last = kept("last_time_ms");
-    last_time_ms_ = last != nullptr ? last->as_integer() : 0;
-    if (kept("configured") == nullptr) tell_config(run);
-    known_.clear();
-    rewound_to_.reset();
-    if (const Node* step = kept("rewound_to")) rewind(step->as_integer());
+    try {
+      go_on(run, state);
+    } catch (const json::exception&) {  // JSON, but not as it was agreed
+      throw server_->not_mlflow();
+    }
   }
 
   // MLflow cannot take a point back. What is logged once more with the same value is there already; where the value is
@@ -196,6 +190,20 @@ class Mlflow final : public Tracker {
   }
 
  private:
+  void go_on(const Run& run, const Node& state) {
+    const auto kept = [&state](const char* key) { return state.is_mapping() ? state.find(key) : nullptr; };
+    connect(kept("tracking_uri"));
+    const Node* run_id = kept("run_id");
+    run_id_ = run_id != nullptr ? run_id->as_string() : found_or_made(run);
+    look_at_run();
+    const Node* last = kept("last_time_ms");
+    last_time_ms_ = last != nullptr ? last->as_integer() : 0;
+    if (kept("configured") == nullptr) tell_config(run);
+    known_.clear();
+    rewound_to_.reset();
+    if (const Node* step = kept("rewound_to")) rewind(step->as_integer());
+  }
+
   void connect(const Node* uri_before) {
     uri_ = given_or(config_.tracking_uri, "MLFLOW_TRACKING_URI", uri_before ? uri_before->as_string() : "");
     if (!uri_.starts_with("http://") && !uri_.starts_with("https://")) {
@@ -252,8 +260,7 @@ class Mlflow final : public Tracker {
     }
     const json experiment = json::parse(require_success(answer, server_->who()).body, nullptr, false);
     if (!experiment.contains("experiment")) {
-      throw TrackerError(Remedy::kPause, server_->who() + " answers something that is not MLflow's",
-                         "is the address right?");
+      throw server_->not_mlflow();
     }
     if (experiment["experiment"].value("lifecycle_stage", "") == "deleted") {
       throw TrackerError(Remedy::kPause, server_->who() + " has the experiment \"" + name + "\" among the deleted",

@@ -7,7 +7,6 @@
 #include "runner/core/files.h"
 #include "runner/core/units.h"
 #include "trackers/environment.h"
-#include "trackers/tracker.h"
 
 namespace trackers {
 namespace {
@@ -56,7 +55,11 @@ json MlflowServer::post(const std::string& path, const std::string& body) {
 json MlflowServer::success(const HttpAnswer& answer) const {
   const json read = json::parse(require_success(answer, who()).body, nullptr, /*allow_exceptions=*/false);
   if (read.is_object()) return read;
-  throw TrackerError(Remedy::kPause, who() + " answers something that is not MLflow's", "is the address right?");
+  throw not_mlflow();
+}
+
+TrackerError MlflowServer::not_mlflow() const {
+  return {Remedy::kPause, who() + " answers something that is not MLflow's", "is the address right?"};
 }
 
 void MlflowServer::put_artifact(const std::string& artifact_uri, const std::string& path, const std::string& content,
@@ -100,7 +103,8 @@ HttpOptions mlflow_http_options() {
 
 std::string mlflow_error_code(const HttpAnswer& answer) {
   const json read = json::parse(answer.body, nullptr, /*allow_exceptions=*/false);
-  return read.is_object() ? read.value("error_code", "") : "";
+  const auto code = read.is_object() ? read.find("error_code") : read.end();
+  return code != read.end() && code->is_string() ? code->get<std::string>() : "";
 }
 
 }  // namespace trackers

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "trackers/http.h"
+#include "trackers/tracker.h"
 
 namespace trackers {
 
@@ -27,6 +28,8 @@ class MlflowServer {
   void put_artifact(const std::string& artifact_uri, const std::string& path, const std::string& content,
                     const std::string& file = "");
 
+  /// For an answer that is none of MLflow's.
+  TrackerError not_mlflow() const;
   std::string who() const { return "MLflow at " + without_credentials(uri_); }
 
  private:

@@ -1,10 +1,12 @@
 #include "trackers/plugin_program.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
-#include "runner/core/log.h"
+#include "runner/core/clock.h"
 #include "runner/core/process.h"
+#include "runner/core/relay.h"
 #include "trackers/json_lines.h"
 
 namespace trackers {
@@ -15,9 +17,23 @@ using runner::core::Node;
 using runner::core::Process;
 using Remedy = TrackerError::Remedy;
 
+constexpr std::size_t kLinesMax = 200;  // of what it has to say
+
+/// With one answer, however much is said meanwhile.
+class Patience {
+ public:
+  explicit Patience(std::int64_t ms) : end_ns_(now_ns() + ms * 1'000'000) {}
+  std::int64_t left_ms() const { return std::max<std::int64_t>(0, (end_ns_ - now_ns()) / 1'000'000); }
+  bool is_over() const { return now_ns() >= end_ns_; }
+
+ private:
+  static std::int64_t now_ns() { return runner::core::system_clock().monotonic_ns(); }
+  std::int64_t end_ns_;
+};
+
 class Program final : public Tracker {
  public:
-  explicit Program(PluginProgram program) : program_(std::move(program)) {}
+  explicit Program(PluginProgram program) : program_(std::move(program)), relay_(program_.command.front(), kLinesMax) {}
 
   // One that still runs from before a failure is ended: it has been told what comes once more.
   void start(const Run& run, const Node& state) override {
@@ -50,7 +66,7 @@ class Program final : public Tracker {
     ++flushes_;
     tell(R"({"type":"flush","number":)" + std::to_string(flushes_) + "}\n");
     if (program_.acknowledges) wait_for("flushed " + std::to_string(flushes_));
-    for (std::string said; process_->read_line(said, 0) == Process::Read::kLine;) hear(said);
+    for (std::size_t lines = 0; lines < kLinesMax && read(0) == Process::Read::kLine; ++lines) hear();
   }
 
   Node state() const override { return Node::integer(flushes_); }
@@ -58,13 +74,9 @@ class Program final : public Tracker {
   void finish(const End& end) override {
     if (end.ending != Ending::kOpen) tell(line(end));
     process_->close_input();
-    for (std::string said;;) {
-      const auto read = process_->read_line(said, program_.answer_timeout_ms);
-      if (read == Process::Read::kTimeout) throw silent("does not leave");
-      if (read == Process::Read::kEnd) break;
-      hear(said);
-    }
-    if (const int status = process_->wait(); status != 0) throw left(status);
+    const std::optional<int> status = last_status();
+    if (!status) throw silent("does not leave");
+    if (*status != 0) throw left(*status);
     process_.reset();
   }
 
@@ -73,26 +85,46 @@ class Program final : public Tracker {
     switch (process_->write(lines, program_.answer_timeout_ms)) {
       case Process::Write::kDone: return;
       case Process::Write::kTimeout: throw silent("does not read");
-      case Process::Write::kClosed: break;
+      case Process::Write::kClosed: throw gone("reads no more, and does not leave");
     }
-    for (std::string said; process_->read_line(said, program_.answer_timeout_ms) == Process::Read::kLine;) hear(said);
-    throw left(process_->wait());
   }
 
   void wait_for(const std::string& answer) {
-    for (std::string said;;) {
-      const auto read = process_->read_line(said, program_.answer_timeout_ms);
-      if (read == Process::Read::kTimeout) throw silent("does not answer a flush");
-      if (read == Process::Read::kEnd) throw left(process_->wait());
-      if (said == answer) return;
-      hear(said);
+    const Patience patience(program_.answer_timeout_ms);
+    while (!patience.is_over()) {
+      const auto said = read(patience.left_ms());
+      if (said == Process::Read::kTimeout) break;
+      if (said == Process::Read::kEnd) throw gone("does not answer a flush, and does not leave");
+      if (said_ == answer) return;
+      hear();
     }
+    throw silent("does not answer a flush");
   }
 
-  void hear(const std::string& said) const {
-    if (!program_.acknowledges || !said.starts_with("flushed ")) {
-      runner::core::log_warning(program_.command.front() + ": " + said);
+  Process::Read read(std::int64_t timeout_ms) {
+    return process_->read_line(said_, timeout_ms, runner::core::Relay::kLineBytesMax);
+  }
+
+  void hear() {
+    if (!program_.acknowledges || !said_.starts_with("flushed ")) relay_.say(said_);
+  }
+
+  /// Of one that ought to end, after its last words; nothing where it does not come to them, or stays after them.
+  std::optional<int> last_status() {
+    const Patience patience(program_.answer_timeout_ms);
+    while (!patience.is_over()) {
+      const auto said = read(patience.left_ms());
+      if (said == Process::Read::kTimeout) break;
+      if (said == Process::Read::kEnd) return process_->wait_for(patience.left_ms());
+      hear();
     }
+    return std::nullopt;
+  }
+
+  /// `otherwise`: what one does that ought to have ended.
+  TrackerError gone(const char* otherwise) {
+    const std::optional<int> status = last_status();
+    return status ? left(*status) : silent(otherwise);
   }
 
   TrackerError silent(const char* what) const {
@@ -107,6 +139,8 @@ class Program final : public Tracker {
 
   const PluginProgram program_;
   std::optional<Process> process_;
+  std::string said_;  // the line that was read last
+  runner::core::Relay relay_;
   std::int64_t flushes_ = 0;
 };
 

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 
 #include "runner/core/files.h"
 #include "trackers/tracker.h"
@@ -57,6 +58,16 @@ void RecordFile::flush(bool durable) {
   bytes_ += static_cast<std::int64_t>(buffer_.size());
   buffer_.clear();
   if (durable && fsync(descriptor_) != 0) throw refused(path_, "sync");
+}
+
+void require_own(const std::string& path, std::string_view beginning) {
+  std::ifstream file(path, std::ios::binary);
+  std::string there(beginning.size(), '\0');
+  file.read(there.data(), static_cast<std::streamsize>(there.size()));
+  there.resize(static_cast<std::size_t>(file.gcount()));  // less where a crash tore the first record
+  if (beginning.starts_with(there)) return;
+  throw TrackerError(TrackerError::Remedy::kPause, path + " holds something already that is not this run's",
+                     "each run has a file of its own: name another path, or move that file away");
 }
 
 }  // namespace trackers

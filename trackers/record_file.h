@@ -28,4 +28,8 @@ class RecordFile {
   std::string buffer_;
 };
 
+/// Before a file is written from its beginning: TrackerError when it holds anything else than what this run has written
+/// there, which begins so. Another run's points, or what a person keeps there, are not ours to empty.
+void require_own(const std::string& path, std::string_view beginning);
+
 }  // namespace trackers

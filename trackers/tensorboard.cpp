@@ -108,13 +108,13 @@ double seconds(std::int64_t time_ms) { return static_cast<double>(time_ms) * 1e-
 
 class TensorBoard final : public Tracker {
  public:
-  explicit TensorBoard(Config config) : config_(std::move(config)) {}
+  TensorBoard(Config config, std::string name) : config_(std::move(config)), name_(std::move(name)) {}
 
   // TensorBoard stops at a record that was torn, and reads a second file after the first: each start has a file of its
   // own, which begins where the flushed part of the one before ends.
   void start(const Run& run, const Node& state) override {
     const std::string folder = !config_.logging_dir
-                                   ? run.dir + "/tensorboard"
+                                   ? run.dir + "/" + name_
                                    : *config_.logging_dir + "/" + std::filesystem::path(run.dir).filename().string();
     std::int64_t number = 0;
     if (state.is_mapping()) {
@@ -266,12 +266,15 @@ class TensorBoard final : public Tracker {
   }
 
   const Config config_;
+  const std::string name_;
   std::int64_t number_ = 0;
   std::optional<RecordFile> file_;
 };
 
 }  // namespace
 
-std::shared_ptr<Tracker> make(const Config& config, const Inputs&) { return std::make_shared<TensorBoard>(config); }
+std::shared_ptr<Tracker> make(const Config& config, const Inputs& inputs) {
+  return std::make_shared<TensorBoard>(config, inputs.name);
+}
 
 }  // namespace trackers::tensorboard

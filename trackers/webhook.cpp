@@ -7,6 +7,7 @@
 
 #include "generated/tracker/webhook.h"  // Config; declares make()
 #include "runner/core/clock.h"
+#include "runner/core/log.h"
 #include "runner/core/utf8.h"
 #include "trackers/http.h"
 #include "trackers/numbers.h"
@@ -99,7 +100,7 @@ class Webhook final : public Tracker {
     run_ = {{"run", run.id}, {"name", run.name}, {"project", run.project}, {"dir", run.dir}};
     met_ = state.is_mapping() && state.find("met")->as_bool();
     step_ = state.is_mapping() ? state.find("step")->as_integer() : 0;
-    if (!state.is_mapping() && asked(Events::kStarted)) post("started", run.created_ms, {});
+    if (!state.is_mapping() && asked(Events::kStarted)) post_or_leave_out("started", run.created_ms, {});
   }
 
   void log(std::span<const Point> points) override {
@@ -130,7 +131,7 @@ class Webhook final : public Tracker {
 
   void finish(const End& end) override {
     const auto ended = [&](Events event) {
-      if (asked(event)) post(std::string(to_text(end.ending)), end.time_ms, {{"reason", end.reason}});
+      if (asked(event)) post_or_leave_out(std::string(to_text(end.ending)), end.time_ms, {{"reason", end.reason}});
     };
     switch (end.ending) {
       case Ending::kOpen: return;
@@ -144,6 +145,16 @@ class Webhook final : public Tracker {
  private:
   bool asked(Events event) const {
     return std::find(config_.events.begin(), config_.events.end(), event) != config_.events.end();
+  }
+
+  /// At the run's beginning and end: what is refused there costs the other events nothing.
+  void post_or_leave_out(const std::string& word, std::int64_t time_ms, const Values& values) {
+    try {
+      post(word, time_ms, values);
+    } catch (const TrackerError& error) {
+      if (error.remedy() != Remedy::kLeaveOut) throw;
+      runner::core::log_warning(std::string(error.what()) + "; the event " + word + " is left out");
+    }
   }
 
   void post(const std::string& word, std::int64_t time_ms, Values values) {

@@ -1,14 +1,50 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <cstdlib>
+#include <future>
 #include <memory>
 
+#include "runner/cli/code_of.h"
 #include "runner/cli/commands.h"
 #include "runner/cli/engine_commands.h"
 #include "runner/cli/program.h"
+#include "runner/core/error.h"
+#include "runner/core/files.h"
+#include "runner/registry/load.h"
 #include "runner/sweep/trainings.h"
 
 namespace runner::cli {
+namespace {
+
+std::size_t thread_count() { return core::list_folder("/proc/self/task").value().size(); }
+
+/// What trials have in common is found out before the first of them is forked.
+class Forks final : public sweep::Trained {
+ public:
+  explicit Forks(std::string program) : program_(std::move(program)) {}
+
+  void before_fork(const std::vector<std::string>& words) override {
+    if (is_ready_ || words.front() != "run") return;
+    is_ready_ = true;
+    core::Diagnostics told_by_the_trial;
+    const auto recipe = registry::read_recipe(words.at(1), {}, registry::Registry::builtin(), told_by_the_trial);
+    if (recipe && !told_by_the_trial.has_errors()) code_ = code_of(*recipe);
+  }
+
+  int train(const std::vector<std::string>& words) override {
+    std::vector<std::string> command_line = {program_};
+    command_line.insert(command_line.end(), words.begin(), words.end());
+    return run_program(command_line, {code_, nullptr, nullptr});
+  }
+
+ private:
+  std::string program_;
+  bool is_ready_ = false;
+  std::shared_future<artifact::CodeState> code_;
+};
+
+}  // namespace
 
 // What a worker of a sweep starts once, so that its trials need not load the engine each. Not for people.
 void add_fork_trainings(CLI::App& app, Session& session) {
@@ -17,12 +53,13 @@ void add_fork_trainings(CLI::App& app, Session& session) {
   command->add_option("descriptor", *descriptor, "")->required();
   command->callback([&session, descriptor] {
     session.command = [&session, descriptor] {
-      if (engine_or_fail(session) == nullptr) return;
-      sweep::serve_trainings(*descriptor, [&session](const std::vector<std::string>& words) {
-        std::vector<std::string> command_line = {session.command_line.front()};
-        command_line.insert(command_line.end(), words.begin(), words.end());
-        return run_program(command_line);
-      });
+      unsetenv(sweep::kBindNow);  // of this process alone
+      engine::Engine* engine = engine_or_fail(session);
+      if (engine == nullptr) return;
+      engine->warm_up();
+      RUNNER_ASSERT(thread_count() == 1, "a fork has the thread that forks, and locks of the others");
+      Forks forks(session.command_line.front());
+      sweep::serve_trainings(*descriptor, forks);
     };
   });
 }

@@ -11,6 +11,7 @@
 #include <exception>
 #include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runner/cli/commands.h"
@@ -142,6 +143,10 @@ void take_global_flags_everywhere(CLI::App& app) {
 
 void add_commands(CLI::App& app, Session& session) {
   add_run(app, session);
+  if (session.host) {  // of which many begin each second
+    add_resume(app, session);
+    return take_global_flags_everywhere(app);
+  }
   add_launch(app, session);
   add_resume(app, session);
   add_host_store(app, session);
@@ -176,7 +181,9 @@ void configure(Session& session) {
   if (!session.quiet && !session.verbose && session.log_format == "text" && !session.color)
     return;  // log's own defaults
   core::LogOptions options;
-  options.level = session.quiet     ? core::LogLevel::kWarning
+  const bool is_silent = session.host && session.host->errors != nullptr;
+  options.level = is_silent         ? core::LogLevel::kError
+                  : session.quiet   ? core::LogLevel::kWarning
                   : session.verbose ? core::LogLevel::kDebug
                                     : core::LogLevel::kInfo;
   options.format = session.log_format == "json" ? core::LogFormat::kJson : core::LogFormat::kText;
@@ -236,12 +243,8 @@ int our_bug(const char* what) {
   return core::kExitOurBug;
 }
 
-}  // namespace
-
-int run_program(const std::vector<std::string>& command_line) {
+int run_program(Session& session) {
   keep_standard_streams();
-  Session session;
-  session.command_line = command_line;
   int status = core::kExitDone;
   try {
     status = run(session);
@@ -261,6 +264,21 @@ int run_program(const std::vector<std::string>& command_line) {
     status = session.exit_code;
   }
   return status;
+}
+
+}  // namespace
+
+int run_program(const std::vector<std::string>& command_line) {
+  Session session;
+  session.command_line = command_line;
+  return run_program(session);
+}
+
+int run_program(const std::vector<std::string>& command_line, Host host) {
+  Session session;
+  session.command_line = command_line;
+  session.host = std::move(host);
+  return run_program(session);
 }
 
 }  // namespace runner::cli

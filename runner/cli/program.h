@@ -3,10 +3,14 @@
 #include <string>
 #include <vector>
 
+#include "runner/cli/session.h"
+
 namespace runner::cli {
 
 /// The whole program: reads the command line, runs one command, returns the exit status (DESIGN section 1). Never
 /// throws.
 int run_program(const std::vector<std::string>& command_line);
+/// The same where the process is somebody else's; of the commands there are `run` and `resume`.
+int run_program(const std::vector<std::string>& command_line, Host host);
 
 }  // namespace runner::cli

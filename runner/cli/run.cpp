@@ -31,6 +31,7 @@ struct RunFlags {
   bool start_anew = false, smoke = false;
   std::string summary_json, checkpoint;
   std::vector<std::string> allow_changes;
+  std::string run_id;  ///< of a new run; for who has to know where it will lie
 };
 
 void add_going_on_flags(CLI::App& command, RunFlags& flags) {
@@ -53,6 +54,12 @@ engine::TrainRequest request_of(const Session& session, const RunFlags& flags) {
   request.command_line = session.command_line;
   request.progress_bar = isatty(STDERR_FILENO) == 1;
   request.quiet = session.quiet;
+  request.run_id = flags.run_id;
+  if (session.host) {
+    request.light = true;
+    request.code = session.host->code;
+    request.signal = session.host->signal;
+  }
   return request;
 }
 
@@ -77,7 +84,7 @@ void train(Session& session, const registry::Recipe& recipe, engine::TrainReques
   }
   const auto capture = sections::capture::parse_config(recipe.at("capture"));
   std::optional<artifact::CodeCapture> code;
-  if (capture.git && (!request.rank || request.rank->rank == 0)) {
+  if (capture.git && !request.code.valid() && (!request.rank || request.rank->rank == 0)) {
     code.emplace(artifact::CodeOptions{".", capture.diff_limit});  // while the engine is loaded
     request.code = code->state();
   }
@@ -134,6 +141,7 @@ void add_run_flags(CLI::App& command, RunFlags& flags) {
   add_recipe_flags(command, flags.recipe);
   add_launch_flags(command, flags.recipe);
   command.add_flag("--new", flags.start_anew, "start a new run, whatever became of the last one");
+  command.add_option("--run-id", flags.run_id, "")->group("");
   command.add_flag("--smoke", flags.smoke, "two steps, one evaluation, one save");
   command.add_option("--summary-json", flags.summary_json, "write the figures of the end as one JSON line")
       ->type_name("FILE");

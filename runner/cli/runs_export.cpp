@@ -9,6 +9,7 @@
 #include "runner/core/files.h"
 #include "runner/core/name_map.h"
 #include "runner/core/utf8.h"
+#include "runner/store/history.h"
 
 namespace runner::cli {
 namespace {
@@ -19,10 +20,7 @@ using core::Node;
 using store::RunSummary;
 using Runs = std::vector<RunSummary>;
 
-struct Series {
-  std::string name;
-  std::vector<store::SeriesPoint> points;
-};
+using Series = store::NamedSeries;
 
 /// As short as it can be and still the same number.
 std::string exact(double value) {
@@ -36,17 +34,10 @@ std::string exact(double value) {
 std::string json_number(double value) { return std::isfinite(value) ? exact(value) : "\"" + exact(value) + "\""; }
 
 core::Result<std::vector<Series>> read_all(const RunSummary& run, const std::vector<std::string>& wanted) {
-  std::vector<Series> all;
-  for (const auto& [name, last] : run.metrics) {
-    const bool fits = wanted.empty() ||
-                      std::any_of(wanted.begin(), wanted.end(),
-                                  [&, key = name](const std::string& one) { return core::matches_wildcard(one, key); });
-    if (!fits) continue;
-    auto points = store::read_series(run.run_dir, name);
-    if (!points) return points.failure();
-    all.push_back({name, std::move(points).value()});
-  }
-  return all;
+  return store::read_all_series(run.run_dir, [&](const std::string& name) {
+    const auto fits = [&](const std::string& one) { return core::matches_wildcard(one, name); };
+    return wanted.empty() || std::any_of(wanted.begin(), wanted.end(), fits);
+  });
 }
 
 constexpr const char* kCsvTitles = "run,name,metric,step,time_ms,value\n";
@@ -127,7 +118,7 @@ core::Result<std::string> content_of(const Runs& runs, const RunsExportRequest& 
 core::Result<std::string> put(const Runs& runs, const RunsExportRequest& request, const std::string& path) {
   auto content = content_of(runs, request);
   if (!content || path.empty()) return content;
-  if (const auto written = core::write_file_atomic(path, content.value()); !written) return written.failure();
+  if (const auto written = core::write_output(path, content.value()); !written) return written.failure();
   return "wrote " + path + "\n";
 }
 

@@ -1,12 +1,16 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
 #include <sstream>
 
 #include "runner/cli/runs_import.h"
 #include "runner/cli/runs_import_mlflow.h"
 #include "runner/core/files.h"
 #include "runner/core/scalar.h"
+#include "runner/recipe/read.h"
 
 // The folders of MLflow's file store: EXPERIMENT/RUN/{meta.yaml, params/NAME, metrics/NAME, tags/NAME}. A name with
 // slashes is a path.
@@ -20,18 +24,15 @@ using core::Node;
 
 constexpr std::int64_t kFileBytesMax = std::int64_t{1} << 30;
 
-/// `key: value` lines: what MLflow writes of a run is flat.
-std::map<std::string, std::string> read_meta(const std::string& text) {
+/// Nothing where that is no YAML.
+std::optional<std::map<std::string, std::string>> read_meta(const std::string& path, const std::string& text) {
+  core::Diagnostics ignored;
+  const auto source = std::make_shared<core::Source>(core::Source{path, text, core::Source::Kind::kFile});
+  const auto node = recipe::read_yaml(source, {}, ignored);
+  if (!node || !node->is_mapping()) return std::nullopt;
   std::map<std::string, std::string> meta;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    const std::size_t colon = line.find(": ");
-    if (colon == std::string::npos) continue;
-    std::string value = line.substr(colon + 2);
-    if (value.size() > 1 && (value.front() == '\'' || value.front() == '"') && value.back() == value.front()) {
-      value = value.substr(1, value.size() - 2);
-    }
-    meta[line.substr(0, colon)] = value;
+  for (const Node::Entry& entry : node->entries()) {
+    if (!entry.value.is_null()) meta[entry.key] = entry.value.scalar_text();
   }
   return meta;
 }
@@ -132,15 +133,23 @@ core::Result<std::vector<ForeignRun>> read_mlflow(const std::string& path) {
     if (at->path().filename() == "meta.yaml" && at.depth() > 0) metas.push_back(at->path());
   }
   std::sort(metas.begin(), metas.end());
+  std::vector<std::string> problems;
   for (const fs::path& file : metas) {
     const auto text = core::read_file(file.string(), kFileBytesMax);
     if (!text) return text.failure();
-    const auto meta = read_meta(text.value());
-    if (!meta.contains("run_id")) continue;  // an experiment's
-    auto run = read_run(file.parent_path(), meta);
+    const auto meta = read_meta(file.string(), text.value());
+    if (!meta) problems.push_back(file.string() + " is no YAML: this run is left out");
+    if (!meta || !meta->contains("run_id")) continue;  // an experiment's
+    if (const auto stage = meta->find("lifecycle_stage"); stage != meta->end() && stage->second == "deleted") {
+      problems.push_back(file.parent_path().string() + " was deleted in MLflow: this run is left out");
+      continue;
+    }
+    auto run = read_run(file.parent_path(), *meta);
     if (!run) return run.failure();
     runs.push_back(std::move(run).value());
   }
+  if (runs.empty() && !problems.empty()) return core::Failure{problems.front()};
+  if (!runs.empty()) runs.front().problems = std::move(problems);
   return runs;
 }
 

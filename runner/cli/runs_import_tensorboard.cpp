@@ -54,13 +54,21 @@ ForeignRun to_run(const std::string& folder, trackers::EventFile all) {
 
 core::Result<std::vector<ForeignRun>> read_tensorboard(const std::string& path) {
   std::vector<ForeignRun> runs;
+  std::vector<core::Failure> unreadable;
   for (const auto& [folder, files] : files_by_folder(path)) {
     trackers::EventFile all;
+    std::size_t bad = 0;
     for (const std::string& file : files) {
-      if (const auto read = trackers::read_event_file(file, all); !read) return read.failure();
+      const auto read = trackers::read_event_file(file, all);
+      if (read) continue;
+      unreadable.push_back(read.failure());
+      ++bad;
     }
-    runs.push_back(to_run(folder, std::move(all)));
+    if (bad < files.size()) runs.push_back(to_run(folder, std::move(all)));
   }
+  // One file that a crash or a copy spoiled does not keep the others out.
+  if (runs.empty() && !unreadable.empty()) return unreadable.front();
+  for (const core::Failure& failure : unreadable) runs.front().problems.push_back(failure.message);
   return runs;
 }
 

@@ -7,9 +7,11 @@
 #include <iostream>
 
 #include "runner/cli/runs_keep.h"
+#include "runner/core/error.h"
 #include "runner/core/files.h"
 #include "runner/core/units.h"
 #include "runner/store/lease.h"
+#include "runner/store/run_index.h"
 #include "runner/store/text.h"
 
 namespace runner::cli {
@@ -53,16 +55,28 @@ void refuse_held(const Runs& runs, core::Diagnostics& diagnostics) {
 
 fs::path folder_of(const RunSummary& run) { return fs::absolute(run.run_dir).lexically_normal(); }
 
-/// The lease is held meanwhile, so that nobody goes on with the run just now.
+/// A link to a run is moved as a link: what it leads to stays where it is, so a relative one is made anew.
+int move_folder(const fs::path& from, const fs::path& to) {
+  if (!fs::is_symlink(from)) return std::rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
+  std::error_code error;
+  const fs::path target = fs::read_symlink(from, error);
+  if (!error) fs::create_directory_symlink((from.parent_path() / target).lexically_normal(), to, error);
+  if (!error) fs::remove(from, error);
+  return error.value();
+}
+
+/// The lease is held meanwhile, so that nobody goes on with the run just now; on a full disk nobody else gets it, too.
 core::Result<void> move_run(const RunSummary& run, const fs::path& to, const core::Clock& clock) {
   auto lease = store::Lease::acquire(run.run_dir, clock);
-  if (!lease) return lease.failure();
-  const std::string from = folder_of(run).string();
+  if (!lease && lease.failure().exit_code != core::kExitResumable) return lease.failure();
   core::Result<void> moved;
-  if (std::rename(from.c_str(), to.c_str()) != 0) {
-    moved = core::Failure{"cannot move " + run.run_dir + " to " + to.string() + ": " + std::strerror(errno)};
+  if (const int error = move_folder(folder_of(run), to); error != 0) {
+    const bool taken = error == ENOTEMPTY || error == EEXIST;
+    moved = core::Failure{"cannot move " + run.run_dir + " to " + to.string() + ": " +
+                              (taken ? "something is there already" : std::strerror(error)),
+                          taken ? "move that away first" : ""};
   }
-  lease.value()->release();
+  if (lease) lease.value()->release();
   return moved;
 }
 
@@ -100,14 +114,31 @@ std::optional<std::string> remove_runs(const RunsContext& context, const RunsRem
   return text;
 }
 
-std::int64_t bytes_below(const std::string& folder) {
+std::int64_t bytes_of(const Runs& runs) {
   std::int64_t bytes = 0;
   std::error_code ignored;
-  for (fs::recursive_directory_iterator at(folder, ignored), end; !ignored && at != end; at.increment(ignored)) {
-    if (at->is_regular_file(ignored) && !at->is_symlink(ignored))
-      bytes += static_cast<std::int64_t>(at->file_size(ignored));
+  for (const RunSummary& run : runs) {
+    if (fs::is_symlink(run.run_dir)) continue;
+    for (fs::recursive_directory_iterator at(run.run_dir, ignored), end; !ignored && at != end; at.increment(ignored)) {
+      if (at->is_regular_file(ignored) && !at->is_symlink(ignored))
+        bytes += static_cast<std::int64_t>(at->file_size(ignored));
+    }
   }
   return bytes;
+}
+
+/// The runs that were asked about and the list of them; what else lies there, or came meanwhile, stays.
+std::error_code delete_for_good(const Runs& runs, const fs::path& trash) {
+  std::error_code error, ignored;
+  for (const RunSummary& run : runs) {
+    fs::remove_all(run.run_dir, error);
+    if (error) return error;
+  }
+  if (store::list_runs(trash.string(), core::system_clock(), {.with_recipe = false}).empty()) {
+    store::RunIndex(trash.string()).remove();
+  }
+  fs::remove(trash, ignored);  // not when something is left in it
+  return error;
 }
 
 std::optional<std::string> empty_trash(const RunsContext& context, const RunsRemoveRequest& request,
@@ -121,15 +152,13 @@ std::optional<std::string> empty_trash(const RunsContext& context, const RunsRem
   if (runs.empty()) return "the trash of " + context.output_dir + " is empty\n";
   refuse_held(runs, diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;
-  const std::string what = core::counted(static_cast<std::int64_t>(runs.size()), "run", "runs") + ", " +
-                           core::format_bytes(bytes_below(trash));
+  const std::string what =
+      core::counted(static_cast<std::int64_t>(runs.size()), "run", "runs") + ", " + core::format_bytes(bytes_of(runs));
   if (!go_ahead("delete for good what is in the trash of " + context.output_dir + " (" + what + ")?", request,
                 diagnostics)) {
     return diagnostics.has_errors() ? std::nullopt : std::optional<std::string>("nothing was deleted\n");
   }
-  std::error_code error;
-  fs::remove_all(trash, error);
-  if (error) {
+  if (const std::error_code error = delete_for_good(runs, trash)) {
     diagnostics.error({}, "cannot delete " + trash + ": " + error.message());
     return std::nullopt;
   }

@@ -59,7 +59,8 @@ void add_pictures(const Runs& runs, const RunsReportRequest& request, const std:
     options.title = metric;
     options.x_title = all->x_title;
     options.log_y = request.log_y;
-    document.picture(chart_svg(all->curves, options), metric + " of " + std::to_string(all->curves.size()) + " runs");
+    document.picture(chart_svg(all->curves, options),
+                     metric + " of " + core::counted(static_cast<std::int64_t>(all->curves.size()), "run", "runs"));
   }
 }
 
@@ -148,7 +149,7 @@ std::optional<std::string> runs_report(const RunsContext& context, const RunsRep
   add_notes(*runs, *document);
   add_recipes(*runs, *document);
   if (diagnostics.has_errors()) return std::nullopt;
-  if (const auto written = core::write_file_atomic(request.output, document->text()); !written) {
+  if (const auto written = core::write_output(request.output, document->text()); !written) {
     diagnostics.error({}, written.failure().message, written.failure().hint);
     return std::nullopt;
   }

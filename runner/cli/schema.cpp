@@ -18,7 +18,7 @@ void schema(const std::string& output, Session& session) {
     std::fwrite(text.data(), 1, text.size(), stdout);
     return;
   }
-  const core::Result<void> written = core::write_file_atomic(output, text);
+  const core::Result<void> written = core::write_output(output, text);
   if (!written.ok()) session.fail(written.failure().message, written.failure().hint, core::kExitFailed);
 }
 

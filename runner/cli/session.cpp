@@ -18,9 +18,15 @@ namespace {
 
 constexpr int kDiagnosticsShownMax = 200;  // more than that has one cause, such as a wrong file
 
-void print_error(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stderr); }
-
 }  // namespace
+
+void Session::print_error(const std::string& text) const {
+  if (host && host->errors != nullptr) {
+    *host->errors += text;
+  } else {
+    std::fwrite(text.data(), 1, text.size(), stderr);
+  }
+}
 
 void Session::show(const core::Diagnostics& diagnostics) const {
   core::RenderOptions options;

@@ -1,11 +1,14 @@
 #pragma once
 
+#include <atomic>
 #include <functional>
+#include <future>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "runner/artifact/code_state.h"
 #include "runner/core/diagnostics.h"
 #include "runner/recipe/compose.h"
 #include "runner/registry/load.h"
@@ -25,6 +28,13 @@ struct RecipeFlags {
   CLI::App* command = nullptr;
 };
 
+/// What a training finds that somebody else began in a process of theirs: a trial of a sweep.
+struct Host {
+  std::shared_future<artifact::CodeState> code;  ///< of the folder, looked at before; invalid where nobody did
+  const std::atomic<int>* signal = nullptr;      ///< engine::TrainRequest::signal
+  std::string* errors = nullptr;                 ///< takes what is wrong in place of standard error
+};
+
 /// One call of the program: its global flags, and how it ends.
 struct Session {
   bool quiet = false;
@@ -34,6 +44,7 @@ struct Session {
   bool color = false;      ///< standard error is a terminal, and NO_COLOR is unset
   int exit_code = 0;
   std::vector<std::string> command_line;
+  std::optional<Host> host;       ///< nothing: the process is our own
   std::function<void()> command;  ///< what the chosen subcommand does; set while parsing
 
   /// Reads and checks a recipe, prints what there is to say to standard error. Nothing when there were errors; the exit
@@ -50,6 +61,9 @@ struct Session {
   void fail(const std::string& message, const std::string& hint = "", int status = 2);
   /// Where runs lie: --output-dir, ROUX_OUTPUT_DIR, `runs`.
   std::string runs_dir() const;
+
+ private:
+  void print_error(const std::string& text) const;
 };
 
 /// RECIPE, --set, --set-file and --ext.

@@ -1,7 +1,9 @@
 #include <cstdio>
 #include <utility>
 
+#include "runner/cli/code_of.h"
 #include "runner/cli/engine_commands.h"
+#include "runner/cli/program.h"
 #include "runner/cli/sweep.h"
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
@@ -105,12 +107,30 @@ void tell_end(const Sweep& sweep, Study& study) {
   std::printf("  look at it  roux sweep show %s\n", study.info().name.c_str());
 }
 
+/// A trial in this process. What it logs goes into its own file.
+int train_here(const std::string& program, const std::vector<std::string>& words, Host host) {
+  const core::LogOptions before = core::log_options();
+  std::vector<std::string> command_line = {program};
+  command_line.insert(command_line.end(), words.begin(), words.end());
+  const int status = run_program(command_line, std::move(host));
+  core::set_log_file("");
+  core::configure_log(before);
+  return status;
+}
+
 std::unique_ptr<sweep::Trainings> trainings_of(const Sweep& sweep) {
+  using sections::sweep::Isolation;
+  const std::string program = core::own_program();
   switch (sweep.config().isolation) {
-    case sections::sweep::Isolation::kFork: return sweep::trainings_by_fork(core::own_program());
-    case sections::sweep::Isolation::kExec: break;
+    case Isolation::kFork: return sweep::trainings_by_fork(program);
+    case Isolation::kExec: return sweep::trainings_by_exec(program);
+    case Isolation::kNone: break;
   }
-  return sweep::trainings_by_exec(core::own_program());
+  return sweep::trainings_within([program, code = code_of(sweep.base())](const std::vector<std::string>& words,
+                                                                         const std::atomic<int>& signal,
+                                                                         std::string& errors) {
+    return train_here(program, words, {code, &signal, &errors});
+  });
 }
 
 void work(Session& session, const Sweep& sweep, Study& study) {

@@ -1,13 +1,16 @@
-#include <poll.h>
-#include <sys/signalfd.h>
+#include <unistd.h>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <chrono>
+#include <condition_variable>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <mutex>
+#include <thread>
 
 #include "runner/cli/commands.h"
 #include "runner/cli/tracking.h"
@@ -22,30 +25,50 @@ namespace runner::cli {
 namespace {
 
 constexpr int kLookMs = 100, kLooksForRecord = 300;
+constexpr int kLeaveS = 10;
 
 struct SyncFlags {
   std::string run = "last", tracker;
   bool follow = false;
 };
 
-/// Waits, and leaves when the system or the training says so.
+/// Waits, and leaves when the system or the training says so: at once where it waits, in some seconds where a tracker
+/// does not come back, and at once again when it is said twice.
 class UntilSignalled final : public trackers::Waiter {
  public:
-  UntilSignalled() {
+  UntilSignalled() : shared_(std::make_shared<Shared>()) {
     sigset_t signals;
     sigemptyset(&signals);
     for (const int signal : {SIGINT, SIGTERM}) sigaddset(&signals, signal);
     sigprocmask(SIG_BLOCK, &signals, nullptr);
-    descriptor_ = signalfd(-1, &signals, SFD_CLOEXEC);
     std::signal(SIGPIPE, SIG_IGN);  // who listened to what this process says may be gone
+    std::thread([signals, shared = shared_] { listen(signals, *shared); }).detach();
   }
   bool wait(std::int64_t ms) override {
-    pollfd waiting = {descriptor_, POLLIN, 0};
-    return poll(&waiting, 1, static_cast<int>(ms)) == 0;
+    std::unique_lock lock(shared_->mutex);
+    return !shared_->changed.wait_for(lock, std::chrono::milliseconds(ms), [this] { return shared_->leaving; });
   }
 
  private:
-  int descriptor_;
+  struct Shared {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool leaving = false;
+  };
+
+  static void listen(const sigset_t& signals, Shared& shared) {
+    sigwaitinfo(&signals, nullptr);
+    {
+      const std::lock_guard lock(shared.mutex);
+      shared.leaving = true;
+    }
+    shared.changed.notify_all();
+    const timespec patience = {kLeaveS, 0};
+    sigtimedwait(&signals, nullptr, &patience);
+    _exit(core::kExitFailed);  // in the midst of a call: what was flushed is on record
+  }
+
+  const std::shared_ptr<Shared> shared_;  // the thread may outlive this object
 };
 
 trackers::Run run_of(const store::RunSummary& summary) {

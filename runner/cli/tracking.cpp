@@ -1,10 +1,12 @@
 #include "runner/cli/tracking.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <csignal>
-#include <cstdio>
+#include <cstring>
 #include <future>
+#include <optional>
 #include <utility>
 
 #include "generated/section/tracker_common.h"
@@ -13,12 +15,23 @@
 #include "runner/core/error.h"
 #include "runner/core/log.h"
 #include "runner/core/process.h"
+#include "runner/core/relay.h"
 
 namespace runner::cli {
 namespace {
 
 constexpr std::int64_t kForEver_ms = 24LL * 3600 * 1000;
 constexpr std::int64_t kLeave_ms = 2000;  // after it was asked to
+constexpr std::size_t kLinesMax = 1000;   // of what one of them has to say
+constexpr int kSignalled = 128;           // and the signal, as an exit status
+
+using Clock = std::chrono::steady_clock;
+
+std::string signal_text(int signal) { return "signal " + std::to_string(signal) + " (" + strsignal(signal) + ")"; }
+
+std::int64_t ms_until(Clock::time_point time) {
+  return std::max<std::int64_t>(0, std::chrono::ceil<std::chrono::milliseconds>(time - Clock::now()).count());
+}
 
 }  // namespace
 
@@ -34,10 +47,18 @@ struct Tracking::Follower {
         finish_timeout_s(timeout_s),
         process(command, {}, core::Process::Fate::kOutlivesParent) {
     reading = core::beside([this] {
-      for (std::string line; process.read_line(line, kForEver_ms) != core::Process::Read::kEnd;) {
-        core::log_warning("tracker " + name + ": " + line);
+      core::Relay relay("tracker " + name, kLinesMax);
+      for (std::string line;
+           process.read_line(line, kForEver_ms, core::Relay::kLineBytesMax) != core::Process::Read::kEnd;) {
+        relay.say(line);
       }
     });
+  }
+
+  /// Its exit status once it says no more and has ended; one that only closed its output still runs.
+  std::optional<int> ended(Clock::time_point until) {
+    if (reading.wait_until(until) != std::future_status::ready) return std::nullopt;
+    return process.wait_for(ms_until(until));
   }
 
   std::string name;
@@ -68,37 +89,39 @@ void Tracking::begin(const std::string& run_dir) {
 }
 
 void Tracking::finish() {
-  using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
-  const auto over = [](const Follower& follower, Clock::time_point until) {
-    return follower.reading.wait_until(until) == std::future_status::ready;
-  };
+  std::vector<Follower*> late;
   for (auto& follower : followers_) {
-    if (!over(*follower, begin + std::chrono::milliseconds(200)))
+    std::optional<int> status = follower->ended(begin + std::chrono::milliseconds(200));
+    if (!status) {
       core::log_info("waiting for tracker " + follower->name);
-    const auto patience = std::chrono::milliseconds(std::llround(follower->finish_timeout_s * 1000));
-    if (!over(*follower, begin + patience)) follower->process.send(SIGTERM);
-  }
-  const auto leave = std::chrono::milliseconds(kLeave_ms);
-  const auto last = Clock::now() + leave;
-  for (auto& follower : followers_) {
-    if (!over(*follower, last)) {
-      follower->process.send(SIGKILL);  // what it has brought so far is on record
-      // Something that it has started may keep what it says open.
-      if (!over(*follower, Clock::now() + leave)) {
-        tell_rest(*follower);
-        static_cast<void>(follower.release());
-        continue;
-      }
+      const auto patience = std::chrono::milliseconds(std::llround(follower->finish_timeout_s * 1000));
+      status = follower->ended(begin + patience);
     }
-    if (follower->process.wait() != core::kExitDone) tell_rest(*follower);
+    if (!status) {
+      follower->process.send(SIGTERM);
+      late.push_back(follower.get());
+    } else if (*status != core::kExitDone) {
+      tell_rest(*follower, *status > kSignalled ? "its process was ended by " + signal_text(*status - kSignalled) : "");
+    }
+  }
+  const auto leave = Clock::now() + std::chrono::milliseconds(kLeave_ms);
+  for (Follower* follower : late) {
+    const std::optional<int> status = follower->ended(leave);
+    if (status && *status == core::kExitDone) continue;
+    if (!status) follower->process.send(SIGKILL);  // what it has brought so far is on record
+    tell_rest(*follower, "it did not come to an end within finish_timeout");
+  }
+  for (auto& follower : followers_) {
+    // Something that it has started may keep what it says open.
+    if (!follower->ended(Clock::now() + std::chrono::milliseconds(kLeave_ms))) static_cast<void>(follower.release());
   }
   followers_.clear();
 }
 
-void Tracking::tell_rest(const Follower& follower) const {
-  core::log_warning("tracker " + follower.name + " has not everything yet: roux sync " + run_dir_ + " --tracker " +
-                    follower.name + " brings the rest");
+void Tracking::tell_rest(const Follower& follower, const std::string& why) const {
+  core::log_warning("tracker " + follower.name + " has not everything yet" + (why.empty() ? "" : ", " + why) +
+                    ": roux sync " + run_dir_ + " --tracker " + follower.name + " brings the rest");
 }
 
 }  // namespace runner::cli

@@ -26,7 +26,7 @@ class Tracking {
 
  private:
   struct Follower;
-  void tell_rest(const Follower& follower) const;
+  void tell_rest(const Follower& follower, const std::string& why) const;
 
   const Session& session_;
   const registry::Recipe& recipe_;

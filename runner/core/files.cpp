@@ -58,6 +58,17 @@ Failure cannot(const std::string& verb, const std::string& path, int error) {
                  is_full ? kExitResumable : kExitFailed};
 }
 
+/// 0, or what went wrong.
+int write_all(int file, const std::string& content) {
+  for (std::size_t written = 0; written < content.size();) {
+    const ssize_t got = ::write(file, content.data() + written, content.size() - written);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return errno;
+    written += static_cast<std::size_t>(got);
+  }
+  return 0;
+}
+
 std::string folder_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   if (slash == std::string::npos) return ".";
@@ -110,12 +121,7 @@ Result<void> write_file_atomic(const std::string& path, const std::string& conte
   };
   Descriptor file(::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (!file.ok()) return cannot("write", path, errno == ENOENT ? ENOTDIR : errno);
-  for (std::size_t written = 0; written < content.size();) {
-    const ssize_t got = ::write(file.get(), content.data() + written, content.size() - written);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return fail(errno);
-    written += static_cast<std::size_t>(got);
-  }
+  if (const int error = write_all(file.get(), content); error != 0) return fail(error);
   if (::fsync(file.get()) != 0) return fail(errno);
   if (!file.close()) return fail(errno);
   if (::rename(beside.c_str(), path.c_str()) != 0) return fail(errno);
@@ -123,6 +129,22 @@ Result<void> write_file_atomic(const std::string& path, const std::string& conte
   // Some file systems refuse fsync on a folder (EINVAL); the rename is as safe there as it gets.
   if (parent.ok() && ::fsync(parent.get()) != 0 && errno != EINVAL && errno != ENOTSUP)
     return cannot("write", path, errno);
+  return {};
+}
+
+Result<void> write_output(const std::string& path, const std::string& content) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return write_file_atomic(path, content);
+  if (S_ISDIR(info.st_mode)) return cannot("write", path, EISDIR);
+  if (S_ISREG(info.st_mode)) {
+    std::error_code error;
+    const std::filesystem::path target = std::filesystem::canonical(path, error);
+    return error ? cannot("write", path, error.value()) : write_file_atomic(target.string(), content);
+  }
+  Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!file.ok()) return cannot("write", path, errno);
+  if (const int error = write_all(file.get(), content); error != 0) return cannot("write", path, error);
+  if (!file.close()) return cannot("write", path, errno);
   return {};
 }
 

@@ -15,6 +15,10 @@ Result<std::string> read_file(const std::string& path, std::int64_t bytes_max);
 /// A full disk is a Failure with the exit code for "resumable".
 Result<void> write_file_atomic(const std::string& path, const std::string& content);
 
+/// The same for a file that a person has named. It is written through a symbolic link, and into what is no regular file
+/// as it stands: a file in the place of /dev/stdout or of a pipe would be nobody's wish.
+Result<void> write_output(const std::string& path, const std::string& content);
+
 /// Makes a folder and those above it that are missing; nothing when it is there. Failure names the path.
 Result<void> make_folders(const std::string& path);
 

@@ -25,13 +25,16 @@ std::optional<std::int64_t> address_space_limit() {
 }  // namespace
 
 std::string cpu_name() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    if (!line.starts_with("model name")) continue;
-    const auto colon = line.find(": ");
-    if (colon != std::string::npos) return line.substr(colon + 2);
-  }
-  return "unknown";
+  static const std::string name = [] {
+    std::ifstream file("/proc/cpuinfo");
+    for (std::string line; std::getline(file, line);) {
+      if (!line.starts_with("model name")) continue;
+      const auto colon = line.find(": ");
+      if (colon != std::string::npos) return line.substr(colon + 2);
+    }
+    return std::string("unknown");
+  }();
+  return name;
 }
 
 std::int64_t memory_limit() {

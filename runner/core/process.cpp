@@ -21,31 +21,52 @@
 namespace runner::core {
 namespace {
 
+constexpr std::int64_t kLookMs = 5;  // whether a child has ended
+
+/// What this process does about a signal it would do in the child as well, in the memory of both.
+void forget_handlers() {
+  for (int signal = 1; signal < NSIG; ++signal) {
+    struct sigaction action = {};
+    if (sigaction(signal, nullptr, &action) != 0) continue;
+    if (action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN) continue;
+    action = {};
+    action.sa_handler = SIG_DFL;
+    sigaction(signal, &action, nullptr);
+  }
+}
+
 [[noreturn]] void become(const std::vector<char*>& arguments, const std::vector<char*>& environment, int output,
-                         int input, Process::Fate fate) {
+                         int input, Process::Fate fate, sigset_t signals) {
+  forget_handlers();
   if (fate == Process::Fate::kDiesWithParent) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
   } else {
     setsid();
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, nullptr);
+    sigemptyset(&signals);
     const int nothing = open("/dev/null", O_RDONLY);
     if (nothing >= 0) dup2(nothing, STDIN_FILENO);
   }
   if (input >= 0) dup2(input, STDIN_FILENO);
   dup2(output, STDOUT_FILENO);
   dup2(output, STDERR_FILENO);
+  sigprocmask(SIG_SETMASK, &signals, nullptr);
   execvpe(arguments[0], arguments.data(), environment.data());
   _exit(127);
 }
 
 /// The child borrows this process's memory until it becomes the other program: a fork would copy the page tables of all
-/// that LibTorch has mapped, and then every page that either of them touches.
+/// that LibTorch has mapped, and then every page that either of them touches. No signal may come in between: its
+/// handler would run in the child, on what is the parent's.
 pid_t begin(const std::vector<char*>& arguments, const std::vector<char*>& environment, int output, int input,
             Process::Fate fate) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
   const pid_t pid = vfork();
-  if (pid == 0) become(arguments, environment, output, input, fate);
+  if (pid == 0) become(arguments, environment, output, input, fate, before);
+  const int error = errno;
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  errno = error;
   return pid;
 }
 
@@ -101,12 +122,14 @@ Process::~Process() {
   close_input();
 }
 
-Process::Read Process::read_line(std::string& line, std::int64_t timeout_ms) {
+Process::Read Process::read_line(std::string& line, std::int64_t timeout_ms, std::size_t bytes_max) {
   const std::int64_t deadline_ns = system_clock().monotonic_ns() + timeout_ms * 1'000'000;
   for (;;) {
-    if (const std::size_t end = buffer_.find('\n'); end != std::string::npos) {
-      line = buffer_.substr(0, end);
-      buffer_.erase(0, end + 1);
+    const std::size_t end = buffer_.find('\n');
+    if (end != std::string::npos || buffer_.size() > bytes_max) {
+      const std::size_t bytes = std::min({end, buffer_.size(), bytes_max});
+      line = buffer_.substr(0, bytes);
+      buffer_.erase(0, bytes == end ? bytes + 1 : bytes);
       return Read::kLine;
     }
     if (pipe_ < 0) return Read::kEnd;
@@ -148,7 +171,11 @@ Process::Write Process::write(std::string_view text, std::int64_t timeout_ms) {
     pollfd waiting[2] = {{input_, POLLOUT, 0}, {pipe_, POLLIN, 0}};  // poll passes over what is closed
     const int ready = poll(waiting, 2, static_cast<int>(std::clamp<std::int64_t>(left_ms, 0, INT_MAX)));
     if (ready == 0) return Write::kTimeout;
-    if (ready > 0 && waiting[1].revents != 0) read_some();
+    if (ready < 0 || waiting[1].revents == 0) continue;
+    if (left_ms <= 0) return Write::kTimeout;  // it prints for ever and does not read
+    const std::size_t kept = buffer_.size();
+    read_some();
+    if (kept >= kUnreadBytesMax) buffer_.resize(std::min(kept, buffer_.size()));
   }
   return Write::kDone;
 }
@@ -158,16 +185,38 @@ void Process::close_input() {
   input_ = -1;
 }
 
-void Process::send(int signal) const { ::kill(pid_, signal); }
+void Process::send(int signal) const {
+  if (pid_ > 0) ::kill(pid_, signal);  // -1 would be everybody
+}
 
 int Process::wait() {
+  reap(0);
+  return status_;
+}
+
+std::optional<int> Process::wait_for(std::int64_t timeout_ms) {
+  const std::int64_t deadline_ns = system_clock().monotonic_ns() + timeout_ms * 1'000'000;
+  while (!reap(WNOHANG)) {
+    const std::int64_t left_ms = (deadline_ns - system_clock().monotonic_ns() + 999'999) / 1'000'000;
+    if (left_ms <= 0) return std::nullopt;
+    poll(nullptr, 0, static_cast<int>(std::min(left_ms, kLookMs)));
+  }
+  return status_;
+}
+
+bool Process::reap(int flags) {
   if (pipe_ >= 0) close(pipe_);
   pipe_ = -1;
+  if (pid_ < 0) return true;
   int status = 0;
-  while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
-  }
+  pid_t ended = 0;
+  do {
+    ended = waitpid(pid_, &status, flags);
+  } while (ended < 0 && errno == EINTR);
+  if (ended == 0) return false;
   pid_ = -1;
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  status_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return true;
 }
 
 std::string own_program() { return std::filesystem::read_symlink("/proc/self/exe").string(); }

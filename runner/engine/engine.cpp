@@ -16,6 +16,7 @@
 #include "runner/engine/machine.h"
 #include "runner/engine/plan.h"
 #include "runner/engine/self_test.h"
+#include "runner/engine/warm_up.h"
 #include "runner/train/lr_finder.h"
 #include "runner/train/resume.h"
 #include "runner/train/train.h"
@@ -41,6 +42,7 @@ class LibTorchEngine final : public Engine {
   int train(const registry::Recipe& recipe, const TrainRequest& request, core::Diagnostics& diagnostics) override {
     return guarded([&] { return train::train(recipe, request, peak_flops(recipe), diagnostics); });
   }
+  void warm_up() override { guarded(engine::warm_up); }
   std::optional<LrSweep> find_lr(const registry::Recipe& recipe, const LrSweepRequest& request,
                                  core::Diagnostics& diagnostics) override {
     return guarded([&] { return train::find_lr(recipe, request, diagnostics); });

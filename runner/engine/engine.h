@@ -81,6 +81,9 @@ class Engine {
   virtual std::optional<Plan> plan(const registry::Recipe& recipe, core::Diagnostics& diagnostics) = 0;
   /// Trains; returns the exit status. `diagnostics` gets what is wrong before the first step.
   virtual int train(const registry::Recipe& recipe, const TrainRequest& request, core::Diagnostics& diagnostics) = 0;
+  /// Does once what each training of this process and of its forks would begin with, on one thread and without a
+  /// gradient: a fork has none of the threads that LibTorch starts for more.
+  virtual void warm_up() = 0;
   /// Tries rates that climb; touches no run. Nothing when `diagnostics` got errors.
   virtual std::optional<LrSweep> find_lr(const registry::Recipe& recipe, const LrSweepRequest& request,
                                          core::Diagnostics& diagnostics) = 0;

@@ -11,16 +11,17 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
+#include <string_view>
 #include <utility>
 
 #include "runner/core/error.h"
+#include "runner/launch/last_words.h"
 
 namespace runner::launch {
 namespace {
 
 constexpr std::size_t kLinesKept = 200;
-constexpr std::size_t kLastLinesShown = 5;
-constexpr std::string_view kError = "error: ";
 
 /// The ends of a pipe; ours does not wait. RunError when there is none.
 struct Pipe {
@@ -198,20 +199,6 @@ void RankProcess::take(const std::string& line, const Stream& stream) {
   if (stream.passed_on_to >= 0) write_all(stream.passed_on_to, prefix_ + line + "\n");
 }
 
-std::string RankProcess::last_words() const {
-  std::size_t begin = lines_.size();
-  for (std::size_t i = lines_.size(); i > 0 && begin == lines_.size(); --i) {
-    if (lines_[i - 1].starts_with(kError)) begin = i - 1;
-  }
-  std::string text;
-  if (begin < lines_.size()) {
-    text = lines_[begin].substr(kError.size());
-  } else if (!lines_.empty()) {
-    begin = lines_.size() - std::min(lines_.size(), kLastLinesShown);
-    text = "it said last:\n  " + lines_[begin];
-  }
-  for (std::size_t i = begin + 1; i < lines_.size(); ++i) text += "\n" + lines_[i];
-  return text;
-}
+std::string RankProcess::last_words() const { return launch::last_words(lines_); }
 
 }  // namespace runner::launch

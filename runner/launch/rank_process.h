@@ -49,8 +49,7 @@ class RankProcess {
 
   std::vector<int> outputs() const;  ///< to be polled
   void read_output();                ///< what there is, without waiting for more
-  /// The last error that it printed, without the word, with its hint; else its last lines; "" when it printed none.
-  std::string last_words() const;
+  std::string last_words() const;    ///< launch/last_words.h
 
  private:
   /// Our end of its standard output or error.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
@@ -50,6 +51,14 @@ std::optional<std::vector<std::string>> metric_names(SettledTree& tree) {
     names.push_back(type->as_string());
   }
   return names;
+}
+
+/// Ranks are processes.
+void sweep_isolation(SettledTree& tree) {
+  const std::int64_t count = tree.integer("launch.num_processes").value_or(1);
+  if (tree.text("sweep.isolation") != "none" || count == 1) return;
+  tree.error("sweep.isolation", "isolation is none, but launch.num_processes is " + std::to_string(count),
+             "take isolation: fork, or one process");
 }
 
 /// Where a recipe names a metric to go by: checkpoint.monitor, a plateau's, and those of callbacks.
@@ -409,6 +418,32 @@ void local_sgd(SettledTree& tree) {
   if (tree.text("weight_averaging.type")) refuse("weight_averaging", "each process has other weights to average");
 }
 
+/// Where a tracker writes files, as the recipe has it. Two of a kind that write to one place would undo each other's
+/// work; those that are not named here tell each other apart.
+void tracker_places(SettledTree& tree) {
+  static const std::map<std::string, const char*> kPlaces = {
+      {"csv", "path"},    {"jsonl", "path"},  {"tensorboard", "logging_dir"}, {"comet_ml", "offline_directory"},
+      {"clearml", "dir"}, {"dvclive", "dir"},
+  };
+  const Node* trackers = tree.value("trackers");
+  if (trackers == nullptr) return;
+  std::map<std::string, std::size_t> first;
+  for (std::size_t i = 0; i < trackers->items().size(); ++i) {
+    const std::string path = "trackers[" + std::to_string(i) + "]";
+    const auto type = tree.text(path + ".type");
+    const auto key = type ? kPlaces.find(*type) : kPlaces.end();
+    if (key == kPlaces.end()) continue;
+    const std::string where = path + "." + key->second;
+    const auto place = tree.text(where);
+    if (!place) continue;
+    const auto [at, is_new] = first.emplace(std::filesystem::path(*place).lexically_normal().string(), i);
+    if (is_new) continue;
+    tree.error(where,
+               path + " writes to " + quoted(*place) + ", and so does trackers[" + std::to_string(at->second) + "]",
+               "give each of them a place of its own");
+  }
+}
+
 /// A tracker's place in a run is kept by its name.
 void tracker_names(SettledTree& tree) {
   const Node* trackers = tree.value("trackers");
@@ -440,6 +475,7 @@ constexpr Rule kRules[] = {
     {"compat", compat},
     {"total_steps", total_steps},
     {"sweep_metric", sweep_metric},
+    {"sweep_isolation", sweep_isolation},
     {"metric_once", metric_once},
     {"monitored_metric", monitored_metric},
     {"monitor_needs_evaluation", monitor_needs_evaluation},
@@ -457,6 +493,7 @@ constexpr Rule kRules[] = {
     {"one_process", one_process},
     {"error_feedback", error_feedback},
     {"tracker_names", tracker_names},
+    {"tracker_places", tracker_places},
 };
 
 }  // namespace

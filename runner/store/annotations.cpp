@@ -6,6 +6,9 @@
 namespace runner::store {
 namespace {
 
+// Persons and trackers write here, and none of them tries again.
+constexpr int kPatienceMs = 30'000;
+
 std::string info(const Database& database, const char* key) {
   Statement row = database.prepare("SELECT value FROM info WHERE key = ?");
   return row.bind(1, std::string_view(key)).step() ? row.text(0) : "";
@@ -43,6 +46,7 @@ Annotations read_annotations(const std::string& run_dir) {
 
 Database open_annotations(const std::string& run_dir) {
   Database database(annotations_db_path(run_dir), Database::Mode::kCreate);
+  database.set_patience(kPatienceMs);
   Transaction transaction(database);
   if (is_empty(database)) create_annotations_schema(database);
   check_format(database, kAnnotationsFormat).value();

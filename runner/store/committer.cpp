@@ -14,6 +14,7 @@
 #include "runner/core/error.h"
 #include "runner/core/log.h"
 #include "runner/core/units.h"
+#include "runner/store/light_file.h"
 #include "runner/store/schema.h"
 
 namespace runner::store {
@@ -170,7 +171,7 @@ bool Committer::finish(RunStatus status, const std::string& reason) {
   {
     const std::lock_guard lock(mutex_);
     pending_.ending = Batch::Ending{status, reason, clock_.wall_ms()};
-    ++flush_wanted_;
+    if (!is_light()) ++flush_wanted_;
   }
   work_.notify_one();
   if (thread_.joinable()) thread_.join();
@@ -212,6 +213,7 @@ void Committer::run() {
 
 /// One file again, readable where nothing may be written. Not while somebody reads; everything is in, in either form.
 void Committer::join_files() {
+  if (!database_) return;  // it was written as one
   try {
     database_->execute("PRAGMA journal_mode=DELETE");
   } catch (const SqliteError& error) {
@@ -221,7 +223,7 @@ void Committer::join_files() {
 
 Batch Committer::next_batch() {
   std::unique_lock lock(mutex_);
-  if (database_) {
+  if (database_ || (is_light() && !opened_)) {
     work_.wait_for(lock, std::chrono::milliseconds(kCommitIntervalMs), [&] {
       return pending_.ending || flush_wanted_ > flush_done_ || pending_.points.size() >= kWakePoints;
     });
@@ -237,6 +239,10 @@ bool Committer::commit_with_patience(Batch& batch) {
   bool told = false, refuses = false;
   while (true) {
     try {
+      if (!opened_ && is_light() && batch.ending && batch.flush_ticket == 0) {
+        write_whole(batch);
+        break;
+      }
       if (!database_) database_.emplace(opened_ ? start_.reopen_database() : start_.open_database());
       opened_ = true;
       if (!batch.empty() || batch.flush_ticket > 0) commit(batch);
@@ -277,6 +283,17 @@ bool Committer::give_up(const Batch& batch, std::int64_t since_ns) const {
   const std::int64_t waited_ms = (clock_.monotonic_ns() - since_ns) / kNsPerMs;
   const bool waits_longer = ending->status == RunStatus::kFinished && full_since_ns_ >= 0;
   return waited_ms >= (waits_longer ? std::max(patience_.ms, kFinishPatienceMs) : kFinishPatienceMs);
+}
+
+/// Of a run that ended before there was a file: without the journal that a reader beside us would need.
+void Committer::write_whole(Batch& batch) {
+  row_ = start_.last_row;  // once more, where the disk has refused
+  database_.emplace(start_.begin_in_memory());
+  commit(batch);
+  const std::string image = database_->image();
+  insert_point_.reset();
+  database_.reset();
+  write_light(run_db_path(start_.run_dir), image);
 }
 
 void Committer::commit(Batch& batch) {

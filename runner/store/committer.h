@@ -83,6 +83,8 @@ class Committer {
     std::vector<Batch::Series> series;          ///< known from before, numbered from 0
     std::function<Database()> open_database;    ///< called on the thread, again after it threw
     std::function<Database()> reopen_database;  ///< the same, once it has been open
+    /// Of a light run: what it begins with, to be written as a whole where it ends soon. Null of others.
+    std::function<Database()> begin_in_memory;
   };
 
   Committer(Start start, Lease& lease, const core::Clock& clock);
@@ -107,6 +109,8 @@ class Committer {
   Batch next_batch();
   bool commit_with_patience(Batch& batch);
   void commit(Batch& batch);
+  void write_whole(Batch& batch);
+  bool is_light() const { return start_.begin_in_memory != nullptr; }
   void sync_folder_once();
   bool give_up(const Batch& batch, std::int64_t since_ns) const;
   void fail(const std::string& message, const std::string& hint, int exit_code);

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <functional>
 #include <utility>
 
 #include "runner/core/name_map.h"
 #include "runner/core/units.h"
+#include "runner/core/utf8.h"
 #include "runner/store/filter_expression.h"
 #include "runner/store/text.h"
 
@@ -57,7 +59,13 @@ bool compare(const Expression& expression, const std::optional<Node>& value, con
     const auto seconds = core::parse_duration_s(literal.as_string());
     return seconds ? ordered(operation, value->as_double(), seconds.value()) : operation == "!=";
   }
-  if (value->is_number() && literal.is_number()) return ordered(operation, value->as_double(), literal.as_double());
+  if (value->is_number() && literal.is_number()) {
+    const double left = value->as_double(), right = literal.as_double();
+    if (std::isnan(left) && std::isnan(right)) return operation == "==";  // `val/loss == nan` asks for it
+    return ordered(operation, left, right);
+  }
+  // `auto` is no more and no less than 0.1.
+  if (literal.is_number() && operation != "==" && operation != "!=") return false;
   if (value->is_bool() && literal.is_bool()) return ordered(operation, value->as_bool(), literal.as_bool());
   return ordered(operation, value->scalar_text(), literal.scalar_text());
 }
@@ -104,6 +112,19 @@ void for_each_name(const Expression& expression, const std::function<void(const 
   for (const auto& part : expression.parts) for_each_name(*part, visit);
 }
 
+/// A metric is a number: compared with a word it would meet nothing, and nobody would know why.
+void check_literals(const Expression& leaf, const std::vector<RunSummary>& runs, core::Diagnostics& diagnostics) {
+  if (leaf.operation.empty() || leaf.operation == "~") return;
+  const auto word = std::find_if(leaf.literals.begin(), leaf.literals.end(), [](const Node& literal) {
+    return literal.is_string() && !core::parse_duration_s(literal.as_string());
+  });
+  const auto has_metric = [&](const RunSummary& run) { return run.metrics.contains(leaf.name); };
+  if (word == leaf.literals.end() || std::none_of(runs.begin(), runs.end(), has_metric)) return;
+  diagnostics.error(leaf.place,
+                    "the metric " + leaf.name + " is a number, and " + core::quote(word->as_string()) + " is none",
+                    "nan and inf are numbers; two metrics cannot be compared with each other");
+}
+
 }  // namespace
 
 Filter::Filter() = default;
@@ -134,7 +155,9 @@ bool Filter::names(const std::string& name) const {
 
 void Filter::check_names(const std::vector<RunSummary>& runs, const core::Clock& clock,
                          core::Diagnostics& diagnostics) const {
-  for_each_name(*root_, [&](const Expression& leaf) { check_name(leaf.name, leaf.place, runs, clock, diagnostics); });
+  for_each_name(*root_, [&](const Expression& leaf) {
+    if (check_name(leaf.name, leaf.place, runs, clock, diagnostics)) check_literals(leaf, runs, diagnostics);
+  });
 }
 
 bool Filter::accepts(const RunSummary& run, const core::Clock& clock) const {

@@ -30,8 +30,9 @@ bool needs_recipe(const std::vector<RunSummary>& runs, const std::string& name, 
 /// (a, b)` and `not in`. Left a name, right a number, a word, "text", true, false or null; a name alone asks whether it
 /// is there and not false. `tag:keep` and `tag:exp-*` ask for a tag. `created` and `ended` are compared with a date as
 /// far as it goes (2026-11, 2026-11-21, 2026-11-21T08:30, today, yesterday; UTC). Precedence: not, and, or;
-/// parentheses. A run that lacks a name meets no comparison with it, except `== null`; NaN meets only `!=`. Names with
-/// other characters than letters, digits and _ . / - [ ] : * stand in back quotes.
+/// parentheses. A run that lacks a name meets no comparison with it, except `== null`; NaN meets only `!=` and
+/// `== nan`; what is no number is neither less nor more than one. Names with other characters than letters, digits and
+/// _ . / - [ ] : * stand in back quotes.
 class Filter {
  public:
   static std::optional<Filter> parse(const std::string& text, core::Diagnostics& diagnostics);

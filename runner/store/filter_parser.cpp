@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <cstdlib>
 #include <utility>
 
 #include "runner/core/suggest.h"
+#include "runner/core/units.h"
 #include "runner/core/utf8.h"
 #include "runner/store/filter_expression.h"
 #include "runner/store/run_writer.h"
@@ -94,8 +96,11 @@ class Lexer {
     const char* first = token.text.data() + (token.text[0] == '+' ? 1 : 0);
     const char* last = token.text.data() + token.text.size();
     const auto [end, error] = std::from_chars(first, last, token.number);
+    // Beyond what a double holds is infinite or nothing, as strtod has it.
+    if (error == std::errc::result_out_of_range) token.number = std::strtod(first, nullptr);
     // `inf` and `nan` are numbers too; `info` is not.
-    token.kind = error == std::errc() && end == last ? Token::Kind::kNumber : Token::Kind::kWord;
+    const bool is_number = (error == std::errc() || error == std::errc::result_out_of_range) && end == last;
+    token.kind = is_number ? Token::Kind::kNumber : Token::Kind::kWord;
   }
 
   const std::string& text_;
@@ -186,6 +191,10 @@ class Parser {
       if (token_.kind != Token::Kind::kClose) return wrong("`)`");
       advance();
       return inner;
+    }
+    if (token_.kind == Token::Kind::kText) {
+      return refuse("the filter needs a name where there is the text " + core::quote(token_.text),
+                    "a name with blanks or other signs stands in back quotes: `my metric` < 2");
     }
     if (is_keyword() || (token_.kind != Token::Kind::kWord && token_.kind != Token::Kind::kName))
       return wrong("a name");
@@ -282,6 +291,19 @@ class Parser {
       }
       literal = Node::string(std::move(*date));
       return true;
+    }
+    if (const bool is_span = comparison.name == "age" || comparison.name == "duration";
+        (is_span || comparison.name == "step" || comparison.name == "branch") && comparison.operation != "~") {
+      const auto seconds =
+          literal.is_number() ? core::Result<double>(0.0) : core::parse_duration_s(literal.scalar_text());
+      if (literal.is_number() || (is_span && seconds)) return true;
+      if (is_span) {
+        refuse(seconds.failure().message, seconds.failure().hint);
+      } else {
+        refuse(comparison.name + " is a number, and " + core::quote(literal.scalar_text()) + " is none",
+               "for example: " + comparison.name + " >= 100");
+      }
+      return false;
     }
     if (comparison.name != "status" || (comparison.operation != "==" && comparison.operation != "!=")) return true;
     const std::vector<std::string> known = status_texts();

@@ -10,11 +10,14 @@
 
 #include "runner/core/json.h"
 #include "runner/core/suggest.h"
+#include "runner/core/utf8.h"
 #include "runner/store/run_reader.h"
 #include "runner/store/schema.h"
 
 namespace runner::store {
 namespace {
+
+constexpr std::size_t kNamesShown = 20;
 
 struct Series {
   std::int64_t id;
@@ -78,18 +81,25 @@ const Series* find_series(const std::vector<Series>& all, const std::string& nam
   return nullptr;
 }
 
+/// A plain name as it is; any other in quotes, and not longer than a line.
+std::string shown(const std::string& name) {
+  const std::string quoted = core::quote(name);
+  return quoted == "\"" + name + "\"" ? name : quoted;
+}
+
 core::Failure no_series(const std::string& run_dir, const std::vector<Series>& all, const std::string& name) {
   std::vector<std::string> keys;
   std::string list;
   for (const Series& series : all) {
     keys.push_back(series.key());
-    list += (list.empty() ? "" : ", ") + series.key();
+    if (keys.size() <= kNamesShown) list += (list.empty() ? "" : ", ") + shown(keys.back());
   }
+  if (keys.size() > kNamesShown) list += " and " + std::to_string(keys.size() - kNamesShown) + " more";
   const std::string near = core::closest(name, keys);
   const std::string folder = std::filesystem::path(run_dir).filename();
-  return {folder + " has no metric \"" + name + "\"",
+  return {folder + " has no metric " + core::quote(name),
           near.empty() ? (list.empty() ? "it has logged nothing yet" : "it has " + list)
-                       : "did you mean \"" + near + "\"? it has " + list};
+                       : "did you mean " + core::quote(near) + "? it has " + list};
 }
 
 std::vector<EventRow> all_events(const Database& database) {
@@ -314,6 +324,28 @@ core::Result<std::vector<SeriesPoint>> read_series(const std::string& run_dir, c
     const Series* series = find_series(all, name, context);
     if (series == nullptr) return no_series(run_dir, all, context == "train" ? name : context + "/" + name);
     return points_of(database, series->id, stretches.value());
+  } catch (const SqliteError& error) {
+    return core::Failure{error.what(), ""};
+  }
+}
+
+core::Result<std::vector<NamedSeries>> read_all_series(const std::string& run_dir,
+                                                       const std::function<bool(const std::string&)>& wanted) {
+  auto opened = open_run(run_dir);
+  if (!opened) return opened.failure();
+  try {
+    const Database& database = opened.value();
+    const auto stretches = lineage(database, newest_branch(database));
+    if (!stretches) return stretches.failure();
+    std::vector<NamedSeries> all;
+    for (const Series& series : all_series(database)) {
+      std::string name = series.key();
+      if (!wanted(name)) continue;
+      auto points = points_of(database, series.id, stretches.value());
+      if (!points.empty()) all.push_back({std::move(name), std::move(points)});
+    }
+    std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+    return all;
   } catch (const SqliteError& error) {
     return core::Failure{error.what(), ""};
   }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -21,5 +22,13 @@ core::Result<std::vector<Stretch>> lineage(const Database& database, std::int64_
 std::map<std::string, double> last_values(const Database& database, const std::vector<Stretch>& lineage);
 /// The furthest step of metrics and events.
 std::int64_t last_step(const Database& database, const std::vector<Stretch>& lineage);
+
+struct NamedSeries {
+  std::string name;  ///< as last_values() calls it
+  std::vector<SeriesPoint> points;
+};
+/// Every metric of the newest branch that is `wanted`, by name, in one look at the run: it may have a million.
+core::Result<std::vector<NamedSeries>> read_all_series(const std::string& run_dir,
+                                                       const std::function<bool(const std::string&)>& wanted);
 
 }  // namespace runner::store

@@ -138,6 +138,8 @@ void RunIndex::each_recipe(const std::function<void(std::string_view, std::strin
   }
 }
 
+void RunIndex::remove() const { remove_damaged(path()); }
+
 void RunIndex::store(const std::vector<std::pair<std::string, Row>>& changed,
                      const std::vector<std::string>& gone) const {
   if (changed.empty() && gone.empty()) return;

@@ -27,6 +27,8 @@ class RunIndex {
   /// Gives the folder name of each run and the pack_leaves() of its recipe, which are gone afterwards.
   void each_recipe(const std::function<void(std::string_view folder, std::string_view leaves)>& give) const;
   void store(const std::vector<std::pair<std::string, Row>>& changed, const std::vector<std::string>& gone) const;
+  /// Takes the file away, from a folder that is to go.
+  void remove() const;
 
  private:
   std::string path() const { return output_dir_ + "/index.db"; }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string_view>
 #include <unordered_map>
@@ -93,6 +94,15 @@ core::Failure ambiguous(const std::string& text, const std::string& output_dir,
   if (fits.size() > kCandidatesShown) list += ", ...";
   return {"\"" + text + "\" fits " + std::to_string(fits.size()) + " runs in " + output_dir + ": " + list,
           "write more of the id"};
+}
+
+/// A run's folder was copied: which one is meant matters to who removes, resumes or annotates it.
+core::Failure copied(const std::string& text, const std::vector<std::string>& folders) {
+  std::string list;
+  for (std::size_t i = 0; i < folders.size() && i < kCandidatesShown; ++i) list += (i == 0 ? "" : ", ") + folders[i];
+  if (folders.size() > kCandidatesShown) list += ", ...";
+  return {"\"" + text + "\" is in " + std::to_string(folders.size()) + " folders, copies of each other: " + list,
+          "write the folder's path"};
 }
 
 core::Failure no_such_run(const std::string& text, const std::string& output_dir, const std::vector<RunSummary>& runs) {
@@ -202,10 +212,20 @@ core::Result<RunSummary> find_run(const std::string& output_dir, const std::stri
     const RunSummary* newest = first([](const RunSummary& run) { return !run.archived; });
     return complete(newest != nullptr ? *newest : runs.front());
   }
-  const RunSummary* found = first([&](const RunSummary& run) { return run.id == text; });
-  if (found == nullptr) found = first([&](const RunSummary& run) { return run.name == text || run.label == text; });
-  if (found == nullptr) found = first([&](const RunSummary& run) { return run.name + "-" + run.id == text; });
-  if (found != nullptr) return complete(*found);
+  const std::function<bool(const RunSummary&)> ways[] = {
+      [&](const RunSummary& run) { return run.id == text; },
+      [&](const RunSummary& run) { return run.name == text || run.label == text; },
+      [&](const RunSummary& run) { return run.name + "-" + run.id == text; },
+  };
+  for (const auto& fits : ways) {
+    const RunSummary* found = first(fits);
+    if (found == nullptr) continue;
+    std::vector<std::string> folders;
+    for (const RunSummary& run : runs) {
+      if (run.id == found->id && fits(run)) folders.push_back(run.run_dir);
+    }
+    return folders.size() > 1 ? copied(text, folders) : complete(*found);
+  }
 
   std::string path = text;
   while (path.size() > 1 && path.back() == '/') path.pop_back();

@@ -13,6 +13,7 @@
 #include "runner/core/log.h"
 #include "runner/store/committer.h"
 #include "runner/store/lease.h"
+#include "runner/store/light_file.h"
 #include "runner/store/schema.h"
 #include "runner/store/text.h"
 
@@ -133,6 +134,18 @@ void use_journal(Database& database, const std::string& run_dir) {
   database.execute("PRAGMA synchronous=NORMAL");
 }
 
+/// What run.db says from the first moment on.
+void put_beginning(Database& database, const NewRun& run, const std::string& run_id, std::int64_t now_ms) {
+  put(database, "id", run_id);
+  put(database, "name", run.run_name);
+  put(database, "created_ms", run.created_ms > 0 ? run.created_ms : now_ms);
+  put(database, "smoke", std::int64_t{run.smoke});
+  put(database, "recipe_hash", run.recipe_hash);
+  put(database, "command_line", command_line_json(run));
+  put(database, "status", to_text(RunStatus::kRunning));
+  database.prepare("INSERT OR REPLACE INTO branches VALUES(0, NULL, 0, ?)").bind(1, now_ms).run();
+}
+
 /// On the writer's thread; called again when the disk was full, so every part may already be there.
 Database make_databases(const NewRun& run, const std::string& run_dir, const std::string& run_id, std::int64_t now_ms) {
   write_recipe_files(run, run_dir);
@@ -142,14 +155,7 @@ Database make_databases(const NewRun& run, const std::string& run_dir, const std
   {
     Transaction transaction(database);
     if (is_empty(database)) create_run_schema(database);
-    put(database, "id", run_id);
-    put(database, "name", run.run_name);
-    put(database, "created_ms", run.created_ms > 0 ? run.created_ms : now_ms);
-    put(database, "smoke", std::int64_t{run.smoke});
-    put(database, "recipe_hash", run.recipe_hash);
-    put(database, "command_line", command_line_json(run));
-    put(database, "status", to_text(RunStatus::kRunning));
-    database.prepare("INSERT OR REPLACE INTO branches VALUES(0, NULL, 0, ?)").bind(1, now_ms).run();
+    put_beginning(database, run, run_id, now_ms);
     transaction.commit();
   }
   {
@@ -160,6 +166,38 @@ Database make_databases(const NewRun& run, const std::string& run_dir, const std
     transaction.commit();
   }
   use_journal(database, run_dir);
+  return database;
+}
+
+/// Empty tables as a file holds them: to read them is a tenth of making them.
+std::string image_of(void (*create)(Database&)) {
+  Database database = Database::in_memory("");
+  Transaction transaction(database);
+  create(database);
+  transaction.commit();
+  return database.image();
+}
+
+/// Of a light run. The small files are written here, as make_databases does.
+Database begin_in_memory(const NewRun& run, const std::string& run_dir, const std::string& run_id,
+                         std::int64_t now_ms) {
+  static const std::string kRunTables = image_of(create_run_schema);
+  static const std::string kAnnotationsTables = image_of(create_annotations_schema);
+  write_recipe_files(run, run_dir);
+  write_light(annotations_db_path(run_dir), kAnnotationsTables);
+  Database database = Database::in_memory(kRunTables);
+  Transaction transaction(database);
+  put_beginning(database, run, run_id, now_ms);
+  transaction.commit();
+  return database;
+}
+
+Database make_light_databases(const NewRun& run, const std::string& run_dir, const std::string& run_id,
+                              std::int64_t now_ms) {
+  write_light(run_db_path(run_dir), begin_in_memory(run, run_dir, run_id, now_ms).image());
+  Database database(run_db_path(run_dir), Database::Mode::kWrite);
+  use_journal(database, run_dir);
+  database.execute("PRAGMA synchronous=OFF");
   return database;
 }
 
@@ -244,20 +282,28 @@ core::Result<std::unique_ptr<RunWriter>> RunWriter::create(const NewRun& run, co
   const std::int64_t now_ms = clock.wall_ms();
   std::string id, run_dir;
   for (int attempt = 0;; ++attempt) {
-    id = new_run_id(now_ms);
+    id = run.id.empty() ? new_run_id(now_ms) : run.id;
     run_dir = (fs::path(run.output_dir) / (run.run_name + "-" + id)).string();
     if (mkdir(run_dir.c_str(), 0777) == 0) break;
-    if (errno != EEXIST || attempt == kTries) return cannot_make(run_dir);
+    if (errno != EEXIST || attempt == kTries || !run.id.empty()) return cannot_make(run_dir);
   }
+  // What never became a run is none that crashed.
+  const auto give_up = [&](core::Failure failure) {
+    std::error_code ignored;
+    fs::remove_all(run_dir, ignored);
+    return failure;
+  };
   for (const char* folder : {"/checkpoints", "/logs"}) {
-    if (mkdir((run_dir + folder).c_str(), 0777) != 0) return cannot_make(run_dir + folder);
+    if (mkdir((run_dir + folder).c_str(), 0777) != 0) return give_up(cannot_make(run_dir + folder));
   }
   auto lease = Lease::acquire(run_dir, clock);
-  if (!lease) return lease.failure();
+  if (!lease) return give_up(lease.failure());
 
   Committer::Start start;
   start.run_dir = run_dir;
-  start.open_database = [run, run_dir, id, now_ms] { return make_databases(run, run_dir, id, now_ms); };
+  const auto made_by = [&](auto make) { return [=] { return make(run, run_dir, id, now_ms); }; };
+  start.open_database = run.light ? made_by(make_light_databases) : made_by(make_databases);
+  if (run.light) start.begin_in_memory = made_by(begin_in_memory);
   start.reopen_database = opener(run_dir);
   return std::unique_ptr<RunWriter>(std::make_unique<Writer>(id, std::move(lease).value(), std::move(start), clock));
 }

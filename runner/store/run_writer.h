@@ -32,6 +32,11 @@ struct NewRun {
   std::vector<std::pair<std::string, std::string>> recipe_files;
   std::vector<std::string> command_line;
   std::int64_t created_ms = 0;  ///< of a run that was made elsewhere; 0: now
+  std::string id;               ///< from new_run_id(); "": one is made
+  /// Costs the disk little, for one of many that are short: run.db is made when half a second is over or at the end,
+  /// whichever comes first, and what is written reaches the disk itself with flush_durable() alone. A kill costs it no
+  /// more than another run; a power cut may cost what it has written since then.
+  bool light = false;
 };
 
 /// Where a resume goes on from.

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -172,6 +173,32 @@ void Database::reopen_if_needed(int& code) {
   }
 }
 
+Database Database::in_memory(const std::string& image) {
+  Database made;
+  int code = SQLITE_OK;
+  made.path_ = ":memory:";
+  made.database_ = open(made.path_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, code);
+  if (code == SQLITE_OK && !image.empty()) {
+    const auto size = static_cast<sqlite3_int64>(image.size());
+    auto* bytes = static_cast<unsigned char*>(sqlite3_malloc64(image.size()));
+    if (bytes != nullptr) std::memcpy(bytes, image.data(), image.size());
+    code = bytes == nullptr ? SQLITE_NOMEM
+                            : sqlite3_deserialize(made.database_, "main", bytes, size, size,
+                                                  SQLITE_DESERIALIZE_FREEONCLOSE | SQLITE_DESERIALIZE_RESIZEABLE);
+  }
+  if (code != SQLITE_OK) throw SqliteError(made.path_, code, sqlite3_errstr(code));
+  return made;
+}
+
+std::string Database::image() const {
+  sqlite3_int64 size = 0;
+  unsigned char* bytes = sqlite3_serialize(database_, "main", &size, 0);
+  if (bytes == nullptr) throw SqliteError(path_, SQLITE_NOMEM, sqlite3_errstr(SQLITE_NOMEM));
+  std::string image(reinterpret_cast<const char*>(bytes), static_cast<std::size_t>(size));
+  sqlite3_free(bytes);
+  return image;
+}
+
 Database::~Database() { sqlite3_close_v2(database_); }
 
 Database::Database(Database&& other) noexcept
@@ -181,6 +208,8 @@ void Database::execute(const char* sql) {
   const int code = sqlite3_exec(database_, sql, nullptr, nullptr, nullptr);
   if (code != SQLITE_OK) throw SqliteError(path_, code, sqlite3_errmsg(database_));
 }
+
+void Database::set_patience(int ms) { sqlite3_busy_timeout(database_, ms); }
 
 Statement Database::prepare(std::string_view sql) const { return {database_, path_, sql}; }
 

@@ -70,16 +70,22 @@ class Database {
     kRead,    ///< reads; needs no right to write where no writer left a journal behind
   };
   Database(const std::string& path, Mode mode);
+  /// One that lies in memory alone, with the content of a file; `image` may be empty, as a file may.
+  static Database in_memory(const std::string& image);
   ~Database();
   Database(Database&& other) noexcept;
   Database& operator=(Database&&) = delete;
 
   void execute(const char* sql);
+  /// How long another process that writes is waited for, before that is an error.
+  void set_patience(int ms);
   Statement prepare(std::string_view sql) const;
   std::int64_t pragma(const char* name) const;
   const std::string& path() const { return path_; }
+  std::string image() const;  ///< the content of its file
 
  private:
+  Database() = default;
   void reopen_if_needed(int& code);
 
   sqlite3* database_ = nullptr;

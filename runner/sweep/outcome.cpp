@@ -14,8 +14,11 @@ namespace {
 using store::RunStatus;
 using store::SeriesPoint;
 
+/// Of a model that cannot be built, of a step or an evaluation with its micro-batches, and of all that is left.
 bool speaks_of_memory(const std::string& text) {
-  return text.starts_with("memory is exhausted") || text.starts_with("the model and the data do not fit into memory");
+  return text.starts_with("memory is exhausted") || text.starts_with("the model and the data do not fit into memory") ||
+         text.find("the model's weights and their gradients alone take ") != std::string::npos ||
+         text.find(" does not fit into memory with micro-batches of ") != std::string::npos;
 }
 
 bool met_nan(const std::string& run_dir) {
@@ -44,6 +47,13 @@ void take_value(Outcome& outcome, const Metric& metric) {
 
 }  // namespace
 
+std::optional<store::RunSummary> look_at_run(const std::string& run_dir, const core::Clock& clock) {
+  if (!store::is_run_folder(run_dir)) return std::nullopt;
+  store::RunSummary run = store::read_run(run_dir);
+  store::settle_status(run, clock);
+  return run;
+}
+
 std::optional<store::RunSummary> find_trial_run(const std::string& output_dir, const std::string& run_name,
                                                 const core::Clock& clock) {
   std::string newest;
@@ -53,9 +63,7 @@ std::optional<store::RunSummary> find_trial_run(const std::string& output_dir, c
     if (name && name->run_name == run_name && folder > newest) newest = folder;
   }
   if (newest.empty()) return std::nullopt;
-  store::RunSummary run = store::read_run(output_dir + "/" + newest);
-  store::settle_status(run, clock);
-  return run;
+  return look_at_run(output_dir + "/" + newest, clock);
 }
 
 std::vector<SeriesPoint> read_curve(const std::string& run_dir, const std::string& metric) {
@@ -83,13 +91,13 @@ Outcome judge(const std::optional<store::RunSummary>& run, int status, const std
     take_value(outcome, metric);
   } else if (status == core::kExitResumable) {
     outcome.kind = Outcome::Kind::kInterrupted;
-  } else if (status == core::kExitUsage) {
-    outcome.kind = Outcome::Kind::kRecipe;
   } else if (status >= 128) {
     outcome.kind = Outcome::Kind::kCrash;
     outcome.reason = "ended by signal " + std::to_string(status - 128);
   } else if (speaks_of_memory(outcome.reason)) {
-    outcome.kind = Outcome::Kind::kMemory;
+    outcome.kind = Outcome::Kind::kMemory;  // what cannot even begin for want of memory is no wrong recipe
+  } else if (status == core::kExitUsage) {
+    outcome.kind = Outcome::Kind::kRecipe;
   } else if (run && met_nan(run->run_dir)) {
     outcome.kind = Outcome::Kind::kNan;
   } else if (outcome.reason.empty()) {

@@ -18,6 +18,7 @@ struct Outcome {
     kNan,
     kMemory,
     kCrash,  ///< killed, or left without a word; it can go on
+    kHang,   ///< killed by its worker, since it made no progress; it can go on
     kRecipe,
     kOther,
   };
@@ -27,6 +28,9 @@ struct Outcome {
   std::string reason;
   std::vector<store::SeriesPoint> curve;
 };
+
+/// The run of that folder as it stands, nothing before it was begun.
+std::optional<store::RunSummary> look_at_run(const std::string& run_dir, const core::Clock& clock);
 
 /// The newest run of that name below `output_dir`, nothing before the first one was begun.
 std::optional<store::RunSummary> find_trial_run(const std::string& output_dir, const std::string& run_name,

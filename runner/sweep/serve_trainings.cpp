@@ -20,8 +20,7 @@ constexpr std::size_t kWordsBytesMax = 16 << 10;  // of a training that ended
 
 class Server {
  public:
-  Server(int descriptor, const std::function<int(const std::vector<std::string>&)>& train)
-      : link_(descriptor, {}), train_(train) {}
+  Server(int descriptor, Trained& trained) : link_(descriptor, {}), trained_(trained) {}
 
   void serve() {
     while (link_.is_open()) {
@@ -54,10 +53,11 @@ class Server {
   void start(std::int64_t trial, const Node& list) {
     std::vector<std::string> words;
     for (const Node& word : list.items()) words.push_back(word.as_string());
+    trained_.before_fork(words);
     RankProcess::Options options;
     options.output = RankProcess::Output::kKept;
     processes_[trial] = std::make_unique<RankProcess>(
-        "trial " + std::to_string(trial), [&] { return train_(words); }, options);
+        "trial " + std::to_string(trial), [&] { return trained_.train(words); }, options);
   }
 
   void look_at_processes() {
@@ -89,15 +89,13 @@ class Server {
 
   launch::Link link_;
   launch::Signals signals_;
-  const std::function<int(const std::vector<std::string>&)>& train_;
+  Trained& trained_;
   std::map<std::int64_t, std::unique_ptr<RankProcess>> processes_;
   std::deque<Node> answers_;
 };
 
 }  // namespace
 
-void serve_trainings(int descriptor, const std::function<int(const std::vector<std::string>& words)>& train) {
-  Server(descriptor, train).serve();
-}
+void serve_trainings(int descriptor, Trained& trained) { Server(descriptor, trained).serve(); }
 
 }  // namespace runner::sweep

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -35,9 +36,26 @@ std::unique_ptr<Trainings> trainings_by_exec(std::string program);
 /// training, and again when it was ended.
 std::unique_ptr<Trainings> trainings_by_fork(std::string program);
 
-/// What that process does, `roux fork-trainings DESCRIPTOR`: begins and watches trainings as its worker asks at the
-/// other end of the socket, until that goes. It must have one thread, and `train` must not return to it: it is called
-/// in forks.
-void serve_trainings(int descriptor, const std::function<int(const std::vector<std::string>& words)>& train);
+/// This very process, one training after the other, on a thread of its own. `train` returns the exit status, puts what
+/// it would print as an error into `errors`, and obeys a `signal` as soon as there is one.
+using TrainHere =
+    std::function<int(const std::vector<std::string>& words, const std::atomic<int>& signal, std::string& errors)>;
+std::unique_ptr<Trainings> trainings_within(TrainHere train);
+
+/// What trainings_by_fork() starts, `roux fork-trainings DESCRIPTOR`.
+class Trained {
+ public:
+  virtual ~Trained() = default;
+  virtual void before_fork(const std::vector<std::string>& words) = 0;
+  virtual int train(const std::vector<std::string>& words) = 0;  ///< in the fork; the exit status
+};
+
+/// Begins and watches trainings as a worker asks at the other end of the socket, until that goes. The process must have
+/// one thread.
+void serve_trainings(int descriptor, Trained& trained);
+
+/// Set where serve_trainings() is to run: functions of libraries are found at the start, and not once more in each
+/// fork.
+inline constexpr const char* kBindNow = "LD_BIND_NOW";
 
 }  // namespace runner::sweep

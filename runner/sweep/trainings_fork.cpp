@@ -74,6 +74,7 @@ class ByFork final : public Trainings {
     RankProcess::Options options;
     options.output = RankProcess::Output::kKept;
     options.descriptors = {ends[1]};
+    options.environment = {{kBindNow, "1"}};
     const std::vector<std::string> command = {program_, "fork-trainings", std::to_string(ends[1])};
     try {
       template_ = std::make_unique<RankProcess>("what trials are forked from", command, options);

@@ -12,7 +12,10 @@
 #include "runner/core/diagnostics.h"
 #include "runner/core/error.h"
 #include "runner/core/files.h"
-#include "runner/store/run_files.h"
+#include "runner/core/units.h"
+#include "runner/store/light_file.h"
+#include "runner/store/schema.h"
+#include "runner/store/text.h"
 #include "runner/sweep/standing.h"
 
 namespace runner::sweep {
@@ -27,6 +30,13 @@ std::string first_error(const core::Diagnostics& diagnostics) {
     if (one.severity == core::Severity::kError) return one.message;
   }
   return "";
+}
+
+/// Whether there is something to go on with; not where it was killed in its first moments.
+bool has_something(const store::RunSummary& run) {
+  std::error_code ignored;
+  return !store::branch_file(run.run_dir, "resolved.json").empty() &&
+         std::filesystem::exists(store::run_db_path(run.run_dir), ignored);
 }
 
 }  // namespace
@@ -57,6 +67,7 @@ Worker::End Worker::run() {
     if (running_.empty()) break;
     wait_for_something();
     if (sweep_.pruner() != nullptr) prune();
+    if (sweep_.config().failures.hang_timeout) look_for_hangs();
     look_at_trainings();
     beat();
   }
@@ -87,13 +98,14 @@ bool Worker::start_next() {
   };
   auto trial = study_.claim(demand);
   complete_ = !trial;
-  if (trial) start(*std::move(trial));
+  const bool is_new = trial && trial->started_ms == demand.now_ms && trial->run.empty();
+  if (trial) start(*std::move(trial), is_new);
   return !complete_;
 }
 
-void Worker::start(Trial trial) {
+void Worker::start(Trial trial, bool is_new) {
   const std::string run_name = study_.info().name + "-" + std::to_string(trial.number);
-  const auto run = find_trial_run(output_dir_, run_name, clock_);
+  const auto run = is_new ? std::nullopt : find_trial_run(output_dir_, run_name, clock_);
   const bool unjudged = run && run->id != trial.run;
   // Of a run that has ended: its worker went before it could write down how the trial came out.
   const std::optional<int> status = unjudged ? status_of(*run) : std::nullopt;
@@ -111,12 +123,15 @@ void Worker::start(Trial trial) {
     return conclude(trial, std::nullopt, refused);
   }
   // A run that was interrupted goes on; any other begins.
-  std::vector<std::string> words = {"run", recipe.value(), "--new", "--quiet"};
-  if (unjudged && !store::branch_file(run->run_dir, "resolved.json").empty()) {
-    words = {"resume", run->run_dir, "--quiet"};
+  const std::string id = store::new_run_id(clock_.wall_ms());
+  std::string run_dir = output_dir_ + "/" + run_name + "-" + id;
+  std::vector<std::string> words = {"run", recipe.value(), "--new", "--quiet", "--run-id", id};
+  if (unjudged && has_something(*run)) {
+    run_dir = run->run_dir;
+    words = {"resume", run_dir, "--quiet"};
   }
   options_.trainings->start(trial.number, words);
-  running_.push_back({std::move(trial), run_name, std::nullopt});
+  running_.push_back({.trial = std::move(trial), .run_dir = run_dir, .step_seen_ns = clock_.monotonic_ns()});
 }
 
 core::Result<std::string> Worker::write_recipe(const Trial& trial, const std::string& run_name) {
@@ -132,7 +147,7 @@ core::Result<std::string> Worker::write_recipe(const Trial& trial, const std::st
   const auto recipe = sweep_.trial(point, place, diagnostics);
   const std::string path = trial_recipe_path(study_, trial.number);
   if (!recipe) return core::Failure{first_error(diagnostics)};
-  core::write_file_atomic(path, recipe->resolved_json()).value();
+  store::write_light(path, recipe->resolved_json());
   return path;
 }
 
@@ -155,7 +170,7 @@ void Worker::look_at_trainings() {
   for (const Trainings::End& end : options_.trainings->take_ended()) {
     const auto ended = std::find_if(running_.begin(), running_.end(),
                                     [&end](const Running& running) { return running.trial.number == end.trial; });
-    const auto run = find_trial_run(output_dir_, ended->run_name, clock_);
+    const auto run = look_at_run(ended->run_dir, clock_);
     // It may have gone on beyond the point at which it is given up, or may have reported it just before its end.
     if (run && !ended->pruned_at) {
       ended->pruned_at = pruned_at(sweep_, study_, ended->trial.number, read_curve(run->run_dir, metric_.name));
@@ -163,7 +178,12 @@ void Worker::look_at_trainings() {
     if (run && ended->pruned_at) {
       give_up(ended->trial, *run, *ended->pruned_at);
     } else {
-      conclude(ended->trial, run, judge(run, end.status, end.words, metric_));
+      Outcome outcome = judge(run, end.status, end.words, metric_);
+      if (ended->hangs && outcome.kind == Outcome::Kind::kCrash) {
+        outcome.kind = Outcome::Kind::kHang;
+        outcome.reason = "no progress for " + core::format_duration(*sweep_.config().failures.hang_timeout);
+      }
+      conclude(ended->trial, run, outcome);
     }
     running_.erase(ended);
   }
@@ -176,7 +196,8 @@ void Worker::conclude(const Trial& trial, const std::optional<store::RunSummary>
   end.curve = outcome.curve;
   end.reason = outcome.reason;
   // A run that goes on is still to be judged.
-  const bool goes_on = outcome.kind == Outcome::Kind::kInterrupted || outcome.kind == Outcome::Kind::kCrash;
+  const bool goes_on = outcome.kind == Outcome::Kind::kInterrupted || outcome.kind == Outcome::Kind::kCrash ||
+                       outcome.kind == Outcome::Kind::kHang;
   end.run = run && !(goes_on && end.state == TrialState::kWaiting) ? run->id : trial.run;
   study_.end(trial.number, end, clock_.wall_ms());
   tell(trial, end);
@@ -185,11 +206,27 @@ void Worker::conclude(const Trial& trial, const std::optional<store::RunSummary>
 void Worker::prune() {
   for (Running& running : running_) {
     if (running.pruned_at) continue;
-    const auto run = find_trial_run(output_dir_, running.run_name, clock_);
+    const auto run = look_at_run(running.run_dir, clock_);
     if (!run || run->id == running.trial.run) continue;
     running.pruned_at = pruned_at(sweep_, study_, running.trial.number, read_curve(run->run_dir, metric_.name));
     // It saves, so that somebody can go on with it.
     if (running.pruned_at) options_.trainings->send(running.trial.number, SIGTERM);
+  }
+}
+
+/// A step that is on record is what tells a slow trial from one that waits for what never comes.
+void Worker::look_for_hangs() {
+  const auto patience_ns = static_cast<std::int64_t>(*sweep_.config().failures.hang_timeout * 1e9);
+  for (Running& running : running_) {
+    const auto run = look_at_run(running.run_dir, clock_);
+    const std::int64_t now_ns = clock_.monotonic_ns();
+    if (run && run->step != running.step) {
+      running.step = run->step;
+      running.step_seen_ns = now_ns;
+    } else if (now_ns - running.step_seen_ns > patience_ns) {
+      running.hangs = true;
+      options_.trainings->send(running.trial.number, SIGKILL);  // what hangs may not hear anything weaker
+    }
   }
 }
 
@@ -226,6 +263,7 @@ TrialEnd Worker::end_of(const Trial& trial, const Outcome& outcome) {
         return waits;
       }
       return failed(trial, outcome, to_text(policy.crash));
+    case Outcome::Kind::kHang: return failed(trial, outcome, to_text(policy.hang));
     case Outcome::Kind::kNan: return failed(trial, outcome, to_text(policy.nan));
     case Outcome::Kind::kMemory: return failed(trial, outcome, to_text(policy.memory));
     case Outcome::Kind::kRecipe: return failed(trial, outcome, to_text(policy.recipe));

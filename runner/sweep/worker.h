@@ -40,17 +40,22 @@ class Worker {
  private:
   struct Running {
     Trial trial;
-    std::string run_name;
-    std::optional<store::SeriesPoint> pruned_at;
+    std::string run_dir;
+    std::optional<store::SeriesPoint> pruned_at = {};
+    std::int64_t step = -1;         ///< the last that was seen on record
+    std::int64_t step_seen_ns = 0;  ///< when it was new
+    bool hangs = false;             ///< killed for that
   };
   bool may_start() const;
   bool start_next();
-  void start(Trial trial);
+  /// `is_new`: nobody has begun it before.
+  void start(Trial trial, bool is_new);
   /// Failure: the variant is refused.
   core::Result<std::string> write_recipe(const Trial& trial, const std::string& run_name);
   void wait_for_something();
   void hear(int signal);
   void prune();
+  void look_for_hangs();
   void look_at_trainings();
   void conclude(const Trial& trial, const std::optional<store::RunSummary>& run, const Outcome& outcome);
   void give_up(const Trial& trial, const store::RunSummary& run, const store::SeriesPoint& at);

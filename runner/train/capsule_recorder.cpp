@@ -11,6 +11,7 @@
 #include "runner/core/files.h"
 #include "runner/core/log.h"
 #include "runner/core/machine.h"
+#include "runner/store/light_file.h"
 #include "runner/store/run_reader.h"
 
 namespace runner::train {
@@ -21,13 +22,19 @@ constexpr std::chrono::milliseconds kLook(20);  // between looks whether the cod
 }  // namespace
 
 CapsuleRecorder::CapsuleRecorder(artifact::Capsule capsule, store::RunWriter& run, std::int64_t step,
-                                 std::shared_future<artifact::CodeState> code)
+                                 std::shared_future<artifact::CodeState> code, bool light)
     : capsule_(std::move(capsule)),
       run_(run),
       step_(step),
       folder_(store::branch_folder(run.run_dir(), run.branch())),
       code_(std::move(code)),
-      thread_([this] { record(); }) {}
+      light_(light) {
+  if (light_ && capsule_.data.empty() && knows_code()) return record();
+  thread_ = std::thread([this] {
+    setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), 19);
+    record();
+  });
+}
 
 CapsuleRecorder::~CapsuleRecorder() {
   stop_ = true;
@@ -47,7 +54,6 @@ void CapsuleRecorder::record() {
 }
 
 void CapsuleRecorder::read_and_write() {
-  setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), 19);
   try {
     capsule_.cpu = core::cpu_name();
     capsule_.host = core::host_name();
@@ -56,8 +62,10 @@ void CapsuleRecorder::read_and_write() {
     for (artifact::DataFile& file : capsule_.data) {
       if (auto seen = artifact::look_at_data_file(file.set, file.path)) file = std::move(seen).value();
     }
-    write();
+    const bool is_early = !knows_code() || !capsule_.data.empty();
+    if (is_early) write();
     if (code_.valid()) take_code();
+    if (code_.valid() || !is_early) write();
     for (artifact::DataFile& file : capsule_.data) {
       if (stop_) break;
       auto read = artifact::read_data_file(file.set, file.path, &stop_);
@@ -74,22 +82,31 @@ void CapsuleRecorder::read_and_write() {
   }
 }
 
+bool CapsuleRecorder::knows_code() const {
+  return !code_.valid() || code_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+}
+
 void CapsuleRecorder::take_code() {
   while (code_.wait_for(kLook) != std::future_status::ready) {
     if (stop_) return;
   }
   const artifact::CodeState& code = code_.get();
   if (!code.diff.empty()) {
-    core::write_file_atomic(folder_ + "/" + artifact::kDiffFile, code.diff).value();
+    write(artifact::kDiffFile, code.diff);
     add_artefact("code", artifact::kDiffFile);
   }
   capsule_.code = code.to_node();
-  write();
 }
 
 void CapsuleRecorder::write() const {
   core::make_folders(folder_).value();
-  core::write_file_atomic(folder_ + "/" + artifact::kCapsuleFile, core::to_json(capsule_.to_node()) + "\n").value();
+  write(artifact::kCapsuleFile, core::to_json(capsule_.to_node()) + "\n");
+}
+
+void CapsuleRecorder::write(const char* file, const std::string& content) const {
+  const std::string path = folder_ + "/" + file;
+  if (light_) return store::write_light(path, content);
+  core::write_file_atomic(path, content).value();
 }
 
 void CapsuleRecorder::add_artefact(const char* kind, const char* file) {

@@ -20,8 +20,10 @@ class CapsuleRecorder {
  public:
   /// `capsule.data` names set and path of each file; the rest of them is filled in. The files go into the folder of the
   /// run's branch and are artefacts of it, at the step that it begins with. `code`: may be invalid, then nobody looked.
+  /// `light`: of a light run, whose files may reach the disk later; where nothing is left to find out, it is written at
+  /// once, without a thread.
   CapsuleRecorder(artifact::Capsule capsule, store::RunWriter& run, std::int64_t step,
-                  std::shared_future<artifact::CodeState> code);
+                  std::shared_future<artifact::CodeState> code, bool light = false);
   ~CapsuleRecorder();  ///< stops reading; files not reached stay without a checksum
   CapsuleRecorder(const CapsuleRecorder&) = delete;
   CapsuleRecorder& operator=(const CapsuleRecorder&) = delete;
@@ -32,8 +34,10 @@ class CapsuleRecorder {
  private:
   void record();
   void read_and_write();
+  bool knows_code() const;
   void take_code();
   void write() const;
+  void write(const char* file, const std::string& content) const;
   void add_artefact(const char* kind, const char* file);
 
   artifact::Capsule capsule_;
@@ -41,6 +45,7 @@ class CapsuleRecorder {
   const std::int64_t step_;
   const std::string folder_;
   const std::shared_future<artifact::CodeState> code_;
+  const bool light_;
   std::atomic<bool> stop_ = false;
   std::mutex mutex_;
   std::condition_variable done_;

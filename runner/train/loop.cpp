@@ -63,6 +63,7 @@ class Loop final : public Context, public core::Stateful {
         eval_(sections::eval::parse_config(*experiment.recipe.find("eval"))),
         logging_steps_(experiment.recipe.find("logging_steps")->as_integer()),
         options_(stepper_options(experiment.recipe)),
+        signals_(request.signal),
         stepper_(experiment, options_),
         metrics_(run, experiment, request.peak_flops),
         media_(run),

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -30,6 +31,7 @@ struct LoopRequest {
   double verify_seconds = 0;                    ///< that was waited until it was found and verified
   double peak_flops = 0;                        ///< of this machine for the recipe's precision; 0 when not measured
   double process_age_s = 0;                     ///< for `launch.time_limit`, which counts from the start of the process
+  const std::atomic<int>* signal = nullptr;     ///< TrainRequest::signal
 };
 
 struct LoopResult {

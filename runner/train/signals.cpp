@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 
 namespace runner::train {
@@ -21,7 +20,7 @@ void on_signal(int signal) {
 
 }  // namespace
 
-SignalWatch::SignalWatch() {
+SignalWatch::SignalWatch(const std::atomic<int>* other) : other_(other) {
   pending = 0;
   struct sigaction action = {};
   action.sa_handler = on_signal;
@@ -33,7 +32,10 @@ SignalWatch::~SignalWatch() {
   for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &previous[i], nullptr);
 }
 
-int SignalWatch::number() const { return pending.load(); }
+int SignalWatch::number() const {
+  const int own = pending.load();
+  return own != 0 || other_ == nullptr ? own : other_->load();
+}
 
 const char* SignalWatch::name_of(int signal) {
   switch (signal) {

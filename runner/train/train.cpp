@@ -69,6 +69,8 @@ std::unique_ptr<store::RunWriter> open_run(const registry::Recipe& recipe, const
   fresh.output_dir = recipe.at("output_dir").as_string();
   fresh.run_name = recipe.at("run_name").as_string();
   fresh.smoke = request.smoke;
+  fresh.id = request.run_id;
+  fresh.light = request.light;
   fresh.recipe_hash = recipe.hash();
   fresh.resolved_json = recipe.resolved_json();
   fresh.command_line = request.command_line;
@@ -319,7 +321,7 @@ int train(const registry::Recipe& recipe, const TrainRequest& request, double pe
   std::optional<CapsuleRecorder> recorder;
   if (is_first) {
     recorder.emplace(capsule_of(recipe, *experiment, request, init && start.checkpoint.empty() ? &*init : nullptr),
-                     *run, start.resume ? start.resume->step : 0, request.code);
+                     *run, start.resume ? start.resume->step : 0, request.code, request.light);
   }
   if (start.resume) {
     core::log_info("resuming " + run->run_dir() + " from " +
@@ -339,7 +341,8 @@ int train(const registry::Recipe& recipe, const TrainRequest& request, double pe
   loop.held = std::move(held);
   loop.verify_seconds = verify_seconds;
   loop.peak_flops = peak_flops;
-  loop.process_age_s = core::process_age_s();
+  loop.process_age_s = request.signal == nullptr ? core::process_age_s() : 0.0;
+  loop.signal = request.signal;
   return train_into(*experiment, *run, recorder, request, loop, clock);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <future>
 #include <optional>
@@ -25,6 +26,10 @@ struct TrainRequest {
   std::optional<core::RankPlace> rank;                        ///< among several processes; nothing: there is this one
   std::shared_future<artifact::CodeState> code;               ///< of the folder it is started in; invalid: nobody looks
   std::function<void(const std::string& run_dir)> on_opened;  ///< the run is there; called by the first rank
+  std::string run_id;                                         ///< of a new run; "": one is made
+  bool light = false;                                         ///< a new run costs the disk little: store::NewRun
+  /// A signal for this training alone, where it shares its process with others; null: the process is its own.
+  const std::atomic<int>* signal = nullptr;
 };
 
 }  // namespace runner::train

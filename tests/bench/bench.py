@@ -420,6 +420,18 @@ def index(a):
             check(f"index: {name}", f"list, filter and sort by {name}: median {median:.1f} ms, under 100", median < 100)
 
 
+def sweep(a):
+    """Each of roux's trials is a run with its files; Optuna's are rows of a table."""
+    python, script = sys.executable, PEERS / "sweep.py"
+    roux = [python, HERE / "roux_sweep.py", a.roux, RECIPES / "sweep.yaml"]
+    optuna = {"optuna": [python, script, "--peer", "optuna"]}
+    for isolation, sets, least in (("fork", [], 4), ("none", ["sweep.max_concurrent_trials=1"], 10)):
+        line = [*roux, f"sweep.isolation={isolation}", *sets]
+        rows = interleave(a.rounds, ["trials_per_s"], {"roux": line, **optuna})["trials_per_s"]
+        show(f"sweep: 200 trials of 20 steps, TPE, SQLite, isolation {isolation}, trials/s", rows, {"optuna": least},
+             at_most=False)
+
+
 def sweep_engine(a):
     """TPE proposes, SQLite keeps: what a sweep costs beside the training. Each transaction is on the disk (fdatasync)
     before the next one, so the machine's own rate of these is shown beside."""
@@ -459,7 +471,7 @@ def samplers(a):
 TOPICS = {topic.__name__: topic for topic in (
     startup, steps, answers, checkpoint, profiler, dataload, resnet, gpt, ddp, link,
     trackers, mlflow, outage, index,
-    sweep_engine, samplers,
+    sweep, sweep_engine, samplers,
 )}
 
 

@@ -1,11 +1,16 @@
+#include <sched.h>
+
 #include <catch2/catch.hpp>
 #include <csignal>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "runner/core/clock.h"
 #include "runner/core/json.h"
+#include "runner/store/run_reader.h"
 #include "tests/support/process.h"
 #include "tests/support/run_place.h"
 
@@ -68,6 +73,18 @@ void check_nothing_is_lost_or_doubled(const tests::RunPlace& place) {
   const auto runs = finished_runs(place);
   CHECK(runs.size() == undisturbed().size());
   for (const auto& [name, count] : runs) CHECK(count == 1);
+}
+
+/// Who trains this trial now, waited for; nothing when its run has ended before anybody looked.
+std::optional<runner::store::LeaseOwner> owner_of_trial(const tests::RunPlace& place, const std::string& trial) {
+  const runner::core::Clock& clock = runner::core::system_clock();
+  for (;; sched_yield()) {
+    for (const auto& run : runner::store::list_runs((place.path() / "runs").string(), clock)) {
+      if (!run.name.ends_with("-" + trial)) continue;
+      if (run.owner && run.owner->pid > 0) return run.owner;  // its name may not be written yet
+      if (run.status == runner::store::RunStatus::kFinished) return std::nullopt;
+    }
+  }
 }
 
 }  // namespace
@@ -139,6 +156,128 @@ TEST_CASE("failures are classed, and handled by their policies", "[ranks][sweep]
           std::string::npos);
     CHECK_FALSE(std::filesystem::exists(place.path() / "runs" / "sweeps"));
   }
+}
+
+TEST_CASE("what really goes wrong with a trial is classed, handled and told", "[ranks][sweep]") {
+  // Of the first SGD keeps nothing, so that what fits once fits always; 4096 activations a sample are 330 MB a layer,
+  // 100,000 x 100,000 weights 40 GB.
+  const tests::RunPlace place(R"(run_name: faulty
+model: {type: mlp, hidden: [8], out_features: 1}
+data: {train: {type: synthetic, task: regression, num_samples: 20000}, val: {type: synthetic, task: regression, num_samples: 64}}
+loss: mse
+optimizer: {type: sgd, lr: 1.0e-3}
+training: {max_steps: 1, micro_batch_size: 20000}
+checkpoint: {save_at_end: false}
+sweep: {parameters: {model.hidden: {values: [[4096], [100000, 100000], [8]]}}}
+)");
+  const auto limited = [&](const std::string& more) {
+    const std::string command = "ulimit -v 1400000 && exec \"$0\" sweep run recipe.yaml --new " + more;
+    tests::Process process({"bash", "-c", command, tests::roux_program()}, tests::RunPlace::environment(),
+                           place.path().string());
+    const int status = process.wait();
+    return tests::RunPlace::Ended{status, process.output()};
+  };
+  SECTION("memory: smaller micro-batches, and when those do not help either, nothing") {
+    const auto ended = limited("");
+    INFO(ended.output);
+    CHECK(ended.status == 0);
+    CHECK(ended.output.find("trial 0 starts again: step 1 does not fit into memory with micro-batches of 20000") !=
+          std::string::npos);
+    CHECK(ended.output.find("trial 1 starts again: the model's weights and their gradients alone take 80.0 GB") !=
+          std::string::npos);
+    CHECK(ended.output.find("trial 1 failed: the model's weights and their gradients alone take") !=
+          std::string::npos);
+    CHECK(ended.output.find("3 of 3 done") != std::string::npos);
+    const auto shown = place.roux({"sweep", "show"});
+    CHECK(shown.output.find("1 failed") != std::string::npos);
+    CHECK(shown.output.find("the model's weights and their gradients alone take") != std::string::npos);
+  }
+  SECTION("or it fails at once") {
+    const auto ended = limited("--set sweep.failures.memory=fail");
+    INFO(ended.output);
+    CHECK(ended.status == 0);
+    CHECK(ended.output.find("starts again") == std::string::npos);
+    CHECK(ended.output.find("trial 0 failed: step 1 does not fit into memory") != std::string::npos);
+  }
+}
+
+TEST_CASE("a trial that crashes each time is given up after its retries", "[ranks][sweep]") {
+  // A file of more than 100 KB, which is the checkpoint of the wide one, ends its process by SIGXFSZ.
+  const tests::RunPlace place(R"(run_name: crashing
+model: {type: mlp, hidden: [8], out_features: 1}
+data: {train: {type: synthetic, task: regression, num_samples: 64}, val: {type: synthetic, task: regression, num_samples: 64}}
+loss: mse
+optimizer: {type: sgd, lr: 1.0e-3}
+training: {max_steps: 2, micro_batch_size: 32}
+capture: {git: false}
+sweep: {failures: {max_retries: 1}, parameters: {model.hidden: {values: [[1000, 1000], [8]]}}}
+)");
+  tests::Process process({"bash", "-c", "ulimit -c 0 && ulimit -f 1000 && exec \"$0\" sweep run recipe.yaml",
+                          tests::roux_program()},
+                         tests::RunPlace::environment(), place.path().string());
+  const int status = process.wait();
+  INFO(process.output());
+  CHECK(status == 0);
+  CHECK(process.output().find("trial 0 starts again: ended by signal 25") != std::string::npos);
+  CHECK(process.output().find("trial 0 failed: ended by signal 25") != std::string::npos);
+  CHECK(process.output().find("2 of 2 done") != std::string::npos);
+}
+
+TEST_CASE("a trial that was killed, or hangs, goes on from its checkpoint", "[ranks][sweep]") {
+  // So many retries that a machine which is slow itself does not use them up.
+  const std::vector<std::string> words = {"sweep", "run", "recipe.yaml", "--n-trials", "3",
+                                          "--set", "training.max_steps=2000",
+                                          "--set", "sweep.failures={hang_timeout: 5s, max_retries: 1000}"};
+  static const std::vector<std::string> undisturbed = [&words] {
+    const tests::RunPlace calm(kRecipe);
+    REQUIRE(calm.roux(words).status == 0);
+    return trials(calm);
+  }();
+  const int signal = GENERATE(SIGKILL, SIGSEGV, SIGABRT, SIGSTOP);
+  const tests::RunPlace place(kRecipe);
+  std::vector<std::string> command = words;
+  command.insert(command.begin(), tests::roux_program());
+  tests::Process sweep(command, place.environment(), place.path().string());
+  REQUIRE(sweep.wait_for("trial 0 "));
+  const auto owner = owner_of_trial(place, "1");
+  if (owner) kill(static_cast<pid_t>(owner->pid), signal);
+  CHECK(sweep.wait() == 0);
+  INFO(sweep.output());
+  CHECK(trials(place) == undisturbed);
+  // Where it was faster than the signal, all the other trials are no less to be there.
+  const std::string again = signal == SIGSTOP ? "trial 1 starts again: no progress for 5.0 s"
+                                              : "trial 1 starts again: ended by signal " + std::to_string(signal);
+  if (owner && sweep.output().find("trial 1 starts again") != std::string::npos)
+    CHECK(sweep.output().find(again) != std::string::npos);
+}
+
+TEST_CASE("a variant that turns out wrong after all were checked stops the sweep, or fails alone", "[ranks][sweep]") {
+  const std::string recipe = R"(run_name: missing
+model: {type: mlp, hidden: [8]}
+data: {train: {type: csv_table, path: here.csv, target: y}, val: {type: csv_table, path: here.csv, target: y}}
+loss: mse
+optimizer: {type: sgd, lr: 1.0e-3}
+training: {max_steps: 4, micro_batch_size: 2}
+sweep:
+  sampler: {type: list, points: [{data.train.path: here.csv, optimizer.lr: 1.0e+30}, {data.train.path: gone.csv, optimizer.lr: 0.1}, {data.train.path: here.csv, optimizer.lr: 0.1}]}
+  failures: {nan: stop}
+  parameters: {data.train.path: {values: [here.csv, gone.csv]}, optimizer.lr: {values: [1.0e+30, 0.1]}}
+)";
+  const tests::RunPlace place(recipe);
+  for (const char* file : {"here.csv", "gone.csv"}) place.write(file, "x,y\n1,2\n2,4\n3,6\n4,8\n");
+  const auto begun = place.roux({"sweep", "run", "recipe.yaml"});  // stopped by its first trial
+  INFO(begun.output);
+  REQUIRE(begun.status == 1);
+  std::filesystem::remove(place.path() / "gone.csv");
+  const auto ended = place.roux({"sweep", "resume"});
+  INFO(ended.output);
+  CHECK(ended.status == 1);
+  CHECK(ended.output.find("was stopped: trial 1 failed: ") != std::string::npos);
+  CHECK(ended.output.find("gone.csv") != std::string::npos);
+  const auto rest = place.roux({"sweep", "resume"});
+  INFO(rest.output);
+  CHECK(rest.status == 0);
+  CHECK(rest.output.find("3 of 3 done") != std::string::npos);
 }
 
 TEST_CASE("a trial is given up at the same step however the sweep is disturbed", "[ranks][sweep]") {

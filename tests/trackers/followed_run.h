@@ -49,7 +49,7 @@ struct FollowedRun {
 
   /// What a process of its own does: a tracker that knows nothing but what is on record.
   trackers::FollowResult follow(const std::string& block, bool until_end = false, const std::string& name = "tool") {
-    const auto tracker = trackers::build(runner::core::parse_json(block).value(), {});
+    const auto tracker = trackers::build(runner::core::parse_json(block).value(), {name});
     return trackers::follow(run, *tracker, {name, until_end}, clock, meanwhile);
   }
 

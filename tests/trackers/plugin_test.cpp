@@ -1,12 +1,17 @@
+#include <signal.h>
+
 #include <catch2/catch.hpp>
 #include <fstream>
 #include <iterator>
 #include <string>
 
+#include "runner/core/log.h"
 #include "tests/support/folder.h"
 #include "tests/trackers/followed_run.h"
 
 namespace {
+
+constexpr const char* kBadPlugin = ROUX_BINARY_DIR "/lib/libbad_plugin.so";
 
 using runner::store::RunStatus;
 using tracker_tests::FollowedRun;
@@ -24,6 +29,13 @@ std::string content(const std::string& path) {
   std::ifstream in(path);
   return {std::istreambuf_iterator<char>(in), {}};
 }
+
+/// What is said for ever is not for the eyes of who runs the tests.
+struct Unheard {
+  Unheard() { runner::core::configure_log({.level = runner::core::LogLevel::kError}); }
+  ~Unheard() { runner::core::configure_log(before); }
+  const runner::core::LogOptions before = runner::core::log_options();
+};
 
 struct Fixture : FollowedRun {
   Fixture() {
@@ -101,6 +113,47 @@ TEST_CASE("a program that hangs is given up", "[trackers][plugin]") {
   CHECK(f.follow(program("exec sleep 1000", limit)).problem == "sh does not answer a flush within answer_timeout");
   CHECK(f.follow(R"({"type": "plugin", "command": ["sleep", "1000"], "answer_timeout": "0.2s"})").problem ==
         "sleep does not leave within answer_timeout");
+}
+
+TEST_CASE("a program that does harm ends within its time", "[trackers][plugin]") {
+  const Unheard unheard;
+  Fixture f;
+  f.writer->finish(RunStatus::kFinished, "");
+  const auto problem = [&f](const std::string& script, const std::string& more) {
+    return f
+        .follow(R"({"type": "plugin", "command": ["sh", "-c", ")" + script + R"("], "answer_timeout": "0.3s")" + more +
+                "}")
+        .problem;
+  };
+  const std::string acknowledges = R"(, "acknowledges": true)";
+  CHECK(problem("printf flushed; exec cat > /dev/null", acknowledges) ==
+        "sh does not answer a flush within answer_timeout");
+  CHECK(problem("exec yes", acknowledges) == "sh does not answer a flush within answer_timeout");
+  CHECK(problem("exec yes >&2", "") == "sh does not leave within answer_timeout");
+  CHECK(problem("exec > /dev/null 2>&1; exec sleep 1000", "") == "sh does not leave within answer_timeout");
+  // Before the line is written, or after it.
+  CHECK_THAT(problem("exec <&-; exec sleep 1000", acknowledges), Catch::EndsWith("within answer_timeout"));
+  CHECK(problem("trap '' TERM; echo $$ > pid; cat > /dev/null; while :; do sleep 1000; done", "") ==
+        "sh does not leave within answer_timeout");
+  CHECK(kill(std::stoi(content("pid")), 0) == -1);
+}
+
+TEST_CASE("a shared object that throws or answers nonsense is told of", "[trackers][plugin]") {
+  Fixture f;
+  f.writer->finish(RunStatus::kFinished, "");
+  const auto problem = [&f](const std::string& at, const std::string& does) {
+    return f
+        .follow(R"({"type": "plugin", "path": ")" + std::string(kBadPlugin) + R"(", "options": {"at": ")" + at +
+                    R"(", "does": ")" + does + R"("}})",
+                false, at + does)
+        .problem;
+  };
+  for (const char* at : {"open", "log", "finish"}) {
+    INFO(at);
+    CHECK(problem(at, "throws words") == "the plugin's own words");
+    CHECK(problem(at, "throws a number") == "the tracker has thrown something that has no words");
+  }
+  CHECK(problem("log", "answers") == std::string(kBadPlugin) + ": it did not take what it got");
 }
 
 TEST_CASE("a file that is no plugin is refused", "[trackers][plugin]") {

@@ -61,3 +61,29 @@ TEST_CASE("a file goes on where it was flushed", "[trackers][files]") {
   file.flush(false);
   CHECK(content("a/b.txt") == "one\nthree\n");
 }
+
+TEST_CASE("a file that holds something else is not emptied", "[trackers][files]") {
+  struct Case {
+    const char* there;
+    bool is_own;
+  };
+  static constexpr Case cases[] = {
+      {"", true},
+      {"head\nru", true},
+      {"head\nrun 1,", true},
+      {"head\nrun 1,loss\n", true},
+      {"head\nrun 2,", false},
+      {"my thesis", false},
+  };
+  const tests::Folder here;
+  require_own("none.csv", "head\nrun 1,");
+  for (const Case& c : cases) {
+    CAPTURE(c.there);
+    std::ofstream("a.csv") << c.there;
+    if (c.is_own) {
+      CHECK_NOTHROW(require_own("a.csv", "head\nrun 1,"));
+    } else {
+      CHECK_THROWS_AS(require_own("a.csv", "head\nrun 1,"), trackers::TrackerError);
+    }
+  }
+}

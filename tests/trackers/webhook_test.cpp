@@ -78,10 +78,24 @@ TEST_CASE("what a webhook misses is told later", "[trackers][webhook]") {
   CHECK(listener.bodies.size() == 1);
 }
 
+TEST_CASE("an event that a webhook refuses costs the others nothing", "[trackers][webhook]") {
+  FollowedRun f;
+  Listener listener;
+  listener.status = 400;
+  f.log(1, 1);
+  f.commit();
+  CHECK(f.follow(listener.block(R"("events": ["started", "finished"])")).problem.empty());
+  listener.status = 200;
+  f.writer->finish(RunStatus::kFinished, "");
+  CHECK(f.follow(listener.block(R"("events": ["started", "finished"])")).problem.empty());
+  REQUIRE(listener.bodies.size() == 1);
+  CHECK(listener.bodies[0].starts_with(R"({"event":"finished")"));
+}
+
 TEST_CASE("a secret address is not told", "[trackers][webhook]") {
   FollowedRun f;
   Listener listener;
-  listener.status = 404;
+  listener.status = 401;
   f.log(1, 1);
   f.commit();
   const auto result =

@@ -91,6 +91,30 @@ TEST_CASE("runs are listed, filtered, sorted and written for programs", "[cli][r
         "[\n  {\n    \"name\": \"beta\",\n    \"loss\": 0.5\n  }\n]\n");
 }
 
+TEST_CASE("numbers are sorted before what is none, and programs get NaN as they write it", "[cli][runs]") {
+  const OutputDir output;
+  FixedClock clock;
+  for (const char* rate : {"10", "\"5x\"", "9", "true", "1e308", "null", "\"auto\""}) {
+    make_run(output, clock, "run", std::string(R"({"optimizer": {"lr": )") + rate + "}}", 1);
+  }
+  const auto sorted = [&](const std::string& key) {
+    Diagnostics diagnostics;
+    return runs_list({output.path, clock, kPlain}, {.sort = key, .columns = {"optimizer.lr"}, .format = "csv"},
+                     diagnostics)
+        .value();
+  };
+  CHECK(sorted("optimizer.lr") == "optimizer.lr\n9\n10\n1e+308\n5x\nauto\ntrue\n\n");
+  CHECK(sorted("-optimizer.lr") == "optimizer.lr\ntrue\nauto\n5x\n1e+308\n10\n9\n\n");
+
+  auto writer = store_test::create(store_test::new_run(output, "strange"), clock);
+  store_test::log(*writer, "a", 1, std::nan(""));
+  store_test::log(*writer, "b", 1, -std::numeric_limits<double>::infinity());
+  writer->finish(store::RunStatus::kFinished, "");
+  Diagnostics diagnostics;
+  CHECK(runs_list({output.path, clock, kPlain}, {.filter = "a == nan", .columns = {"a", "b"}, .format = "csv"},
+                  diagnostics) == "a,b\nnan,-inf\n");
+}
+
 TEST_CASE("a wrong name in a list is told with its flag", "[cli][runs]") {
   const OutputDir output;
   FixedClock clock;
@@ -195,6 +219,37 @@ TEST_CASE("a curve is drawn in characters", "[cli][runs]") {
   CHECK(plot_text({{"nothing", {{1, gap}}}}, small, kPlain) == "(no finite values)\n");
   CHECK(plot_text({{"constant", {{1, 2}, {2, 2}}}}, {.width = 14, .height = 3}, kPlain).find("**********") !=
         std::string::npos);
+}
+
+TEST_CASE("a curve is drawn whatever its values are", "[cli][runs]") {
+  const double most = std::numeric_limits<double>::max();
+  CHECK(plot_text({{"far apart", {{0, -most}, {1, 0}, {2, most}}}}, {.width = 22, .height = 3}, kPlain) ==
+        " 1.7977e+308 |       ***\n"
+        "             |   ****\n"
+        "-1.7977e+308 |***\n"
+        "              0   step 2\n");
+  const std::vector<std::vector<std::pair<double, double>>> curves = {
+      {{0, most}},
+      {{0, -most}},
+      {{0, 5e-324}, {1, 1e-323}},
+      {{0, -most}, {1, most}},
+      {{0, -0.0}},
+      {{0, 1e300}},
+      {{-5, 1}, {9.2e18, 1 + 1e-15}},
+      {{0, std::numeric_limits<double>::infinity()}},
+      {{5e-324, 1}, {most, 2}},
+  };
+  for (const auto& points : curves) {
+    for (const bool log : {false, true}) {
+      const Curve curve{"it", points};
+      CAPTURE(points[0].first, points[0].second, log);
+      for (const std::string& picture : {plot_text({curve}, {.width = 40, .log_x = log, .log_y = log}, kPlain),
+                                         chart_svg({curve}, {.title = "it", .log_x = log, .log_y = log})}) {
+        CHECK(picture.find("nan") == std::string::npos);
+        CHECK(picture.find("inf") == std::string::npos);
+      }
+    }
+  }
 }
 
 TEST_CASE("times and numbers are short", "[cli][runs]") {
@@ -327,7 +382,8 @@ TEST_CASE("names that were made to do harm do none in a table, in CSV and in JSO
   CHECK(std::count(texts[1].begin(), texts[1].end(), '\n') == 2);
   for (const std::string& name : hostile) {
     const std::string plot =
-        runs_plot({output.path, clock, narrow}, {.curves = {.metrics = {name}}, .width = 40}, diagnostics).value();
+        runs_plot({output.path, clock, narrow}, {.curves = {.metrics = {name}}, .picture = {.width = 40}}, diagnostics)
+            .value();
     CAPTURE(plot);
     CHECK(plot.find('\x1b') == std::string::npos);
     CHECK(std::count(plot.begin(), plot.end(), '\n') == 18);  // a title, 16 lines, an axis

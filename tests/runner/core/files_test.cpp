@@ -1,6 +1,8 @@
 #include "runner/core/files.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <filesystem>
@@ -25,6 +27,28 @@ TEST_CASE("what is written is read back, and what cannot be read is named", "[co
   CHECK(read_file(dir / "fifo", 4).failure().message == "cannot read " + (dir / "fifo") + ": it is no regular file");
   CHECK_FALSE(write_file_atomic(dir / "none/b.txt", "x").ok());
   CHECK(std::distance(std::filesystem::directory_iterator(dir.path()), {}) == 2);  // nothing is left beside the target
+}
+
+TEST_CASE("what a person names is written where it leads to, and never put in the place of a device", "[core][files]") {
+  const tests::TempDir dir;
+  CHECK(write_output(dir / "a.txt", "one").ok());
+  std::filesystem::create_symlink("a.txt", dir / "link");
+  CHECK(write_output(dir / "link", "two").ok());
+  CHECK(read_file(dir / "a.txt", 100).value() == "two");
+  CHECK(std::filesystem::is_symlink(dir / "link"));
+
+  REQUIRE(::mkfifo((dir / "fifo").c_str(), 0600) == 0);
+  const int reader = ::open((dir / "fifo").c_str(), O_RDONLY | O_NONBLOCK);
+  CHECK(write_output(dir / "fifo", "three").ok());
+  char read[8] = {};
+  CHECK(::read(reader, read, sizeof read) == 5);
+  CHECK(std::string(read) == "three");
+  ::close(reader);
+  CHECK(std::filesystem::is_fifo(dir / "fifo"));
+  // Through a link, so that a write that goes wrong replaces the link and not the machine's device.
+  std::filesystem::create_symlink("/dev/full", dir / "full");
+  CHECK(write_output(dir / "full", "x").failure().message == "cannot write " + (dir / "full") + ": the disk is full");
+  CHECK(write_output(dir.path(), "x").failure().message == "cannot write " + dir.path() + ": it is a folder");
 }
 
 TEST_CASE("patterns find files", "[core][files]") {

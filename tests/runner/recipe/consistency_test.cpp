@@ -199,6 +199,11 @@ TEST_CASE("each rule between sections speaks of what it found", "[recipe][consis
       {"tracker_names", "two of a name", kParts + kData + kBatch + "trackers: [{type: csv}, {type: csv}]\n",
        "r.yaml:6:25: error: trackers[1] is called \"csv\", and so is trackers[0]\n"
        "  hint: give each of them a `name` of its own\n"},
+      {"tracker_places", "two that write to one place",
+       kParts + kData + kBatch +
+           "trackers: [{type: csv, path: a/b.csv}, {type: jsonl, path: ./a/b.csv, name: other}]\n",
+       "r.yaml:6:60: error: trackers[1] writes to \"./a/b.csv\", and so does trackers[0]\n"
+       "  hint: give each of them a place of its own\n"},
       {"one_process", "nobody who restarts", kParts + kData + kBatch + "launch: {max_restarts: 2}\n",
        "r.yaml:6:24: warning: launch.max_restarts does nothing: one process has no supervisor\n"
        "  hint: start the same command again, it goes on; or train with several processes\n"},

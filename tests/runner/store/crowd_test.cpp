@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runner/core/error.h"
+#include "runner/store/annotations.h"
 #include "tests/runner/store/fixture.h"
 #include "tests/support/temp_dir.h"
 
@@ -56,4 +57,26 @@ TEST_CASE("two hundred runs write at once while others list them", "[store][crow
     whole += run.status == RunStatus::kFinished && points && points.value().size() == kPoints;
   }
   CHECK(whole == kRuns);
+}
+
+TEST_CASE("everybody who writes something about a run down at once gets a turn", "[store][crowd]") {
+  constexpr int kPersons = 24;
+  const store_test::OutputDir output;
+  std::atomic<int> refused = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kPersons; ++i) {
+    threads.emplace_back([&, i] {
+      try {
+        add_tags(output.path, {"tag " + std::to_string(i)});
+        add_note(output.path, i, "note " + std::to_string(i));
+      } catch (const runner::core::RunError&) {
+        ++refused;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(refused == 0);
+  const Annotations annotations = read_annotations(output.path);
+  CHECK(annotations.tags.size() == kPersons);
+  CHECK(annotations.notes.size() == kPersons);
 }

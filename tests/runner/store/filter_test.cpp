@@ -62,6 +62,11 @@ TEST_CASE("a filter takes runs by status, metrics and recipe", "[store][filter]"
       {"smoke == false", true},
       {"age < 3h and duration > 1min", true},
       {"loss == inf", false},
+      {"loss < 1e999 and loss > -1e999 and loss > 1e-999", true},
+      {"grad_norm == nan and not grad_norm != nan and loss != nan", true},
+      {"grad_norm >= nan or loss < nan", false},
+      {"optimizer.type > 0 or optimizer.type < 0 or deterministic > 0", false},
+      {"optimizer.type != 0", true},
       {"tag:keep and not tag:drop", true},
       {"tag:exp-*", true},
       {"tag:kee", false},
@@ -138,6 +143,28 @@ TEST_CASE("a filter on a name that no run knows suggests one", "[store][filter]"
   CHECK(diagnostics.all()[1].hint == "did you mean \"optimizer.type\"?");
 }
 
+TEST_CASE("a metric is compared with numbers only", "[store][filter]") {
+  struct Case {
+    const char* text;
+    const char* message;  // "" where nothing is wrong
+  };
+  static constexpr Case cases[] = {
+      {"loss < val/loss", "the metric loss is a number, and \"val/loss\" is none"},
+      {"val/loss in (1, two)", "the metric val/loss is a number, and \"two\" is none"},
+      {"loss < 2h and loss ~ 1 and loss =~ '^1' and loss != null and optimizer.lr != auto", ""},
+  };
+  const store_test::FixedClock clock;
+  for (const Case& c : cases) {
+    DYNAMIC_SECTION(c.text) {
+      runner::core::Diagnostics diagnostics;
+      const auto filter = Filter::parse(c.text, diagnostics);
+      REQUIRE(filter);
+      filter->check_names({example()}, clock, diagnostics);
+      CHECK((diagnostics.all().empty() ? "" : diagnostics.all()[0].message) == c.message);
+    }
+  }
+}
+
 TEST_CASE("a filter on what a name never is says what it can be", "[store][filter]") {
   struct Case {
     const char* text;
@@ -150,6 +177,10 @@ TEST_CASE("a filter on what a name never is says what it can be", "[store][filte
        "it is one of running, finished, failed, stopped, crashed, unreadable"},
       {"created > 2026-13-01", "\"2026-13-01\" is no date",
        "write 2026-11-21, 2026-11-21T08:30 (UTC), today or yesterday; `age < 2h` counts from now"},
+      {"age < 1y", "\"1y\" is no duration", "write seconds or an amount with its unit: 90s, 30min, 1.5h, 2d, 1h30min"},
+      {"step > last", "step is a number, and \"last\" is none", "for example: step >= 100"},
+      {"'a b' == 2", "the filter needs a name where there is the text \"a b\"",
+       "a name with blanks or other signs stands in back quotes: `my metric` < 2"},
       {"name =~ 'a(b'", "\"a(b\" is no regular expression: unmatched ( or \\(",
        "a dot that means a dot is written \\."},
       {"name =~ '\\d'", "\"\\d\" uses \\d, which POSIX extended expressions have not",

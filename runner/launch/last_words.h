@@ -1,0 +1,13 @@
+#pragma once
+
+#include <deque>
+#include <string>
+
+namespace runner::launch {
+
+/// What a process has said of its end: the last error among the lines that it printed, without the word and
+/// its place, with what followed it; else its last lines; "" when there are none.
+std::string last_words(const std::deque<std::string>& lines);
+std::string last_words(const std::string& printed);
+
+}  // namespace runner::launch
