@@ -5,16 +5,20 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 
 #include "runner/core/files.h"
+#include "runner/core/log.h"
 #include "trackers/tracker.h"
 
 namespace trackers {
 namespace {
+
+constexpr std::size_t kIdBytesMax = 40;
 
 TrackerError refused(const std::string& path, const char* what) {
   const int error = errno;
@@ -60,14 +64,34 @@ void RecordFile::flush(bool durable) {
   if (durable && fsync(descriptor_) != 0) throw refused(path_, "sync");
 }
 
-void require_own(const std::string& path, std::string_view beginning) {
+void claim_file(const std::string& path, const Ownership& owner, std::int64_t keep_bytes) {
   std::ifstream file(path, std::ios::binary);
-  std::string there(beginning.size(), '\0');
+  std::string there(owner.before.size() + kIdBytesMax + owner.after.size(), '\0');
   file.read(there.data(), static_cast<std::streamsize>(there.size()));
-  there.resize(static_cast<std::size_t>(file.gcount()));  // less where a crash tore the first record
-  if (beginning.starts_with(there)) return;
-  throw TrackerError(TrackerError::Remedy::kPause, path + " holds something already that is not this run's",
-                     "each run has a file of its own: name another path, or move that file away");
+  there.resize(static_cast<std::size_t>(file.gcount()));
+  const std::string own = owner.before + owner.id + owner.after;
+  if (keep_bytes > 0) {
+    std::error_code error;
+    if (there.starts_with(own) && static_cast<std::int64_t>(std::filesystem::file_size(path, error)) >= keep_bytes) {
+      return;
+    }
+    throw TrackerError(TrackerError::Remedy::kPause, path + " has not what this run wrote there any more",
+                       "`roux sync RUN --anew` writes it once more");
+  }
+  if (own.starts_with(there) || there.starts_with(own)) return;  // shorter where a crash tore the first record
+  const std::size_t end = there.find(owner.after, owner.before.size());
+  const std::string other = there.starts_with(owner.before) && end != std::string::npos
+                                ? there.substr(owner.before.size(), end - owner.before.size())
+                                : "";
+  const bool is_id =
+      !other.empty() && std::all_of(other.begin(), other.end(), [](unsigned char c) { return std::isalnum(c) != 0; });
+  const std::string aside = path + "." + other;
+  if (!is_id || std::filesystem::exists(aside)) {
+    throw TrackerError(TrackerError::Remedy::kPause, path + " holds something already that no run of roux has written",
+                       "name another path, or move that file away");
+  }
+  std::filesystem::rename(path, aside);
+  runner::core::log_warning(path + " was of the run " + other + ", and is " + aside + " now");
 }
 
 }  // namespace trackers
