@@ -10,6 +10,7 @@ namespace trackers {
 class RecordFile {
  public:
   /// Makes the folder where it is missing. `keep_bytes`: what was flushed the last time; 0 empties the file.
+  /// TrackerError when less than that is there: somebody took it away, or the machine lost its power.
   RecordFile(const std::string& path, std::int64_t keep_bytes);
   ~RecordFile();
   RecordFile(const RecordFile&) = delete;
