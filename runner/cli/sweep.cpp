@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "runner/cli/commands.h"
+#include "runner/cli/sweep_command.h"
 #include "runner/core/error.h"
 #include "runner/core/files.h"
 #include "runner/sweep/standing.h"
@@ -63,9 +64,7 @@ void best(Session& session, const std::string& name, const std::string& file) {
 
 CLI::App* add_command(CLI::App& sweep, const char* word, const char* what, std::string& name) {
   CLI::App* command = sweep.add_subcommand(word, what);
-  command
-      ->add_option("sweep", name, "its name, id, unique prefix of it, run_name, path, or `last`, which is the default")
-      ->type_name("SWEEP");
+  command->add_option("SWEEP", name, kSweepText);
   return command;
 }
 
@@ -124,6 +123,8 @@ void add_sweep(CLI::App& app, Session& session) {
       ->type_name("FILE");
   best_one->callback(
       [&session, name, file] { session.command = [&session, name, file] { best(session, *name, *file); }; });
+  add_sweep_plot(*sweep, session);
+  add_sweep_importance(*sweep, session);
   const auto format = std::make_shared<std::string>("csv");
   CLI::App* exported = add_command(*sweep, "export", "every trial with its values", *name);
   exported->add_option("--format", *format, "csv, or json with curves")->check(CLI::IsMember({"csv", "json"}));
