@@ -224,7 +224,8 @@ core::Result<RunSummary> find_run(const std::string& output_dir, const std::stri
     for (const RunSummary& run : runs) {
       if (run.id == found->id && fits(run)) folders.push_back(run.run_dir);
     }
-    return folders.size() > 1 ? copied(text, folders) : complete(*found);
+    if (folders.size() > 1) return copied(text, folders);
+    return complete(*found);
   }
 
   std::string path = text;
