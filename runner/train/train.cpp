@@ -202,8 +202,8 @@ void write_summary_json(const std::string& path, const store::RunWriter& run, co
 int finish(store::RunWriter& run, const LoopResult& result) {
   run.set_summary(result.summary);
   const bool interrupted = is_resumable(result.ending);
-  run.finish(interrupted ? store::RunStatus::kStopped : store::RunStatus::kFinished, result.reason);
-  return interrupted ? core::kExitResumable : core::kExitDone;
+  const bool whole = run.finish(interrupted ? store::RunStatus::kStopped : store::RunStatus::kFinished, result.reason);
+  return interrupted || !whole ? core::kExitResumable : core::kExitDone;
 }
 
 /// What a component, LibTorch or the memory threw, in words for a person.

@@ -10,6 +10,7 @@
 #include <limits>
 #include <sstream>
 
+#include "runner/core/error.h"
 #include "runner/core/files.h"
 #include "runner/store/schema.h"
 #include "runner/store/sqlite.h"
@@ -310,6 +311,38 @@ TEST_CASE("a full disk is waited for and nothing is lost", "[store][crash]") {
   CHECK(status == 0);
   CHECK(find_run(output.path, "last", clock).value().status == RunStatus::kFinished);
   CHECK(series(find_run(output.path, "last", clock).value().run_dir, "loss").size() == 20'000);
+}
+
+TEST_CASE("the patience with a full disk ends, and what was accepted is kept all the same", "[store][crash]") {
+  const OutputDir output;
+  const FixedClock clock;
+  const pid_t child = fork();
+  if (child == 0) {
+    signal(SIGXFSZ, SIG_IGN);
+    auto writer = create(new_run(output), clock);
+    writer->flush_durable();
+    const rlimit small{64 << 10, RLIM_INFINITY}, large{RLIM_INFINITY, RLIM_INFINITY};
+    setrlimit(RLIMIT_FSIZE, &small);
+    writer->set_patience({0});
+    bool refused = false;
+    std::int64_t step = 0;
+    while (!refused && step < 100'000'000) {
+      try {
+        log(*writer, "loss", step + 1, 1.0);
+        ++step;
+      } catch (const runner::core::RunError& error) {
+        refused = error.exit_code() == runner::core::kExitResumable;
+      }
+    }
+    setrlimit(RLIMIT_FSIZE, &large);
+    const bool complete = writer->finish(RunStatus::kStopped, "");
+    const std::string run_dir = writer->run_dir();
+    writer.reset();
+    _exit(refused && complete && series(run_dir, "loss").size() == static_cast<std::size_t>(step) ? 0 : 1);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  CHECK(status == 0);
 }
 
 TEST_CASE("half a transaction of a killed writer is taken back where WAL is not used", "[store][crash]") {
