@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "runner/core/error.h"
+#include "runner/core/json.h"
 #include "runner/store/schema.h"
 
 namespace runner::sweep {
@@ -14,12 +15,12 @@ using store::Database;
 using store::Statement;
 using store::Transaction;
 
-constexpr std::int64_t kStudyFormat = 2;
+constexpr std::int64_t kStudyFormat = 3;
 
 // A choice's coordinate is its position; a NULL coordinate plays no part in the variant. `waiting` and `running` trials
 // belong to their worker as long as that lives. `curve` is the metric as the trial reported it, once it has ended.
-// Transactions that change trials are numbered by `changes` in `info`, and `changed` is the last one that changed this
-// row.
+// `others` are the values of the objectives after the first, as a JSON list. Transactions that change trials are
+// numbered by `changes` in `info`, and `changed` is the last one that changed this row.
 constexpr const char* kTables = R"(
 CREATE TABLE info(key TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE workers(id INTEGER PRIMARY KEY, since_ms INTEGER NOT NULL);
@@ -27,7 +28,8 @@ CREATE TABLE variants(number INTEGER PRIMARY KEY, text TEXT NOT NULL);
 CREATE TABLE coordinates(variant INTEGER NOT NULL REFERENCES variants(number), dimension INTEGER NOT NULL, value REAL,
                          PRIMARY KEY(variant, dimension)) WITHOUT ROWID;
 CREATE TABLE trials(number INTEGER PRIMARY KEY, variant INTEGER NOT NULL REFERENCES variants(number),
-                    replicate INTEGER NOT NULL, state TEXT NOT NULL, value REAL, step INTEGER NOT NULL DEFAULT 0,
+                    replicate INTEGER NOT NULL, state TEXT NOT NULL, value REAL, others TEXT NOT NULL DEFAULT '[]',
+                    step INTEGER NOT NULL DEFAULT 0,
                     run TEXT NOT NULL DEFAULT '', reason TEXT NOT NULL DEFAULT '', retries INTEGER NOT NULL DEFAULT 0,
                     shrink INTEGER NOT NULL DEFAULT 0, worker INTEGER, started_ms INTEGER NOT NULL DEFAULT 0,
                     ended_ms INTEGER NOT NULL DEFAULT 0, changed INTEGER NOT NULL, UNIQUE(variant, replicate));
@@ -45,6 +47,20 @@ TrialState state_of(const std::string& text) {
     if (text == to_text(state)) return state;
   }
   throw core::RunError("sweep.db has a trial in the state \"" + text + "\", which this roux does not know");
+}
+
+std::string text_of(const std::vector<double>& numbers) {
+  core::Node list = core::Node::sequence();
+  for (const double number : numbers) list.items().push_back(core::Node::floating(number));
+  return core::to_json(list, -1);
+}
+
+std::vector<double> numbers_of(const std::string& text) {
+  std::vector<double> numbers;
+  if (text == "[]") return numbers;  // of most sweeps
+  const core::Node list = core::parse_json(text).value();
+  for (const core::Node& number : list.items()) numbers.push_back(number.as_double());
+  return numbers;
 }
 
 void put(const Database& database, std::string_view key, std::string_view value) {
@@ -143,7 +159,7 @@ const std::vector<Trial>& Study::trials() {
 void Study::refresh() {
   Statement rows = database_.prepare(
       "SELECT number, variant, replicate, state, value, step, run, reason, retries, shrink, started_ms, ended_ms, "
-      "worker, changed FROM trials WHERE changed > ? ORDER BY changed, number");
+      "worker, changed, others FROM trials WHERE changed > ? ORDER BY changed, number");
   rows.bind(1, seen_);
   std::int64_t newest = seen_;
   while (rows.step()) {
@@ -162,6 +178,7 @@ void Study::refresh() {
     trial.ended_ms = rows.integer(11);
     trial.worker = rows.integer(12);
     trial.changed = newest = rows.integer(13);
+    trial.others = numbers_of(rows.text(14));
     take_in(std::move(trial));
   }
   seen_ = newest;
@@ -286,7 +303,7 @@ void Study::end(std::int64_t trial, const TrialEnd& end, std::int64_t now_ms) {
   database_
       .prepare(
           "UPDATE trials SET state = ?, value = ?, step = ?, run = ?, reason = ?, retries = retries + ?, "
-          "shrink = max(shrink, ?), ended_ms = ?, changed = ? WHERE number = ?")
+          "shrink = max(shrink, ?), ended_ms = ?, changed = ?, others = ? WHERE number = ?")
       .bind(1, to_text(end.state))
       .bind(2, end.value.value_or(std::numeric_limits<double>::quiet_NaN()))
       .bind(3, end.step)
@@ -296,7 +313,8 @@ void Study::end(std::int64_t trial, const TrialEnd& end, std::int64_t now_ms) {
       .bind(7, std::int64_t{end.shrink})
       .bind(8, end.state == TrialState::kWaiting ? 0 : now_ms)
       .bind(9, next_change())
-      .bind(10, trial)
+      .bind(10, text_of(end.others))
+      .bind(11, trial)
       .run();
   Statement point = database_.prepare("INSERT OR REPLACE INTO curve VALUES(?, ?, ?)");
   for (const store::SeriesPoint& at : end.curve) point.bind(1, trial).bind(2, at.step).bind(3, at.value).run();

@@ -51,7 +51,6 @@ Worker::Worker(const Sweep& sweep, Study& study, Options options, const core::Cl
       tried_(sweep),
       options_(std::move(options)),
       clock_(clock),
-      metric_{sweep.metric(), sweep.maximizes(), sweep.config().metric.take == sections::sweep::Take::kBest},
       output_dir_(sweep.base().at("output_dir").as_string()) {
   id_ = study_.add_worker(clock_.wall_ms());
   const std::string folder = worker_folder(study_, id_);
@@ -110,11 +109,11 @@ void Worker::start(Trial trial, bool is_new) {
   // Of a run that has ended: its worker went before it could write down how the trial came out.
   const std::optional<int> status = unjudged ? status_of(*run) : std::nullopt;
   if (unjudged) {
-    if (const auto at = pruned_at(sweep_, study_, trial.number, read_curve(run->run_dir, metric_.name))) {
+    if (const auto at = pruned_at(sweep_, study_, trial.number, read_curve(run->run_dir, sweep_.metric()))) {
       return give_up(trial, *run, *at);
     }
   }
-  if (status) return conclude(trial, run, judge(run, *status, "", metric_));
+  if (status) return conclude(trial, run, judge(run, *status, "", sweep_.objectives()));
   const auto recipe = write_recipe(trial, run_name);
   if (!recipe) {
     Outcome refused;
@@ -173,12 +172,12 @@ void Worker::look_at_trainings() {
     const auto run = look_at_run(ended->run_dir, clock_);
     // It may have gone on beyond the point at which it is given up, or may have reported it just before its end.
     if (run && !ended->pruned_at) {
-      ended->pruned_at = pruned_at(sweep_, study_, ended->trial.number, read_curve(run->run_dir, metric_.name));
+      ended->pruned_at = pruned_at(sweep_, study_, ended->trial.number, read_curve(run->run_dir, sweep_.metric()));
     }
     if (run && ended->pruned_at) {
       give_up(ended->trial, *run, *ended->pruned_at);
     } else {
-      Outcome outcome = judge(run, end.status, end.words, metric_);
+      Outcome outcome = judge(run, end.status, end.words, sweep_.objectives());
       if (ended->hangs && outcome.kind == Outcome::Kind::kCrash) {
         outcome.kind = Outcome::Kind::kHang;
         outcome.reason = "no progress for " + core::format_duration(*sweep_.config().failures.hang_timeout);
@@ -192,6 +191,7 @@ void Worker::look_at_trainings() {
 void Worker::conclude(const Trial& trial, const std::optional<store::RunSummary>& run, const Outcome& outcome) {
   TrialEnd end = end_of(trial, outcome);
   end.value = outcome.value;
+  end.others = outcome.others;
   end.step = outcome.step;
   end.curve = outcome.curve;
   end.reason = outcome.reason;
@@ -208,7 +208,7 @@ void Worker::prune() {
     if (running.pruned_at) continue;
     const auto run = look_at_run(running.run_dir, clock_);
     if (!run || run->id == running.trial.run) continue;
-    running.pruned_at = pruned_at(sweep_, study_, running.trial.number, read_curve(run->run_dir, metric_.name));
+    running.pruned_at = pruned_at(sweep_, study_, running.trial.number, read_curve(run->run_dir, sweep_.metric()));
     // It saves, so that somebody can go on with it.
     if (running.pruned_at) options_.trainings->send(running.trial.number, SIGTERM);
   }
@@ -237,7 +237,7 @@ void Worker::give_up(const Trial& trial, const store::RunSummary& run, const sto
   end.step = at.step;
   end.value = at.value;
   end.reason = "given up at step " + std::to_string(at.step);
-  for (const store::SeriesPoint& point : read_curve(run.run_dir, metric_.name)) {
+  for (const store::SeriesPoint& point : read_curve(run.run_dir, sweep_.metric())) {
     if (point.step <= at.step) end.curve.push_back(point);
   }
   study_.end(trial.number, end, clock_.wall_ms());
