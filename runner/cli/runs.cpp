@@ -26,25 +26,7 @@ void add_columns(std::vector<std::string>& columns, const std::string& text) {
 void add_runs_list(CLI::App& runs, Session& session) {
   const auto request = std::make_shared<RunsListRequest>();
   CLI::App* command = runs.add_subcommand("list", "Show the runs, newest first");
-  command
-      ->add_option(
-          "--filter", request->filter,
-          "Which: names of `show`, metrics and recipe keys with == != < <= > >= ~ =~ in, tag:NAME, and, or, not")
-      ->type_name("EXPR");
-  command->add_option("--sort", request->sort, "By which value; -KEY or KEY:desc for the largest first")
-      ->type_name("KEY");
-  command
-      ->add_option_function<std::vector<std::string>>(
-          "--columns",
-          [request](const std::vector<std::string>& texts) {
-            for (const std::string& text : texts) add_columns(request->columns, text);
-          },
-          "What to show, separated by commas: id, name, status, step, val/loss, optimizer.lr, ...")
-      ->type_name("NAMES")
-      ->allow_extra_args(false);
-  command->add_option("--group-by", request->group_by, "Together with those that say the same here")->type_name("KEY");
-  add_runs_format(*command, request->format, {"table", "json", "csv"});
-  command->add_option("--limit", request->limit, "At most so many")->type_name("N")->check(CLI::PositiveNumber);
+  add_list_flags(*command, *request);
   command->add_flag("--all", request->all, "With the runs of --smoke and those that are archived");
   command->add_flag("--trash", request->trash, "Those that `roux runs rm` took away");
   command->footer(
@@ -107,6 +89,28 @@ void add_runs_format(CLI::App& command, std::string& format, const std::vector<s
         }
         return "must be one of " + list + ", got \"" + value + "\"";
       });
+}
+
+void add_list_flags(CLI::App& command, RunsListRequest& request) {
+  command
+      .add_option(
+          "--filter", request.filter,
+          "Which: names of `show`, metrics and recipe keys with == != < <= > >= ~ =~ in, tag:NAME, and, or, not")
+      ->type_name("EXPR");
+  command.add_option("--sort", request.sort, "By which value; -KEY or KEY:desc for the largest first")
+      ->type_name("KEY");
+  command
+      .add_option_function<std::vector<std::string>>(
+          "--columns",
+          [&request](const std::vector<std::string>& texts) {
+            for (const std::string& text : texts) add_columns(request.columns, text);
+          },
+          "What to show, separated by commas: id, name, status, step, val/loss, optimizer.lr, ...")
+      ->type_name("NAMES")
+      ->allow_extra_args(false);
+  command.add_option("--group-by", request.group_by, "Together with those that say the same here")->type_name("KEY");
+  add_runs_format(command, request.format, {"table", "json", "csv"});
+  command.add_option("--limit", request.limit, "At most so many")->type_name("N")->check(CLI::PositiveNumber);
 }
 
 RunsContext runs_context(const Session& session) {

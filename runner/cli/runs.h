@@ -57,6 +57,15 @@ std::optional<std::string> runs_show(const RunsContext& context, const RunsShowR
 std::optional<std::string> runs_compare(const RunsContext& context, const RunsCompareRequest& request,
                                         core::Diagnostics& diagnostics);
 
+/// Of runs that were read with what the request names: those that its filter takes, sorted, no more than its limit.
+/// False when `diagnostics` says which name nobody has.
+bool choose_from(std::vector<store::RunSummary>& runs, const RunsListRequest& request,
+                 const std::optional<store::Filter>& filter, const RunsContext& context,
+                 core::Diagnostics& diagnostics);
+/// As a table, JSON or CSV, in groups where the request says so.
+std::string list_text(std::vector<store::RunSummary> runs, const RunsListRequest& request,
+                      std::vector<std::string> columns, const RunsContext& context);
+
 /// One run, or all that are named, each once. Nothing when `diagnostics` says which is not there.
 std::optional<store::RunSummary> find_run(const RunsContext& context, const std::string& text,
                                           core::Diagnostics& diagnostics);

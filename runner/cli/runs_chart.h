@@ -1,6 +1,9 @@
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "runner/cli/runs_curves.h"
@@ -9,14 +12,47 @@
 namespace runner::cli {
 
 struct ChartOptions {
-  std::string title, x_title = "step";
+  std::string title = "", x_title = "step";
   int width = 960, height = 480;  ///< pixels; the legend comes below
   bool log_x = false, log_y = false;
+  /// What stands at 0, 1, 2, ... of an axis of choices, which has room for these alone.
+  std::vector<std::string> x_names = {}, y_names = {};
+  std::optional<std::pair<double, double>> x_range = {}, y_range = {};  ///< nothing: what is drawn
+  bool y_ticks = true;
+};
+
+/// A text that stands to the right of a point.
+struct ChartNote {
+  double x, y;
+  std::string text;
+};
+
+/// Shades behind the curves: cells that share out the whole plane of the axes, row by row from below.
+struct ChartField {
+  int columns = 0, rows = 0;
+  std::vector<double> shades;  ///< 0 to 1
+};
+
+/// What the shades of curves and of the field mean.
+struct ChartScale {
+  std::string title;
+  std::string light, dark;  ///< at both ends
+};
+
+struct Chart {
+  std::vector<Curve> curves = {};
+  ChartOptions options = {};
+  std::vector<ChartNote> notes = {};
+  std::optional<ChartField> field = {};
+  std::optional<ChartScale> scale = {};
 };
 
 /// The same picture as text in SVG, which scales and stands by itself in HTML, and as the bytes of a PNG file.
 std::string chart_svg(const std::vector<Curve>& curves, const ChartOptions& options);
 std::string chart_png(const std::vector<Curve>& curves, const ChartOptions& options);
+/// Several, so many beside each other.
+std::string charts_svg(const std::vector<Chart>& charts, int columns);
+std::string charts_png(const std::vector<Chart>& charts, int columns);
 
 /// Text between tags or in an attribute of HTML, XML and SVG.
 std::string escape_html(std::string_view text);
@@ -31,14 +67,18 @@ class Painter {
 
   virtual ~Painter() = default;
   virtual void line(const Points& points, Color color, double width) = 0;
+  virtual void area(double left, double top, double right, double bottom, Color color) = 0;
   /// `y` is the line that letters stand on; `size` is their height.
   virtual void text(double x, double y, const std::string& text, Anchor anchor, double size) = 0;
 };
 
 /// Of the whole picture.
-int picture_height(const std::vector<Curve>& curves, const ChartOptions& options);
+struct PictureSize {
+  int width, height;
+};
+PictureSize picture_size(const std::vector<Chart>& charts, int columns);
 
 /// Axes with round numbers, grid, curves, legend.
-void draw_chart(const std::vector<Curve>& curves, const ChartOptions& options, Painter& painter);
+void draw_charts(const std::vector<Chart>& charts, int columns, Painter& painter);
 
 }  // namespace runner::cli

@@ -38,6 +38,9 @@ void on_runs_call(CLI::App& command, Session& session, std::shared_ptr<Request> 
 /// `--format`, one of `known`.
 void add_runs_format(CLI::App& command, std::string& format, const std::vector<std::string>& known);
 
+/// --filter, --sort, --columns, --group-by, --format, --limit.
+void add_list_flags(CLI::App& command, RunsListRequest& request);
+
 inline constexpr const char* kFilterText = "Those that a filter takes, as `roux runs list` has it";
 
 // Each adds some of the subcommands.

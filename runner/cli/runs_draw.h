@@ -5,16 +5,39 @@
 #include <vector>
 
 #include "runner/cli/runs.h"
+#include "runner/cli/runs_chart.h"
 #include "runner/cli/runs_curves.h"
 
+namespace CLI {
+class App;
+}
+
 namespace runner::cli {
+
+/// Where a picture goes.
+struct PictureRequest {
+  std::string svg = "", png = "";  ///< files; both empty: characters on the terminal
+  int width = 0, height = 0;       ///< of the whole; 0: as it fits
+};
+
+/// Charts that belong together.
+struct Picture {
+  std::vector<Chart> charts;
+  int columns = 1;  ///< so many beside each other in a file; the terminal has them one under the other
+};
+
+/// --svg, --png, --width, --height.
+void add_picture_flags(CLI::App& command, PictureRequest& request);
+
+/// The picture itself where it is characters, else what was written. Nothing when `diagnostics` has the reason.
+std::optional<std::string> put_picture(Picture picture, const PictureRequest& request, const Terminal& terminal,
+                                       core::Diagnostics& diagnostics);
 
 struct RunsPlotRequest {
   CurvesRequest curves = {};
   std::vector<std::string> runs = {};  ///< with `filter` empty too: the newest
   std::string filter = "";
-  std::string svg = "", png = "";  ///< files; both empty: characters on the terminal
-  int width = 0, height = 0;       ///< 0: as it fits
+  PictureRequest picture = {};
   bool log_x = false, log_y = false;
 };
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <sstream>
 #include <utility>
 
@@ -117,16 +118,30 @@ std::vector<Group> grouped(Runs runs, const std::string& name, const core::Clock
   return groups;
 }
 
+/// Of a trial of a sweep.
+Paint state_paint(const std::string& state) {
+  static const std::map<std::string, Paint> paints = {{"complete", Paint::kGreen},
+                                                      {"running", Paint::kCyan},
+                                                      {"pruned", Paint::kYellow},
+                                                      {"failed", Paint::kRed},
+                                                      {"waiting", Paint::kDim}};
+  const auto at = paints.find(state);
+  return at == paints.end() ? Paint::kNone : at->second;
+}
+
 std::string as_table(const Runs& runs, const std::vector<std::string>& names, const RunsContext& context) {
   std::vector<Column> columns;
   for (const std::string& name : names) {
-    columns.push_back({name, is_number_column(runs, name, context.clock), name != "id" && name != "status"});
+    columns.push_back(
+        {name, is_number_column(runs, name, context.clock), name != "id" && name != "status" && name != "state"});
   }
   std::vector<std::vector<Cell>> rows;
   for (const RunSummary& run : runs) {
     std::vector<Cell> row;
     for (const std::string& name : names) {
-      row.push_back(name == "status" ? status_cell(run) : Cell{text_of(run, name, context)});
+      const std::string text = text_of(run, name, context);
+      row.push_back(name == "status" ? status_cell(run)
+                                     : Cell{text, name == "state" ? state_paint(text) : Paint::kNone});
     }
     rows.push_back(std::move(row));
   }
@@ -222,23 +237,9 @@ std::size_t hide(Runs& runs, const RunsListRequest& request, const std::optional
 
 }  // namespace
 
-std::optional<std::string> runs_list(const RunsContext& context, const RunsListRequest& request,
-                                     core::Diagnostics& diagnostics) {
-  std::optional<store::Filter> filter;
-  if (!request.filter.empty()) {
-    filter = store::Filter::parse(request.filter, diagnostics);
-    if (!filter) return std::nullopt;
-  }
-  const std::string folder = request.trash ? trash_dir(context.output_dir) : context.output_dir;
-  Runs runs = store::list_runs(folder, context.clock, {.with_recipe = false});
-  const std::size_t hidden = hide(runs, request, filter);
-
+bool choose_from(Runs& runs, const RunsListRequest& request, const std::optional<store::Filter>& filter,
+                 const RunsContext& context, core::Diagnostics& diagnostics) {
   const SortKey key = parse_sort(request.sort);
-  std::vector<std::string> names = request.columns;
-  for (const std::string& name : {key.name, request.group_by}) {
-    if (!name.empty()) names.push_back(name);
-  }
-  read_recipes_for(runs, folder, filter, names, context.clock);
   if (filter) filter->check_names(runs, context.clock, diagnostics);
   for (const std::string& name : request.columns) {
     store::check_name(name, flag("--columns"), runs, context.clock, diagnostics);
@@ -247,13 +248,16 @@ std::optional<std::string> runs_list(const RunsContext& context, const RunsListR
   if (!request.group_by.empty()) {
     store::check_name(request.group_by, flag("--group-by"), runs, context.clock, diagnostics);
   }
-  if (diagnostics.has_errors()) return std::nullopt;
+  if (diagnostics.has_errors()) return false;
 
   if (filter) std::erase_if(runs, [&](const RunSummary& run) { return !filter->accepts(run, context.clock); });
   if (!key.name.empty()) sort_runs(runs, key, context.clock);
   if (request.limit > 0 && runs.size() > static_cast<std::size_t>(request.limit)) runs.resize(request.limit);
+  return true;
+}
 
-  std::vector<std::string> columns = request.columns.empty() ? default_columns(runs) : request.columns;
+std::string list_text(Runs runs, const RunsListRequest& request, std::vector<std::string> columns,
+                      const RunsContext& context) {
   const bool in_groups = !request.group_by.empty();
   std::vector<Group> groups;
   if (in_groups) {
@@ -268,8 +272,29 @@ std::optional<std::string> runs_list(const RunsContext& context, const RunsListR
     if (in_groups && !contains(columns, request.group_by)) columns.insert(columns.begin(), request.group_by);
     return as_csv(runs, columns, context);
   }
-  if (runs.empty()) return nothing_to_show(context, request, hidden);
   return in_groups ? as_grouped_table(groups, request, columns, context) : as_table(runs, columns, context);
+}
+
+std::optional<std::string> runs_list(const RunsContext& context, const RunsListRequest& request,
+                                     core::Diagnostics& diagnostics) {
+  std::optional<store::Filter> filter;
+  if (!request.filter.empty()) {
+    filter = store::Filter::parse(request.filter, diagnostics);
+    if (!filter) return std::nullopt;
+  }
+  const std::string folder = request.trash ? trash_dir(context.output_dir) : context.output_dir;
+  Runs runs = store::list_runs(folder, context.clock, {.with_recipe = false});
+  const std::size_t hidden = hide(runs, request, filter);
+
+  std::vector<std::string> names = request.columns;
+  for (const std::string& name : {parse_sort(request.sort).name, request.group_by}) {
+    if (!name.empty()) names.push_back(name);
+  }
+  read_recipes_for(runs, folder, filter, names, context.clock);
+  if (!choose_from(runs, request, filter, context, diagnostics)) return std::nullopt;
+  if (runs.empty() && request.format == "table") return nothing_to_show(context, request, hidden);
+  const std::vector<std::string> columns = request.columns.empty() ? default_columns(runs) : request.columns;
+  return list_text(std::move(runs), request, columns, context);
 }
 
 }  // namespace runner::cli

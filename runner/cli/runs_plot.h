@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "runner/cli/runs_branches.h"
+#include "runner/cli/runs_chart.h"
 #include "runner/cli/runs_curves.h"
 #include "runner/cli/runs_text.h"
 
@@ -26,5 +27,9 @@ std::vector<Curve> to_curves(const std::vector<BranchCurve>& branches, const std
 /// Plain ASCII where the terminal is not UTF-8. On a logarithmic axis what is not above 0 leaves a gap. A legend under
 /// it when there are several curves.
 std::string plot_text(const std::vector<Curve>& curves, const PlotOptions& options, const Terminal& terminal);
+
+/// The same of a whole chart without its title; `chart.options` says what the axes are, in place of `size`. Shades are
+/// marks, from the smallest to the largest.
+std::string plot_chart_text(const Chart& chart, const PlotOptions& size, const Terminal& terminal);
 
 }  // namespace runner::cli

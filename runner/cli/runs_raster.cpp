@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "runner/cli/runs_chart.h"
 
 namespace runner::cli {
@@ -16,6 +18,11 @@ class RasterPainter final : public Painter {
     canvas_.line(scaled, color, width * kScale);
   }
 
+  void area(double left, double top, double right, double bottom, Color color) override {
+    const auto edge = [](double place) { return static_cast<int>(std::lround(place * kScale)); };
+    canvas_.fill(edge(left), edge(top), edge(right) - edge(left), edge(bottom) - edge(top), color);
+  }
+
   void text(double x, double y, const std::string& text, Anchor anchor, double size) override {
     canvas_.text(x * kScale, y * kScale, text, {.size = size * kScale, .anchor = anchor, .stroke = kStroke * kScale});
   }
@@ -28,10 +35,15 @@ class RasterPainter final : public Painter {
 
 }  // namespace
 
-std::string chart_png(const std::vector<Curve>& curves, const ChartOptions& options) {
-  RasterPainter painter(options.width, picture_height(curves, options));
-  draw_chart(curves, options, painter);
+std::string charts_png(const std::vector<Chart>& charts, int columns) {
+  const PictureSize size = picture_size(charts, columns);
+  RasterPainter painter(size.width, size.height);
+  draw_charts(charts, columns, painter);
   return painter.file();
+}
+
+std::string chart_png(const std::vector<Curve>& curves, const ChartOptions& options) {
+  return charts_png({{curves, options}}, 1);
 }
 
 }  // namespace runner::cli

@@ -121,14 +121,7 @@ void add_plot(CLI::App& runs, Session& session) {
   add_curves(*command, request->curves);
   command->add_flag("--log-x", request->log_x, "A logarithmic axis");
   command->add_flag("--log-y", request->log_y, "A logarithmic axis");
-  command->add_option("--svg", request->svg, "Into this file")->type_name("FILE");
-  command->add_option("--png", request->png, "Into this file")->type_name("FILE");
-  command->add_option("--width", request->width, "Columns, or pixels of a file")
-      ->type_name("N")
-      ->check(CLI::Range(20, 4000));
-  command->add_option("--height", request->height, "Lines, or pixels of a file")
-      ->type_name("N")
-      ->check(CLI::Range(5, 4000));
+  add_picture_flags(*command, request->picture);
   command->footer(
       "\nExamples:\n"
       "  roux runs plot val/loss\n"

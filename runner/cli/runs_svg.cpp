@@ -31,6 +31,10 @@ class SvgPainter final : public Painter {
     }
     text_ += "\"/>\n";
   }
+  void area(double left, double top, double right, double bottom, Color color) override {
+    text_ += "<rect x=\"" + pixel(left) + "\" y=\"" + pixel(top) + "\" width=\"" + pixel(right - left) +
+             "\" height=\"" + pixel(bottom - top) + "\" fill=\"" + hex(color) + "\"/>\n";
+  }
   void text(double x, double y, const std::string& text, Anchor anchor, double size) override {
     static constexpr std::array<const char*, 3> kAnchors = {"start", "middle", "end"};
     text_ += "<text x=\"" + pixel(x) + "\" y=\"" + pixel(y) + "\" font-size=\"" + pixel(size) + "\" text-anchor=\"" +
@@ -59,13 +63,18 @@ std::string escape_html(std::string_view text) {
   return safe;
 }
 
-std::string chart_svg(const std::vector<Curve>& curves, const ChartOptions& options) {
+std::string charts_svg(const std::vector<Chart>& charts, int columns) {
   SvgPainter painter;
-  draw_chart(curves, options, painter);
-  const std::string width = std::to_string(options.width), height = std::to_string(picture_height(curves, options));
+  draw_charts(charts, columns, painter);
+  const PictureSize size = picture_size(charts, columns);
+  const std::string width = std::to_string(size.width), height = std::to_string(size.height);
   return "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " + width + " " + height + "\" width=\"" + width +
          "\" height=\"" + height + "\" font-family=\"sans-serif\" fill=\"#333333\">\n<rect width=\"" + width +
          "\" height=\"" + height + "\" fill=\"#ffffff\"/>\n" + painter.all() + "</svg>\n";
+}
+
+std::string chart_svg(const std::vector<Curve>& curves, const ChartOptions& options) {
+  return charts_svg({{curves, options}}, 1);
 }
 
 }  // namespace runner::cli

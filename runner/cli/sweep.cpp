@@ -8,8 +8,10 @@
 #include <memory>
 
 #include "runner/cli/commands.h"
+#include "runner/cli/sweep_command.h"
 #include "runner/core/error.h"
 #include "runner/core/files.h"
+#include "runner/sweep/descent.h"
 #include "runner/sweep/standing.h"
 
 namespace runner::cli {
@@ -25,6 +27,36 @@ void show(Session& session, const std::string& name) {
 void export_sweep(Session& session, const std::string& name, const std::string& format) {
   const auto open = open_sweep(session, name);
   if (open) std::fputs((format == "csv" ? sweep_csv(*open) : sweep_json(*open)).c_str(), stdout);
+}
+
+/// What a member of a population went through before.
+std::string lineage_text(const std::vector<sweep::Variant>& variants, std::int64_t variant) {
+  const std::vector<std::int64_t> lineage = sweep::lineage_of(variants, variant);
+  if (lineage.size() < 2) return "";
+  std::string text = "  lineage\n";
+  for (const std::int64_t number : lineage) {
+    const sweep::Variant& one = variants.at(static_cast<std::size_t>(number));
+    text += "    trial " + std::to_string(number) + " to step " + std::to_string(one.until) + "  " + one.text + "\n";
+  }
+  return text;
+}
+
+/// A recipe says nothing of the checkpoint that it goes on from.
+std::string how_it_goes_on(const OpenSweep& open, const sweep::Trial& trial, const registry::Recipe& recipe,
+                           const std::string& file) {
+  const std::int64_t parent = open.study->variants().at(static_cast<std::size_t>(trial.variant)).parent;
+  if (parent < 0) return "";
+  const sweep::Trial& model = open.study->trials().at(static_cast<std::size_t>(parent));
+  const std::string run_dir = sweep::trial_run_dir(*open.study, open.sweep.base().at("output_dir").as_string(), model);
+  const auto before =
+      sweep::trial_recipe(open.sweep, *open.study, model, sweep::trial_run_name(*open.study, parent)).value();
+  const auto checkpoint =
+      sweep::checkpoint_at(run_dir, open.study->variants().at(static_cast<std::size_t>(parent)).until);
+  std::string text = "# It went on from a checkpoint of trial " + std::to_string(parent) + ":";
+  if (!checkpoint) return text + " " + checkpoint.failure().message + "\n";
+  text += " roux run " + file + " --new";
+  for (const std::string& word : sweep::words_to_go_on(checkpoint.value(), before, recipe)) text += " " + word;
+  return text + "\n# roux sweep replay " + open.study->info().name + " trains all of its lineage again.\n";
 }
 
 struct BestFlags {
@@ -46,6 +78,7 @@ void print_variant(const OpenSweep& open, const sweep::VariantStanding& standing
   std::printf("  variant  %s\n  trial    %lld\n  run      %s\n",
               open.study->variants().at(static_cast<std::size_t>(standing.variant)).text.c_str(),
               static_cast<long long>(trial.number), trial.run.c_str());
+  std::fputs(lineage_text(open.study->variants(), standing.variant).c_str(), stdout);
 }
 
 /// The variants that the flags mean; none after saying why.
@@ -85,6 +118,7 @@ void best(Session& session, const std::string& name, const BestFlags& flags) {
   place.run_name = open->sweep.base().at("run_name").as_string() + "-best";
   place.threads = open->study->info().threads;
   place.shrink = trial.shrink;
+  place.until = variant.until;
   core::Diagnostics diagnostics;
   const auto recipe = open->sweep.trial(variant.point, place, diagnostics);
   session.show(diagnostics);
@@ -94,15 +128,13 @@ void best(Session& session, const std::string& name, const BestFlags& flags) {
   }
   const std::string words = "# " + open->sweep.metric() + " " + core::to_json(Node::floating(*trial.value), -1) +
                             " in trial " + std::to_string(trial.number) + " of sweep " + open->study->info().name +
-                            ": " + variant.text + "\n";
+                            ": " + variant.text + "\n" + how_it_goes_on(*open, trial, *recipe, flags.file);
   core::write_file_atomic(flags.file, words + core::to_yaml(recipe->resolved())).value();
 }
 
 CLI::App* add_command(CLI::App& sweep, const char* word, const char* what, std::string& name) {
   CLI::App* command = sweep.add_subcommand(word, what);
-  command
-      ->add_option("sweep", name, "its name, id, unique prefix of it, run_name, path, or `last`, which is the default")
-      ->type_name("SWEEP");
+  command->add_option("SWEEP", name, kSweepText);
   return command;
 }
 
@@ -163,7 +195,16 @@ void add_sweep(CLI::App& app, Session& session) {
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1'000'000'000}));
   best_one->callback(
       [&session, name, flags] { session.command = [&session, name, flags] { best(session, *name, *flags); }; });
+  add_sweep_plot(*sweep, session);
+  add_sweep_importance(*sweep, session);
   const auto format = std::make_shared<std::string>("csv");
+  const auto member = std::make_shared<std::optional<std::int64_t>>();
+  CLI::App* again = add_command(
+      *sweep, "replay", "train a trial again, with all that it went on from, and compare the checkpoints", *name);
+  again->add_option("--trial", *member, "its number; the best one unless given")->check(CLI::Range(0, 1'000'000'000));
+  again->callback([&session, name, member] {
+    session.command = [&session, name, member] { sweep_replay(session, *name, *member); };
+  });
   CLI::App* exported = add_command(*sweep, "export", "every trial with its values", *name);
   exported->add_option("--format", *format, "csv, or json with curves")->check(CLI::IsMember({"csv", "json"}));
   exported->callback([&session, name, format] {

@@ -73,14 +73,18 @@ class Writer final : public RunWriter {
   std::int64_t flush_durable(std::int64_t patience_ms) override { return committer_.flush_durable(patience_ms); }
   void set_summary(core::Node summary) override { committer_.set_summary(core::to_json(summary, -1)); }
 
-  void finish(RunStatus status, const std::string& reason) override {
-    if (finished_) return;
+  void set_patience(DiskPatience patience) override { committer_.set_patience(std::move(patience)); }
+
+  bool finish(RunStatus status, const std::string& reason) override {
+    if (finished_) return complete_;
     finished_ = true;
-    if (!committer_.finish(status, reason)) {
+    complete_ = committer_.finish(status, reason);
+    if (!complete_) {
       core::log_warning("the end of the run could not be written to " + run_db_path(run_dir_) +
                         "; the run will show as crashed");
     }
     lease_->release();
+    return complete_;
   }
 
   std::int64_t points_waited() const override { return committer_.points_waited(); }
@@ -89,7 +93,7 @@ class Writer final : public RunWriter {
   std::string run_dir_, run_id_;
   std::unique_ptr<Lease> lease_;
   Committer committer_;
-  bool finished_ = false;
+  bool finished_ = false, complete_ = true;
 };
 
 void put(const Database& database, std::string_view key, std::string_view value) {
@@ -283,11 +287,17 @@ core::Result<std::unique_ptr<RunWriter>> RunWriter::create(const NewRun& run, co
     if (mkdir(run_dir.c_str(), 0777) == 0) break;
     if (errno != EEXIST || attempt == kTries || !run.id.empty()) return cannot_make(run_dir);
   }
+  // What never became a run is none that crashed.
+  const auto give_up = [&](core::Failure failure) {
+    std::error_code ignored;
+    fs::remove_all(run_dir, ignored);
+    return failure;
+  };
   for (const char* folder : {"/checkpoints", "/logs"}) {
-    if (mkdir((run_dir + folder).c_str(), 0777) != 0) return cannot_make(run_dir + folder);
+    if (mkdir((run_dir + folder).c_str(), 0777) != 0) return give_up(cannot_make(run_dir + folder));
   }
   auto lease = Lease::acquire(run_dir, clock);
-  if (!lease) return lease.failure();
+  if (!lease) return give_up(lease.failure());
 
   Committer::Start start;
   start.run_dir = run_dir;

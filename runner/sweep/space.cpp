@@ -119,6 +119,16 @@ std::string RecipeSpace::text(const Point& point) const {
   return text;
 }
 
+std::string RecipeSpace::value_text(std::size_t dimension, double coordinate) const {
+  Point point(parts_.size(), std::numeric_limits<double>::quiet_NaN());
+  point[dimension] = coordinate;
+  std::vector<Assignment> list;
+  add_assignments(point, dimension, list);
+  std::string text;
+  for (const Assignment& one : list) text += (text.empty() ? "" : ", ") + word_of(one.value);
+  return text;
+}
+
 /// The recipe as conditions see it, with what the first `count` dimensions set.
 Node RecipeSpace::scene(const Point& point, std::size_t count) const {
   Node recipe = stage_;

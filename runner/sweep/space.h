@@ -42,6 +42,7 @@ class RecipeSpace final : public components::sampler::Space {
   static std::shared_ptr<const RecipeSpace> read(const registry::Recipe& recipe, core::Diagnostics& diagnostics);
 
   const std::vector<Dimension>& dimensions() const override { return dimensions_; }
+  const std::vector<SpacePart>& parts() const { return parts_; }
   bool is_active(const Point& point, std::size_t index) const override;
   bool is_always_active(std::size_t index) const override { return !parts_[index].when; }
   bool allows(const Point& point) const override;
@@ -51,6 +52,8 @@ class RecipeSpace final : public components::sampler::Space {
   std::vector<Assignment> assignments(const Point& point) const;
   /// `optimizer.lr=0.001 model.n_layer=4`, as the shell and `--set` take it.
   std::string text(const Point& point) const;
+  /// The same of one coordinate, without its path: `0.001`, or `adamw, 0.01` of `paired`.
+  std::string value_text(std::size_t dimension, double coordinate) const;
 
  private:
   RecipeSpace() = default;

@@ -382,7 +382,8 @@ TEST_CASE("names that were made to do harm do none in a table, in CSV and in JSO
   CHECK(std::count(texts[1].begin(), texts[1].end(), '\n') == 2);
   for (const std::string& name : hostile) {
     const std::string plot =
-        runs_plot({output.path, clock, narrow}, {.curves = {.metrics = {name}}, .width = 40}, diagnostics).value();
+        runs_plot({output.path, clock, narrow}, {.curves = {.metrics = {name}}, .picture = {.width = 40}}, diagnostics)
+            .value();
     CAPTURE(plot);
     CHECK(plot.find('\x1b') == std::string::npos);
     CHECK(std::count(plot.begin(), plot.end(), '\n') == 18);  // a title, 16 lines, an axis
