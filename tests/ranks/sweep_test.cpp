@@ -403,7 +403,8 @@ TEST_CASE("trials that are promoted go on from their checkpoints, however the sw
 
 TEST_CASE("the lineage of a population's best member replays to the same bits", "[ranks][sweep][population]") {
   const std::string recipe = std::string(kRecipe).replace(std::string(kRecipe).find("  n_trials: 6"), 13,
-                                                          "  population: {size: 3, interval: 10}");
+                                                          "  population: {size: 3, interval: 10}") +
+                             "lr_scheduler: cosine\n";
   const tests::RunPlace calm(recipe), killed(recipe);
   const auto run = calm.roux({"sweep", "run", "recipe.yaml"});
   INFO(run.output);
@@ -418,6 +419,26 @@ TEST_CASE("the lineage of a population's best member replays to the same bits", 
   std::size_t same = 0;
   for (std::size_t at = 0; (at = replayed.output.find("  the same bits\n", at)) != std::string::npos; ++at) ++same;
   CHECK(same >= 2);
+  // Who goes on as before is at each step what one that was trained in one piece is, rates of a cosine included.
+  const tests::RunPlace whole(std::string(kRecipe) + "lr_scheduler: cosine\n");
+  REQUIRE(whole.roux({"sweep", "run", "recipe.yaml", "--n-trials", "3"}).status == 0);
+  const auto members = trials(calm), straight = trials(whole);
+  const auto of = [](const std::string& trial, const char* key) {
+    return *runner::core::parse_json(trial).value().find(key);
+  };
+  int unchanged = 0;
+  for (std::int64_t i = 0; i < 3; ++i) {
+    bool own = true;
+    for (std::int64_t at = i + 9; at >= 3; at -= 3) {
+      const Node from = of(members[static_cast<std::size_t>(at)], "from");
+      own = own && from.as_integer() == at - 3;
+    }
+    if (!own) continue;
+    ++unchanged;
+    CHECK(of(members[static_cast<std::size_t>(i + 9)], "value").as_double() ==
+          of(straight[static_cast<std::size_t>(i)], "value").as_double());
+  }
+  CHECK(unchanged >= 1);
   for (const char* moment : {"runs/sweeps/", "trial 1 ", "trial 5 ", "trial 8 "}) {
     tests::Process sweep({tests::roux_program(), "sweep", "run", "recipe.yaml"}, killed.environment(),
                          killed.path().string());
