@@ -82,6 +82,7 @@ std::shared_ptr<const RecipeSpace> read_space(const registry::Recipe& recipe, co
   if (!diagnostics.has_errors()) {
     const auto config = sections::sweep::parse_config(*section);
     SamplerCheck(recipe, config, *space, diagnostics).look_at(sampler_block(config, *space));
+    if (config.population && !diagnostics.has_errors()) Population::read(recipe, space, 0, diagnostics);
   }
   diagnostics.sort();
   return space;

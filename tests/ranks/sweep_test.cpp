@@ -12,7 +12,10 @@
 
 #include "runner/core/clock.h"
 #include "runner/core/json.h"
+#include "runner/store/lease.h"
+#include "runner/store/run_files.h"
 #include "runner/store/run_reader.h"
+#include "runner/store/text.h"
 #include "tests/support/process.h"
 #include "tests/support/run_place.h"
 
@@ -98,12 +101,13 @@ void check_nothing_is_lost_or_doubled(const tests::RunPlace& place) {
 
 /// Who trains this trial now, waited for; nothing when its run has ended before anybody looked.
 std::optional<runner::store::LeaseOwner> owner_of_trial(const tests::RunPlace& place, const std::string& trial) {
-  const runner::core::Clock& clock = runner::core::system_clock();
   for (;; sched_yield()) {
-    for (const auto& run : runner::store::list_runs((place.path() / "runs").string(), clock)) {
-      if (!run.name.ends_with("-" + trial)) continue;
-      if (run.owner && run.owner->pid > 0) return run.owner;  // its name may not be written yet
-      if (run.status == runner::store::RunStatus::kFinished) return std::nullopt;
+    for (const auto& entry : std::filesystem::directory_iterator(place.path() / "runs")) {
+      const auto name = runner::store::parse_folder_name(entry.path().filename().string());
+      if (!name || !name->run_name.ends_with("-" + trial)) continue;
+      const auto owner = runner::store::live_owner(entry.path().string(), runner::core::system_clock());
+      if (owner && owner->pid > 0) return owner;  // it may not have written down yet who it is
+      if (runner::store::read_run(entry.path().string()).status == runner::store::RunStatus::kFinished) return {};
     }
   }
 }
