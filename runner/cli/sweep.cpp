@@ -11,6 +11,7 @@
 #include "runner/cli/sweep_command.h"
 #include "runner/core/error.h"
 #include "runner/core/files.h"
+#include "runner/sweep/descent.h"
 #include "runner/sweep/standing.h"
 
 namespace runner::cli {
@@ -28,6 +29,36 @@ void export_sweep(Session& session, const std::string& name, const std::string& 
   if (open) std::fputs((format == "csv" ? sweep_csv(*open) : sweep_json(*open)).c_str(), stdout);
 }
 
+/// What a member of a population went through before.
+std::string lineage_text(const std::vector<sweep::Variant>& variants, std::int64_t variant) {
+  const std::vector<std::int64_t> lineage = sweep::lineage_of(variants, variant);
+  if (lineage.size() < 2) return "";
+  std::string text = "  lineage\n";
+  for (const std::int64_t number : lineage) {
+    const sweep::Variant& one = variants.at(static_cast<std::size_t>(number));
+    text += "    trial " + std::to_string(number) + " to step " + std::to_string(one.until) + "  " + one.text + "\n";
+  }
+  return text;
+}
+
+/// A recipe says nothing of the checkpoint that it goes on from.
+std::string how_it_goes_on(const OpenSweep& open, const sweep::Trial& trial, const registry::Recipe& recipe,
+                           const std::string& file) {
+  const std::int64_t parent = open.study->variants().at(static_cast<std::size_t>(trial.variant)).parent;
+  if (parent < 0) return "";
+  const sweep::Trial& model = open.study->trials().at(static_cast<std::size_t>(parent));
+  const std::string run_dir = sweep::trial_run_dir(*open.study, open.sweep.base().at("output_dir").as_string(), model);
+  const auto before =
+      sweep::trial_recipe(open.sweep, *open.study, model, sweep::trial_run_name(*open.study, parent)).value();
+  const auto checkpoint =
+      sweep::checkpoint_at(run_dir, open.study->variants().at(static_cast<std::size_t>(parent)).until);
+  std::string text = "# It went on from a checkpoint of trial " + std::to_string(parent) + ":";
+  if (!checkpoint) return text + " " + checkpoint.failure().message + "\n";
+  text += " roux run " + file + " --new";
+  for (const std::string& word : sweep::words_to_go_on(checkpoint.value(), before, recipe)) text += " " + word;
+  return text + "\n# roux sweep replay " + open.study->info().name + " trains all of its lineage again.\n";
+}
+
 /// The recipe of the best variant's first trial, under a name of its own.
 void best(Session& session, const std::string& name, const std::string& file) {
   const auto open = open_sweep(session, name);
@@ -43,12 +74,14 @@ void best(Session& session, const std::string& name, const std::string& file) {
     std::printf("%s %s\n", open->sweep.metric().c_str(), core::to_json(Node::floating(*best->value), -1).c_str());
     std::printf("  variant  %s\n  trial    %lld\n  run      %s\n", text.c_str(), static_cast<long long>(trial.number),
                 trial.run.c_str());
+    std::fputs(lineage_text(variants, best->variant).c_str(), stdout);
     return;
   }
   sweep::TrialPlace place;
   place.run_name = open->sweep.base().at("run_name").as_string() + "-best";
   place.threads = open->study->info().threads;
   place.shrink = trial.shrink;
+  place.until = variants.at(static_cast<std::size_t>(best->variant)).until;
   core::Diagnostics diagnostics;
   const auto recipe = open->sweep.trial(variants.at(static_cast<std::size_t>(best->variant)).point, place, diagnostics);
   session.show(diagnostics);
@@ -58,7 +91,7 @@ void best(Session& session, const std::string& name, const std::string& file) {
   }
   const std::string words = "# " + open->sweep.metric() + " " + core::to_json(Node::floating(*trial.value), -1) +
                             " in trial " + std::to_string(trial.number) + " of sweep " + open->study->info().name +
-                            ": " + text + "\n";
+                            ": " + text + "\n" + how_it_goes_on(*open, trial, *recipe, file);
   core::write_file_atomic(file, words + core::to_yaml(recipe->resolved())).value();
 }
 
@@ -126,6 +159,13 @@ void add_sweep(CLI::App& app, Session& session) {
   add_sweep_plot(*sweep, session);
   add_sweep_importance(*sweep, session);
   const auto format = std::make_shared<std::string>("csv");
+  const auto member = std::make_shared<std::optional<std::int64_t>>();
+  CLI::App* again = add_command(
+      *sweep, "replay", "train a trial again, with all that it went on from, and compare the checkpoints", *name);
+  again->add_option("--trial", *member, "its number; the best one unless given")->check(CLI::Range(0, 1'000'000'000));
+  again->callback([&session, name, member] {
+    session.command = [&session, name, member] { sweep_replay(session, *name, *member); };
+  });
   CLI::App* exported = add_command(*sweep, "export", "every trial with its values", *name);
   exported->add_option("--format", *format, "csv, or json with curves")->check(CLI::IsMember({"csv", "json"}));
   exported->callback([&session, name, format] {

@@ -87,6 +87,8 @@ std::optional<std::unique_ptr<Study>> study_to_go_on_with(Session& session, cons
   core::Diagnostics diagnostics;
   const auto recorded = sweep::recorded_sweep(*study, diagnostics);
   if (recorded && recorded->identity_of_trials() == sweep.identity_of_trials()) {
+    const core::Node &before = recorded->base().at("sweep.stop"), &now = sweep.base().at("sweep.stop");
+    if (!before.same_value(now)) study->set_end_reason("");  // other limits are still to be reached
     if (is_over(sweep, *study)) return std::unique_ptr<Study>();
     study->set_recipe(sweep.identity());
     return study;
@@ -144,6 +146,7 @@ void work(Session& session, const Sweep& sweep, Study& study) {
     return session.fail("sweep " + study.info().name + " was stopped: " + end.failure,
                         "roux sweep resume " + study.info().name + " goes on", core::kExitFailed);
   }
+  if (!end.limit.empty()) core::log_info("no further trial begins: " + end.limit);
   if (end.stopped) {
     std::printf("sweep %s was stopped: roux sweep resume %s goes on\n", study.info().name.c_str(),
                 study.info().name.c_str());

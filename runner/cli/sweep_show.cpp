@@ -89,6 +89,8 @@ std::string heading(const OpenSweep& open, const std::vector<Trial>& trials) {
     if (const std::int64_t count = count_of(trials, state); count > 0)
       text += ", " + std::to_string(count) + " " + std::string(to_text(state));
   }
+  const std::string reason = open.study->end_reason();
+  if (!reason.empty()) return text + ", ended: " + reason + "\n";
   const std::string left = time_left(open, trials);
   return text + (left.empty() ? "" : ", " + left) + "\n";
 }
@@ -107,6 +109,7 @@ std::string sweep_table(const OpenSweep& open, const Terminal& terminal) {
   const auto& trials = open.study->trials();
   const std::vector<std::string> paths = paths_of(open, variants);
   std::vector<Column> columns = {{"trial", true}, {"state"}, {open.sweep.metric(), true}, {"step", true}, {"run"}};
+  if (open.sweep.population() != nullptr) columns.push_back({"from", true});
   for (const std::string& path : paths) columns.push_back({path, true, true});
   if (open.sweep.config().replicates > 1) columns.push_back({"seed", true});
   if (count_of(trials, TrialState::kFailed) > 0) columns.push_back({"reason", false, true});
@@ -117,6 +120,8 @@ std::string sweep_table(const OpenSweep& open, const Terminal& terminal) {
     row.push_back({trial.value ? number_text(*trial.value) : ""});
     row.push_back({trial.value ? std::to_string(trial.step) : ""});
     row.push_back({trial.run});
+    const std::int64_t parent = variants[static_cast<std::size_t>(trial.variant)].parent;
+    if (open.sweep.population() != nullptr) row.push_back({parent < 0 ? "" : std::to_string(parent)});
     for (const std::string& path : paths) {
       const Node* value = value_at(values, path);
       row.push_back({value != nullptr ? value_text(*value) : ""});
@@ -162,6 +167,8 @@ std::string sweep_json(const OpenSweep& open) {
     row.set("trial", Node::integer(trial.number));
     row.set("variant", Node::integer(trial.variant));
     row.set("replicate", Node::integer(trial.replicate));
+    const std::int64_t parent = variants[static_cast<std::size_t>(trial.variant)].parent;
+    if (open.sweep.population() != nullptr) row.set("from", parent < 0 ? Node::null() : Node::integer(parent));
     row.set("state", Node::string(std::string(to_text(trial.state))));
     row.set("value", trial.value ? Node::floating(*trial.value) : Node::null());
     row.set("step", Node::integer(trial.step));

@@ -74,7 +74,7 @@ class Committer {
   static constexpr std::size_t kWakePoints = 65'536;  ///< commit now rather than at the next half second
   static constexpr std::int64_t kCommitIntervalMs = 500;
   static constexpr std::int64_t kRetryMs = 100;
-  static constexpr std::int64_t kFinishPatienceMs = 10'000;  ///< how long the end waits for a full disk
+  static constexpr std::int64_t kFinishPatienceMs = 10'000;  ///< how long the end waits for a full disk at least
 
   struct Start {
     std::string run_dir;
@@ -99,6 +99,7 @@ class Committer {
   void set_summary(std::string json);
   std::int64_t last_row() const;
   std::int64_t flush_durable(std::int64_t patience_ms);
+  void set_patience(DiskPatience patience);
   /// Writes what is left and ends the thread. False when the disk did not take it.
   bool finish(RunStatus status, const std::string& reason);
   std::int64_t points_waited() const { return waited_.load(std::memory_order_relaxed); }
@@ -114,6 +115,8 @@ class Committer {
   bool give_up(const Batch& batch, std::int64_t since_ns) const;
   void fail(const std::string& message, const std::string& hint, int exit_code);
   void throw_if_failed_locked() const;
+  void throw_if_full_for_too_long_locked() const;
+  void wait_for_room(std::unique_lock<std::mutex>& lock, std::size_t points);
   void join_files();
   bool beat();
 
@@ -127,7 +130,8 @@ class Committer {
   std::map<std::pair<std::string, std::string>, MetricId> ids_;       // guarded by mutex_
   std::int64_t flush_wanted_ = 0, flush_done_ = 0, durable_row_ = 0;  // guarded by mutex_
   std::int64_t handed_row_ = 0;                                       // guarded by mutex_
-  std::int64_t stuck_since_ns_ = -1;                                  // guarded by mutex_
+  std::int64_t stuck_since_ns_ = -1, full_since_ns_ = -1;             // guarded by mutex_
+  DiskPatience patience_;                                             // guarded by mutex_
   std::int64_t branch_;                                               // guarded by mutex_
   bool ended_ = false, complete_ = false;                             // guarded by mutex_
   std::optional<core::RunError> failure_;                             // guarded by mutex_

@@ -49,7 +49,7 @@ void take_value(Outcome& outcome, const Metric& metric) {
 
 std::optional<store::RunSummary> look_at_run(const std::string& run_dir, const core::Clock& clock) {
   if (!store::is_run_folder(run_dir)) return std::nullopt;
-  store::RunSummary run = store::read_run(run_dir);
+  store::RunSummary run = store::read_record(run_dir);
   store::settle_status(run, clock);
   return run;
 }

@@ -15,13 +15,14 @@ namespace {
 
 using core::Node;
 
-/// `grid` where that comes to an end by itself.
+/// `grid` where that comes to an end by itself; a population only begins with it.
 Node sampler_block(const Sweep::Config& config, const RecipeSpace& space) {
   if (config.sampler) return *config.sampler;
   const bool all = !config.n_trials && components::sampler::is_finite(space);
   core::Diagnostics none;
-  return registry::validate_component(Node::string(all ? "grid" : "tpe"), "sampler", "sweep.sampler",
-                                      registry::Registry::builtin(), none);
+  const char* type = config.population ? "random" : all ? "grid" : "tpe";
+  return registry::validate_component(Node::string(type), "sampler", "sweep.sampler", registry::Registry::builtin(),
+                                      none);
 }
 
 /// What the sampler asks of the space, and who says when it is enough.
@@ -39,7 +40,7 @@ class SamplerCheck {
       const Node* then = block.find("then");
       return then->is_null() ? void() : look_at(*then);
     }
-    if (config_.n_trials) return;
+    if (config_.n_trials || config_.population) return;
     diagnostics_.error(recipe_.at("sweep").place(), "nothing says how many variants to try",
                        components::sampler::is_finite(space_)
                            ? "add n_trials, or sampler: grid, which tries all there are"
@@ -120,6 +121,10 @@ std::optional<Sweep> Sweep::read(const std::string& recipe_path, recipe::Compose
     diagnostics.error(sweep.base_.at(part).place(), misfit.what(), misfit.hint());
     return std::nullopt;
   }
+  if (sweep.config_.population) {
+    sweep.population_ = Population::read(sweep.base_, sweep.space_, seed_of(block, sweep.base_), diagnostics);
+    if (sweep.population_ == nullptr) return std::nullopt;
+  }
   return sweep;
 }
 
@@ -131,6 +136,7 @@ std::optional<std::int64_t> Sweep::total_steps() const {
 
 std::optional<std::int64_t> Sweep::variants_to_come() const {
   constexpr std::int64_t kCountedMax = 100'000;
+  if (population_ != nullptr) return population_->variants();
   const Node block = sampler_block(config_, *space_);
   const std::string& type = block.find("type")->as_string();
   std::int64_t count = 0;
@@ -151,7 +157,9 @@ std::string Sweep::identity() const { return core::to_json(open_.root, -1); }
 std::string Sweep::identity_of_trials() const {
   Node root = open_.root;
   if (Node* sweep = root.find("sweep")) {
-    for (const char* key : {"n_trials", "max_concurrent_trials", "isolation", "failures"}) sweep->erase(key);
+    for (const char* key : {"n_trials", "max_concurrent_trials", "isolation", "failures", "checkpoints", "stop"}) {
+      sweep->erase(key);
+    }
   }
   return core::to_json(root, -1);
 }
@@ -171,6 +179,22 @@ std::optional<registry::Recipe> Sweep::variant(const Point& point, core::Diagnos
   return with(space_->assignments(point), diagnostics);
 }
 
+/// A part of a training ends where it says and leaves a checkpoint there; rates are those of the whole training.
+void Sweep::add_stretch(std::int64_t until, std::vector<Assignment>& changes, core::Diagnostics& diagnostics) const {
+  const auto whole = with(changes, diagnostics);
+  if (!whole) return;
+  Node schedule = whole->at("lr_scheduler");
+  const std::string& type = schedule.find("type")->as_string();
+  const registry::Fragment* fragment = registry::Registry::builtin().find("lr_scheduler", type);
+  const Node* total = schedule.find("total_steps");
+  if (fragment->find("total_steps") != nullptr && (total == nullptr || total->is_null())) {
+    schedule.set("total_steps", Node::integer(*total_steps()));
+    changes.push_back({"lr_scheduler", std::move(schedule)});  // all of it: the recipe may have it as one word
+  }
+  changes.push_back({"training.max_steps", Node::integer(until)});
+  changes.push_back({"checkpoint.save_at_end", Node::boolean(true)});
+}
+
 std::optional<registry::Recipe> Sweep::trial(const Point& point, const TrialPlace& place,
                                              core::Diagnostics& diagnostics) const {
   std::vector<Assignment> changes = space_->assignments(point);
@@ -182,6 +206,7 @@ std::optional<registry::Recipe> Sweep::trial(const Point& point, const TrialPlac
     changes.push_back({"launch.num_cpu_threads_per_process", Node::integer(place.threads)});
   }
   if (place.shrink) changes.push_back({"training.auto_micro_batch", Node::string("halve")});
+  if (place.until > 0) add_stretch(place.until, changes, diagnostics);
   return with(std::move(changes), diagnostics);
 }
 

@@ -11,6 +11,7 @@
 #include "runner/core/diagnostics.h"
 #include "runner/recipe/compose.h"
 #include "runner/registry/load.h"
+#include "runner/sweep/population.h"
 #include "runner/sweep/space.h"
 
 namespace runner::sweep {
@@ -21,6 +22,7 @@ struct TrialPlace {
   std::int64_t replicate = 0;  ///< added to the seed
   std::int64_t threads = 0;    ///< of a process; 0: as the recipe says
   bool shrink = false;         ///< micro-batches shrink where memory runs out
+  std::int64_t until = 0;      ///< step at which it ends, as a part of a longer training; 0: as the recipe says
 };
 
 /// A recipe with a sweep, and the recipes of its variants.
@@ -41,6 +43,8 @@ class Sweep {
   const std::string& metric() const { return *config_.metric.name; }
   /// Null where no trial is given up on the way.
   const components::pruner::Pruner* pruner() const { return pruner_.get(); }
+  /// Null where each variant is trained on its own.
+  const Population* population() const { return population_.get(); }
   /// Steps of a trial; nothing where the recipe limits it otherwise.
   std::optional<std::int64_t> total_steps() const;
   /// How many variants there will be; nothing where they are too many to count out.
@@ -60,6 +64,7 @@ class Sweep {
 
  private:
   Sweep() = default;
+  void add_stretch(std::int64_t until, std::vector<Assignment>& changes, core::Diagnostics& diagnostics) const;
   std::optional<registry::Recipe> with(std::vector<Assignment> changes, core::Diagnostics& diagnostics) const;
 
   recipe::Composed open_;
@@ -68,6 +73,7 @@ class Sweep {
   std::shared_ptr<const RecipeSpace> space_;
   std::shared_ptr<components::sampler::Sampler> sampler_;
   std::shared_ptr<components::pruner::Pruner> pruner_;
+  std::shared_ptr<const Population> population_;
 };
 
 /// Reads the sweep of a checked recipe for its mistakes alone; nothing where there is none.

@@ -46,6 +46,11 @@ std::string recipe_hash_of(const Experiment& experiment) {
   return recipe.hash();
 }
 
+std::int64_t metrics_patience_ms(const sections::checkpoint::Config& config) {
+  const bool waits = config.on_full_disk == sections::checkpoint::OnFullDisk::kWait;
+  return waits ? static_cast<std::int64_t>(config.full_disk_timeout * 1000.0) : 0;
+}
+
 }  // namespace
 
 Saver::Saver(Experiment& experiment, Stepper& stepper, core::Stateful& faults, store::RunWriter& run, Console& console,
@@ -59,9 +64,12 @@ Saver::Saver(Experiment& experiment, Stepper& stepper, core::Stateful& faults, s
       clock_(clock),
       config_(sections::checkpoint::parse_config(*experiment.recipe.find("checkpoint"))),
       checkpoints_dir_(run.run_dir() + "/checkpoints"),
-      recipe_hash_(recipe_hash_of(experiment)) {}
+      recipe_hash_(recipe_hash_of(experiment)) {
+  run_.set_patience({metrics_patience_ms(config_), [this] { return signals_.received() != nullptr; }});
+}
 
 Saver::~Saver() {
+  run_.set_patience({metrics_patience_ms(config_)});  // the signals are not looked at any more
   over_ = true;
   if (pace_ != nullptr) pace_->hurry();
   if (prefault_.valid()) prefault_.wait();
