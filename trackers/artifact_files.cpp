@@ -28,10 +28,9 @@ std::vector<ArtifactFile> artifact_files(const Artifact& artifact, std::optional
     throw TrackerError(TrackerError::Remedy::kLeaveOut, error.what());
   }
   if (size_limit && bytes > *size_limit) {
-    throw TrackerError(TrackerError::Remedy::kLeaveOut, artifact.kind + " " + artifact.name + " of " +
-                                                            runner::core::format_bytes(bytes) +
-                                                            " is larger than artifact_size_limit, " +
-                                                            runner::core::format_bytes(*size_limit));
+    throw TrackerError(TrackerError::Remedy::kLeaveOut,
+                       artifact.kind + " " + artifact.name + " of " + runner::core::format_bytes(bytes) +
+                           " is larger than artifact_size_limit, " + runner::core::format_bytes(*size_limit));
   }
   std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return a.below < b.below; });
   return files;

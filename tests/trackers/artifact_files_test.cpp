@@ -13,7 +13,8 @@ namespace {
 std::string names(const Artifact& artifact, std::optional<std::int64_t> limit) {
   try {
     std::string text;
-    for (const auto& file : artifact_files(artifact, limit)) text += file.path.filename().string() + "=" + file.below + " ";
+    for (const auto& file : artifact_files(artifact, limit))
+      text += file.path.filename().string() + "=" + file.below + " ";
     return text;
   } catch (const TrackerError& error) {
     CHECK(error.remedy() == TrackerError::Remedy::kLeaveOut);
