@@ -101,8 +101,15 @@ std::optional<std::unique_ptr<Study>> study_to_go_on_with(Session& session, cons
 
 void tell_end(const Sweep& sweep, Study& study) {
   const auto& variants = study.variants();
-  const auto best = best_of(sweep, standings_of(variants, study.trials()));
-  if (!best) return std::puts("no trial came to an end that counts"), void();
+  const auto front = front_of(sweep, standings_of(variants, study.trials()));
+  if (front.empty()) return std::puts("no trial came to an end that counts"), void();
+  if (sweep.objectives().size() > 1) {
+    std::printf("\nno other variant is better than %s: roux sweep best %s\n",
+                core::counted(static_cast<std::int64_t>(front.size()), "variant", "variants").c_str(),
+                study.info().name.c_str());
+    return;
+  }
+  const sweep::VariantStanding* best = &front.front();
   std::printf("\nbest %s %s  %s\n", sweep.metric().c_str(),
               core::to_json(core::Node::floating(*best->value), -1).c_str(),
               variants[static_cast<std::size_t>(best->variant)].text.c_str());

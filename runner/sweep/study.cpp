@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "runner/core/error.h"
+#include "runner/core/json.h"
 #include "runner/store/schema.h"
 
 namespace runner::sweep {
@@ -15,12 +16,13 @@ using store::Database;
 using store::Statement;
 using store::Transaction;
 
-constexpr std::int64_t kStudyFormat = 3;
+constexpr std::int64_t kStudyFormat = 4;
 
 // A choice's coordinate is its position; a NULL coordinate plays no part in the variant. `waiting` and `running` trials
 // belong to their worker as long as that lives. `curve` is the metric as the trial reported it, once it has ended.
-// Transactions that change trials are numbered by `changes` in `info`, and `changed` is the last one that changed this
-// row. A variant with a `parent` goes on from that one's checkpoint. A worker was at work from `since_ms` to `seen_ms`.
+// `others` are the values of the objectives after the first, as a JSON list. Transactions that change trials are
+// numbered by `changes` in `info`, and `changed` is the last one that changed this row. A variant with a `parent` goes
+// on from that one's checkpoint. A worker was at work from `since_ms` to `seen_ms`.
 constexpr const char* kTables = R"(
 CREATE TABLE info(key TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE workers(id INTEGER PRIMARY KEY, since_ms INTEGER NOT NULL, seen_ms INTEGER NOT NULL);
@@ -29,7 +31,8 @@ CREATE TABLE variants(number INTEGER PRIMARY KEY, text TEXT NOT NULL, parent INT
 CREATE TABLE coordinates(variant INTEGER NOT NULL REFERENCES variants(number), dimension INTEGER NOT NULL, value REAL,
                          PRIMARY KEY(variant, dimension)) WITHOUT ROWID;
 CREATE TABLE trials(number INTEGER PRIMARY KEY, variant INTEGER NOT NULL REFERENCES variants(number),
-                    replicate INTEGER NOT NULL, state TEXT NOT NULL, value REAL, step INTEGER NOT NULL DEFAULT 0,
+                    replicate INTEGER NOT NULL, state TEXT NOT NULL, value REAL, others TEXT NOT NULL DEFAULT '[]',
+                    step INTEGER NOT NULL DEFAULT 0,
                     run TEXT NOT NULL DEFAULT '', reason TEXT NOT NULL DEFAULT '', retries INTEGER NOT NULL DEFAULT 0,
                     shrink INTEGER NOT NULL DEFAULT 0, promoted INTEGER NOT NULL DEFAULT 0,
                     steps INTEGER NOT NULL DEFAULT 0, samples INTEGER NOT NULL DEFAULT 0,
@@ -49,6 +52,20 @@ TrialState state_of(const std::string& text) {
     if (text == to_text(state)) return state;
   }
   throw core::RunError("sweep.db has a trial in the state \"" + text + "\", which this roux does not know");
+}
+
+std::string text_of(const std::vector<double>& numbers) {
+  core::Node list = core::Node::sequence();
+  for (const double number : numbers) list.items().push_back(core::Node::floating(number));
+  return core::to_json(list, -1);
+}
+
+std::vector<double> numbers_of(const std::string& text) {
+  std::vector<double> numbers;
+  if (text == "[]") return numbers;  // of most sweeps
+  const core::Node list = core::parse_json(text).value();
+  for (const core::Node& number : list.items()) numbers.push_back(number.as_double());
+  return numbers;
 }
 
 void put(const Database& database, std::string_view key, std::string_view value) {
@@ -147,7 +164,8 @@ const std::vector<Trial>& Study::trials() {
 void Study::refresh() {
   Statement rows = database_.prepare(
       "SELECT number, variant, replicate, state, value, step, run, reason, retries, shrink, started_ms, ended_ms, "
-      "worker, changed, promoted, steps, samples, tokens FROM trials WHERE changed > ? ORDER BY changed, number");
+      "worker, changed, promoted, steps, samples, tokens, others FROM trials WHERE changed > ? "
+      "ORDER BY changed, number");
   rows.bind(1, seen_);
   std::int64_t newest = seen_;
   while (rows.step()) {
@@ -168,6 +186,7 @@ void Study::refresh() {
     trial.changed = newest = rows.integer(13);
     trial.promoted = rows.integer(14);
     trial.spent = {rows.integer(15), rows.integer(16), rows.integer(17)};
+    trial.others = numbers_of(rows.text(18));
     take_in(std::move(trial));
   }
   seen_ = newest;
@@ -328,7 +347,8 @@ void Study::end(std::int64_t trial, const TrialEnd& end, std::int64_t now_ms) {
   database_
       .prepare(
           "UPDATE trials SET state = ?, value = ?, step = ?, run = ?, reason = ?, retries = retries + ?, "
-          "shrink = max(shrink, ?), ended_ms = ?, changed = ?, steps = ?, samples = ?, tokens = ? WHERE number = ?")
+          "shrink = max(shrink, ?), ended_ms = ?, changed = ?, steps = ?, samples = ?, tokens = ?, "
+          "others = ? WHERE number = ?")
       .bind(1, to_text(end.state))
       .bind(2, end.value.value_or(std::numeric_limits<double>::quiet_NaN()))
       .bind(3, end.step)
@@ -341,7 +361,8 @@ void Study::end(std::int64_t trial, const TrialEnd& end, std::int64_t now_ms) {
       .bind(10, end.spent.steps)
       .bind(11, end.spent.samples)
       .bind(12, end.spent.tokens)
-      .bind(13, trial)
+      .bind(13, text_of(end.others))
+      .bind(14, trial)
       .run();
   database_
       .prepare("UPDATE workers SET seen_ms = max(seen_ms, ?) WHERE id = (SELECT worker FROM trials WHERE number = ?)")

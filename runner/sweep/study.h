@@ -40,11 +40,12 @@ struct Spent {
 struct Trial {
   std::int64_t number = 0, variant = 0, replicate = 0;
   TrialState state = TrialState::kWaiting;
-  std::optional<double> value;  ///< of the metric, with its own sign
-  std::int64_t step = 0;        ///< at which it was measured
-  std::string run;              ///< id of the run that was judged last; "" before
-  std::string reason;           ///< why it failed, or was started again
-  std::int64_t retries = 0;     ///< that failures have cost
+  std::optional<double> value;      ///< of the metric, or the first objective, with its own sign
+  std::vector<double> others = {};  ///< of the further objectives; empty while `value` is
+  std::int64_t step = 0;            ///< at which it was measured
+  std::string run;                  ///< id of the run that was judged last; "" before
+  std::string reason;               ///< why it failed, or was started again
+  std::int64_t retries = 0;         ///< that failures have cost
   bool shrink = false;
   std::int64_t promoted = 0;  ///< step at which it had been given up before it went on; 0: never
   Spent spent;
@@ -65,6 +66,7 @@ struct Variant {
 struct TrialEnd {
   TrialState state = TrialState::kComplete;  ///< kWaiting: it is to be started again
   std::optional<double> value;
+  std::vector<double> others = {};
   std::int64_t step = 0;
   std::string run, reason;
   bool costs_retry = false, shrink = false;

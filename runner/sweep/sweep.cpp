@@ -74,6 +74,11 @@ class SamplerCheck {
   core::Diagnostics& diagnostics_;
 };
 
+std::uint64_t seed_of(const Node& sampler, const registry::Recipe& recipe) {
+  const auto own = sections::sampler_common::parse_config(sampler).seed;
+  return static_cast<std::uint64_t>(own ? *own : recipe.at("seed").as_integer());
+}
+
 /// Null where there is no sweep, or a wrong one.
 std::shared_ptr<const RecipeSpace> read_space(const registry::Recipe& recipe, core::Diagnostics& diagnostics) {
   const Node* section = recipe.root.find("sweep");
@@ -82,14 +87,56 @@ std::shared_ptr<const RecipeSpace> read_space(const registry::Recipe& recipe, co
   if (!diagnostics.has_errors()) {
     const auto config = sections::sweep::parse_config(*section);
     SamplerCheck(recipe, config, *space, diagnostics).look_at(sampler_block(config, *space));
+    if (config.population && !diagnostics.has_errors()) Population::read(recipe, space, 0, diagnostics);
   }
   diagnostics.sort();
   return space;
 }
 
-std::uint64_t seed_of(const Node& sampler, const registry::Recipe& recipe) {
-  const auto own = sections::sampler_common::parse_config(sampler).seed;
-  return static_cast<std::uint64_t>(own ? *own : recipe.at("seed").as_integer());
+std::vector<Metric> objectives_of(const Sweep::Config& config) {
+  using sections::sweep::Goal;
+  using sections::sweep::Take;
+  std::vector<Metric> objectives;
+  for (const auto& one : config.objectives) {
+    objectives.push_back({one.name, one.goal == Goal::kMaximize, one.take == Take::kBest});
+  }
+  if (!objectives.empty()) return objectives;
+  return {{*config.metric.name, config.metric.goal == Goal::kMaximize, config.metric.take == Take::kBest}};
+}
+
+/// Steps of a trial; nothing where the recipe limits it otherwise.
+std::optional<std::int64_t> steps_of_a_trial(const registry::Recipe& recipe) {
+  const Node& steps = recipe.at("training.max_steps");
+  if (steps.is_null()) return std::nullopt;
+  return steps.as_integer();
+}
+
+/// What chooses variants, and what gives up trials; the latter may be null.
+struct Choosers {
+  std::shared_ptr<components::sampler::Sampler> sampler;
+  std::shared_ptr<components::pruner::Pruner> pruner;
+};
+
+/// Nothing where one of them and the rest of the recipe do not fit together, which is told at its place.
+std::optional<Choosers> build_choosers(const registry::Recipe& recipe, std::shared_ptr<const RecipeSpace> space,
+                                       core::Diagnostics& diagnostics) {
+  const auto config = sections::sweep::parse_config(recipe.at("sweep"));
+  const Node block = sampler_block(config, *space);
+  const char* part = config.sampler ? "sweep.sampler" : "sweep";
+  Choosers choosers;
+  try {
+    const std::vector<Metric> objectives = objectives_of(config);
+    choosers.sampler = components::sampler::build(block, {std::move(space), seed_of(block, recipe), objectives.size()});
+    part = "sweep.pruner";
+    if (config.pruner) {
+      choosers.pruner =
+          components::pruner::build(*config.pruner, {objectives.front().maximize, steps_of_a_trial(recipe)});
+    }
+  } catch (const core::RunError& misfit) {
+    diagnostics.error(recipe.at(part).place(), misfit.what(), misfit.hint());
+    return std::nullopt;
+  }
+  return choosers;
 }
 
 }  // namespace
@@ -109,30 +156,26 @@ std::optional<Sweep> Sweep::read(const std::string& recipe_path, recipe::Compose
     return std::nullopt;
   }
   sweep.config_ = sections::sweep::parse_config(sweep.base_.at("sweep"));
-  const Node block = sampler_block(sweep.config_, *sweep.space_);
-  const char* part = sweep.config_.sampler ? "sweep.sampler" : "sweep";
-  try {
-    sweep.sampler_ = components::sampler::build(block, {sweep.space_, seed_of(block, sweep.base_)});
-    part = "sweep.pruner";
-    if (sweep.config_.pruner) {
-      sweep.pruner_ = components::pruner::build(*sweep.config_.pruner, {sweep.maximizes(), sweep.total_steps()});
-    }
-  } catch (const core::RunError& misfit) {  // of a component and the rest of the recipe
-    diagnostics.error(sweep.base_.at(part).place(), misfit.what(), misfit.hint());
-    return std::nullopt;
-  }
+  sweep.objectives_ = objectives_of(sweep.config_);
+  auto choosers = build_choosers(sweep.base_, sweep.space_, diagnostics);
+  if (!choosers) return std::nullopt;
+  sweep.sampler_ = std::move(choosers->sampler);
+  sweep.pruner_ = std::move(choosers->pruner);
   if (sweep.config_.population) {
-    sweep.population_ = Population::read(sweep.base_, sweep.space_, seed_of(block, sweep.base_), diagnostics);
+    sweep.population_ = Population::read(
+        sweep.base_, sweep.space_, seed_of(sampler_block(sweep.config_, *sweep.space_), sweep.base_), diagnostics);
     if (sweep.population_ == nullptr) return std::nullopt;
   }
   return sweep;
 }
 
-std::optional<std::int64_t> Sweep::total_steps() const {
-  const Node& steps = base_.at("training.max_steps");
-  if (steps.is_null()) return std::nullopt;
-  return steps.as_integer();
+std::vector<double> Sweep::signed_values(double value, const std::vector<double>& others) const {
+  std::vector<double> values = {signed_value(value)};
+  for (std::size_t i = 0; i < others.size(); ++i) values.push_back(objectives_[i + 1].signed_value(others[i]));
+  return values;
 }
+
+std::optional<std::int64_t> Sweep::total_steps() const { return steps_of_a_trial(base_); }
 
 std::optional<std::int64_t> Sweep::variants_to_come() const {
   constexpr std::int64_t kCountedMax = 100'000;
@@ -183,14 +226,7 @@ std::optional<registry::Recipe> Sweep::variant(const Point& point, core::Diagnos
 void Sweep::add_stretch(std::int64_t until, std::vector<Assignment>& changes, core::Diagnostics& diagnostics) const {
   const auto whole = with(changes, diagnostics);
   if (!whole) return;
-  Node schedule = whole->at("lr_scheduler");
-  const std::string& type = schedule.find("type")->as_string();
-  const registry::Fragment* fragment = registry::Registry::builtin().find("lr_scheduler", type);
-  const Node* total = schedule.find("total_steps");
-  if (fragment->find("total_steps") != nullptr && (total == nullptr || total->is_null())) {
-    schedule.set("total_steps", Node::integer(*total_steps()));
-    changes.push_back({"lr_scheduler", std::move(schedule)});  // all of it: the recipe may have it as one word
-  }
+  changes.push_back({"lr_scheduler", whole->at("lr_scheduler")});  // its length was settled with that of the training
   changes.push_back({"training.max_steps", Node::integer(until)});
   changes.push_back({"checkpoint.save_at_end", Node::boolean(true)});
 }
@@ -210,6 +246,9 @@ std::optional<registry::Recipe> Sweep::trial(const Point& point, const TrialPlac
   return with(std::move(changes), diagnostics);
 }
 
-void check_sweep(const registry::Recipe& recipe, core::Diagnostics& diagnostics) { read_space(recipe, diagnostics); }
+void check_sweep(const registry::Recipe& recipe, core::Diagnostics& diagnostics) {
+  auto space = read_space(recipe, diagnostics);
+  if (space != nullptr && !diagnostics.has_errors()) build_choosers(recipe, std::move(space), diagnostics);
+}
 
 }  // namespace runner::sweep

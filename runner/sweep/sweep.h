@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "components/pruner/pruner.h"
 #include "components/sampler/sampler.h"
@@ -11,6 +12,7 @@
 #include "runner/core/diagnostics.h"
 #include "runner/recipe/compose.h"
 #include "runner/registry/load.h"
+#include "runner/sweep/metric.h"
 #include "runner/sweep/population.h"
 #include "runner/sweep/space.h"
 
@@ -40,7 +42,9 @@ class Sweep {
   const RecipeSpace& space() const { return *space_; }
   const components::sampler::Sampler& sampler() const { return *sampler_; }
   const std::string& recipe_dir() const { return open_.recipe_dir; }
-  const std::string& metric() const { return *config_.metric.name; }
+  /// What variants are compared by; the first is what curves show.
+  const std::vector<Metric>& objectives() const { return objectives_; }
+  const std::string& metric() const { return objectives_.front().name; }
   /// Null where no trial is given up on the way.
   const components::pruner::Pruner* pruner() const { return pruner_.get(); }
   /// Null where each variant is trained on its own.
@@ -49,9 +53,11 @@ class Sweep {
   std::optional<std::int64_t> total_steps() const;
   /// How many variants there will be; nothing where they are too many to count out.
   std::optional<std::int64_t> variants_to_come() const;
-  bool maximizes() const { return config_.metric.goal == sections::sweep::Goal::kMaximize; }
-  /// `maximize` made `minimize` and back: what samplers see of a value, and the value of what they see.
-  double signed_value(double value) const { return maximizes() ? -value : value; }
+  bool maximizes() const { return objectives_.front().maximize; }
+  /// Of the first objective, as Metric::signed_value.
+  double signed_value(double value) const { return objectives_.front().signed_value(value); }
+  /// Of all of them: what samplers see of a variant.
+  std::vector<double> signed_values(double value, const std::vector<double>& others) const;
   /// The recipe with `${...}` and the sweep, as JSON: two sweeps that are the same say the same.
   std::string identity() const;
   /// What goes on with a sweep may change: how many, how many at once, and in what kind of process.
@@ -70,6 +76,7 @@ class Sweep {
   recipe::Composed open_;
   registry::Recipe base_;
   Config config_;
+  std::vector<Metric> objectives_;
   std::shared_ptr<const RecipeSpace> space_;
   std::shared_ptr<components::sampler::Sampler> sampler_;
   std::shared_ptr<components::pruner::Pruner> pruner_;

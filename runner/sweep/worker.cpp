@@ -50,7 +50,6 @@ Worker::Worker(const Sweep& sweep, Study& study, Options options, const core::Cl
       tried_(sweep),
       options_(std::move(options)),
       clock_(clock),
-      metric_{sweep.metric(), sweep.maximizes(), sweep.config().metric.take == sections::sweep::Take::kBest},
       output_dir_(sweep.base().at("output_dir").as_string()) {
   id_ = study_.add_worker(clock_.wall_ms());
   const std::string folder = worker_folder(study_, id_);
@@ -122,11 +121,11 @@ void Worker::start(Trial trial, bool is_new) {
   const std::optional<int> status = unjudged ? status_of(*run) : std::nullopt;
   if (unjudged) {
     if (const auto at =
-            pruned_at(sweep_, study_, trial.number, read_curve(run->run_dir, metric_.name), live_curves())) {
+            pruned_at(sweep_, study_, trial.number, read_curve(run->run_dir, sweep_.metric()), live_curves())) {
       return give_up(trial, *run, *at);
     }
   }
-  if (status) return conclude(trial, run, judge(run, *status, "", metric_));
+  if (status) return conclude(trial, run, judge(run, *status, "", sweep_.objectives()));
   const auto beginning = begin(trial, run_name, unjudged ? &*run : nullptr);
   if (!beginning) {
     Outcome refused;
@@ -196,12 +195,12 @@ void Worker::look_at_trainings() {
     // It may have gone on beyond the point at which it is given up, or may have reported it just before its end.
     if (run && !ended->pruned_at) {
       ended->pruned_at =
-          pruned_at(sweep_, study_, ended->trial.number, read_curve(run->run_dir, metric_.name), live_curves());
+          pruned_at(sweep_, study_, ended->trial.number, read_curve(run->run_dir, sweep_.metric()), live_curves());
     }
     if (run && ended->pruned_at) {
       give_up(ended->trial, *run, *ended->pruned_at);
     } else {
-      Outcome outcome = judge(run, end.status, end.words, metric_);
+      Outcome outcome = judge(run, end.status, end.words, sweep_.objectives());
       if (ended->hangs && outcome.kind == Outcome::Kind::kCrash) {
         outcome.kind = Outcome::Kind::kHang;
         outcome.reason = "no progress for " + core::format_duration(*sweep_.config().failures.hang_timeout);
@@ -216,6 +215,7 @@ void Worker::look_at_trainings() {
 void Worker::conclude(const Trial& trial, const std::optional<store::RunSummary>& run, const Outcome& outcome) {
   TrialEnd end = end_of(trial, outcome);
   end.value = outcome.value;
+  end.others = outcome.others;
   end.step = outcome.step;
   end.curve = outcome.curve;
   end.reason = outcome.reason;
@@ -244,7 +244,7 @@ LiveCurves Worker::live_curves() {
                                   [&trial](const Running& running) { return running.trial.number == trial.number; });
     const auto run = own != running_.end() ? look_at_run(own->run_dir, clock_)
                                            : find_trial_run(output_dir_, trial_run_name(study_, trial.number), clock_);
-    if (run && run->id != trial.run) curves[trial.number] = read_curve(run->run_dir, metric_.name);
+    if (run && run->id != trial.run) curves[trial.number] = read_curve(run->run_dir, sweep_.metric());
   }
   return curves;
 }
@@ -284,7 +284,7 @@ void Worker::give_up(const Trial& trial, const store::RunSummary& run, const sto
   end.step = at.step;
   end.value = at.value;
   end.reason = "given up at step " + std::to_string(at.step);
-  for (const store::SeriesPoint& point : read_curve(run.run_dir, metric_.name)) {
+  for (const store::SeriesPoint& point : read_curve(run.run_dir, sweep_.metric())) {
     if (point.step <= at.step) end.curve.push_back(point);
   }
   end.spent = spent_by(run, first_step_of(trial));

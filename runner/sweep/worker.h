@@ -82,7 +82,6 @@ class Worker {
   TriedList tried_;
   Options options_;
   const core::Clock& clock_;
-  Metric metric_;
   std::string output_dir_;
   std::int64_t id_ = 0;
   std::unique_ptr<store::Lease> lease_;
