@@ -31,12 +31,12 @@ CapsuleRecorder::CapsuleRecorder(artifact::Capsule capsule, store::RunWriter& ru
       light_(light) {
   if (light_ && capsule_.data.empty() && knows_code()) {
     record();
-    return;
+  } else {
+    thread_ = std::thread([this] {
+      setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), 19);
+      record();
+    });
   }
-  thread_ = std::thread([this] {
-    setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), 19);
-    record();
-  });
 }
 
 CapsuleRecorder::~CapsuleRecorder() {

@@ -71,6 +71,50 @@ TEST_CASE("a finished run is one database file with everything that was logged",
   CHECK_FALSE(run.owner);
 }
 
+TEST_CASE("a light run says what another one says", "[store][writer]") {
+  const OutputDir output;
+  const FixedClock clock;
+  NewRun run = new_run(output);
+  run.light = true;
+  const bool is_flushed = GENERATE(false, true);
+  CAPTURE(is_flushed);
+  auto writer = create(run, clock);
+  const std::string run_dir = writer->run_dir();
+  log(*writer, "loss", 1, 2.5);
+  if (is_flushed) {
+    CHECK(writer->flush_durable() == 1);
+    CHECK(series(run_dir, "loss") == Points{{1, 2.5}});
+  }
+  log(*writer, "loss", 2, 1.25);
+  writer->event("eval", 2, runner::core::Node::mapping());
+  writer->finish(RunStatus::kFinished, "2 steps are done");
+
+  CHECK(series(run_dir, "loss") == Points{{1, 2.5}, {2, 1.25}});
+  CHECK(text_of(run_dir + "/recipe/lib/base.yaml") == "seed: 1\n");
+  for (const char* beside : {"/run.db-wal", "/run.db-journal", "/run.db.new", "/annotations.db.new"}) {
+    CHECK_FALSE(std::filesystem::exists(run_dir + beside));
+  }
+  const auto found = std::move(find_run(output.path, "last", clock)).value();
+  CHECK(found.status == RunStatus::kFinished);
+  CHECK(found.reason == "2 steps are done");
+  CHECK(found.metrics == std::map<std::string, double>{{"loss", 1.25}});
+  CHECK(found.notes.empty());
+  auto again = RunWriter::resume({run_dir, 1, 0}, clock);
+  REQUIRE(again);
+  again.value()->finish(RunStatus::kStopped, "");
+}
+
+TEST_CASE("a run has the id that was chosen for it, and no other has it", "[store][writer]") {
+  const OutputDir output;
+  const FixedClock clock;
+  NewRun run = new_run(output);
+  run.id = new_run_id(clock.wall_ms());
+  const auto writer = create(run, clock);
+  CHECK(writer->run_id() == run.id);
+  CHECK(writer->run_dir() == output.path + "/tiny-" + run.id);
+  CHECK_FALSE(RunWriter::create(run, clock));
+}
+
 TEST_CASE("NaN and infinities come back as they were", "[store][writer]") {
   const OutputDir output;
   const FixedClock clock;
