@@ -22,6 +22,8 @@ namespace runner::sweep {
 namespace {
 
 constexpr int kTick_ms = 500;
+constexpr std::int64_t kLookAgainMs = 1000;     // for trials, where there were none
+constexpr std::int64_t kAwayMsMax = 3'600'000;  // of a study that does not answer
 
 using sections::sweep::to_text;
 
@@ -39,11 +41,13 @@ bool has_something(const store::RunSummary& run) {
          std::filesystem::exists(store::run_db_path(run.run_dir), ignored);
 }
 
-}  // namespace
-
-std::string worker_folder(const Study& study, std::int64_t worker) {
-  return study.folder() + "/workers/" + std::to_string(worker);
+/// Runs lie beside the sweeps, wherever this machine has both.
+std::string output_dir_of(const Sweep& sweep, const Study& study) {
+  const std::filesystem::path sweeps = std::filesystem::path(study.folder()).parent_path();
+  return sweeps.filename() == "sweeps" ? sweeps.parent_path().string() : sweep.base().at("output_dir").as_string();
 }
+
+}  // namespace
 
 Worker::Worker(const Sweep& sweep, Study& study, Options options, const core::Clock& clock)
     : sweep_(sweep),
@@ -52,42 +56,45 @@ Worker::Worker(const Sweep& sweep, Study& study, Options options, const core::Cl
       options_(std::move(options)),
       clock_(clock),
       metric_{sweep.metric(), sweep.maximizes(), sweep.config().metric.take == sections::sweep::Take::kBest},
-      output_dir_(sweep.base().at("output_dir").as_string()) {
-  id_ = study_.add_worker(clock_.wall_ms());
-  const std::string folder = worker_folder(study_, id_);
-  core::make_folders(folder).value();
-  lease_ = store::Lease::acquire(folder, clock_).value();
+      output_dir_(output_dir_of(sweep, study)) {
+  if (options_.concurrent == 0) options_.concurrent = sweep_.config().max_concurrent_trials;
+  study_.set_patience([this](const StudyStore::Outage& outage) { return wait_for_study(outage); });
+  id_ = study_.add_worker(study_.now_ms());
   beaten_ns_ = clock_.monotonic_ns();
 }
+
+Worker::~Worker() { study_.set_patience({}); }
 
 Worker::End Worker::run() {
   for (;;) {
     while (may_start() && start_next()) {
     }
-    if (running_.empty()) break;
+    if (running_.empty() && !has_more_to_come()) break;
     wait_for_something();
     if (sweep_.pruner() != nullptr) prune();
     if (sweep_.config().failures.hang_timeout) look_for_hangs();
     look_at_trainings();
     beat();
   }
-  lease_->release();
+  study_.leave();
   return {signals_heard_ > 0 && !complete_, failure_};
 }
 
 bool Worker::may_start() const {
-  return signals_heard_ == 0 && failure_.empty() && !complete_ &&
-         static_cast<std::int64_t>(running_.size()) < sweep_.config().max_concurrent_trials;
+  return signals_heard_ == 0 && failure_.empty() && !complete_ && clock_.monotonic_ns() >= looks_again_ns_ &&
+         static_cast<std::int64_t>(running_.size()) < options_.concurrent;
+}
+
+/// Trials of other workers run, which may come to wait again.
+bool Worker::has_more_to_come() const {
+  return signals_heard_ == 0 && failure_.empty() && !complete_ && options_.waits_for_others;
 }
 
 /// False when there was nothing to start.
 bool Worker::start_next() {
-  study_.take_back([this](std::int64_t worker) {
-    return worker == id_ || store::live_owner(worker_folder(study_, worker), clock_).has_value();
-  });
+  study_.take_back();
   Study::Demand demand;
-  demand.worker = id_;
-  demand.now_ms = clock_.wall_ms();
+  demand.now_ms = study_.now_ms();
   demand.variants_max = sweep_.config().n_trials.value_or(std::numeric_limits<std::int64_t>::max());
   demand.replicates = sweep_.config().replicates;
   demand.propose = [this](const std::vector<Variant>& variants,
@@ -97,33 +104,37 @@ bool Worker::start_next() {
     return Variant{static_cast<std::int64_t>(variants.size()), *point, sweep_.space().text(*point)};
   };
   auto trial = study_.claim(demand);
-  complete_ = !trial;
-  const bool is_new = trial && trial->started_ms == demand.now_ms && trial->run.empty();
-  if (trial) start(*std::move(trial), is_new);
-  return !complete_;
+  if (trial && start(*std::move(trial))) return true;
+  complete_ = !trial && !study_.has_running();
+  looks_again_ns_ = clock_.monotonic_ns() + kLookAgainMs * 1'000'000;
+  return false;
 }
 
-void Worker::start(Trial trial, bool is_new) {
+/// False where it cannot be started yet.
+bool Worker::start(Trial trial) {
   const std::string run_name = study_.info().name + "-" + std::to_string(trial.number);
+  const bool is_new = trial.claims == 1;  // nobody has begun it before
   const auto run = is_new ? std::nullopt : find_trial_run(output_dir_, run_name, clock_);
   const bool unjudged = run && run->id != trial.run;
+  // A training dies with its worker, in a moment; the news that it lives travel slowly from another machine.
+  if (unjudged && run->owner) return put_back(trial), false;
   // Of a run that has ended: its worker went before it could write down how the trial came out.
   const std::optional<int> status = unjudged ? status_of(*run) : std::nullopt;
   if (unjudged) {
     if (const auto at = pruned_at(sweep_, study_, trial.number, read_curve(run->run_dir, metric_.name))) {
-      return give_up(trial, *run, *at);
+      return give_up(trial, *run, *at), true;
     }
   }
-  if (status) return conclude(trial, run, judge(run, *status, "", metric_));
+  if (status) return conclude(trial, run, judge(run, *status, "", metric_)), true;
   const auto recipe = write_recipe(trial, run_name);
   if (!recipe) {
     Outcome refused;
     refused.kind = Outcome::Kind::kRecipe;
     refused.reason = recipe.failure().message;
-    return conclude(trial, std::nullopt, refused);
+    return conclude(trial, std::nullopt, refused), true;
   }
   // A run that was interrupted goes on; any other begins.
-  const std::string id = store::new_run_id(clock_.wall_ms());
+  const std::string id = store::new_run_id(study_.now_ms());
   std::string run_dir = output_dir_ + "/" + run_name + "-" + id;
   std::vector<std::string> words = {"run", recipe.value(), "--new", "--quiet", "--run-id", id};
   if (unjudged && has_something(*run)) {
@@ -132,6 +143,15 @@ void Worker::start(Trial trial, bool is_new) {
   }
   options_.trainings->start(trial.number, words);
   running_.push_back({.trial = std::move(trial), .run_dir = run_dir, .step_seen_ns = clock_.monotonic_ns()});
+  return true;
+}
+
+void Worker::put_back(const Trial& trial) {
+  TrialEnd waits;
+  waits.state = TrialState::kWaiting;
+  waits.run = trial.run;
+  waits.reason = trial.reason;
+  study_.end(trial.number, waits, study_.now_ms());
 }
 
 core::Result<std::string> Worker::write_recipe(const Trial& trial, const std::string& run_name) {
@@ -139,6 +159,7 @@ core::Result<std::string> Worker::write_recipe(const Trial& trial, const std::st
   core::make_folders(folder).value();
   TrialPlace place;
   place.run_name = run_name;
+  place.output_dir = output_dir_;
   place.replicate = trial.replicate;
   place.threads = study_.info().threads;
   place.shrink = trial.shrink;
@@ -160,6 +181,7 @@ void Worker::wait_for_something() {
 
 void Worker::hear(int signal) {
   const bool at_once = ++signals_heard_ > 1 && signal == SIGINT;
+  leaves_at_once_ = leaves_at_once_ || at_once;
   if (signals_heard_ == 1 && !running_.empty()) {
     options_.say("the running trials save and leave; SIGINT (Ctrl-C) once more ends them at once");
   }
@@ -168,6 +190,7 @@ void Worker::hear(int signal) {
 
 void Worker::look_at_trainings() {
   for (const Trainings::End& end : options_.trainings->take_ended()) {
+    looks_again_ns_ = 0;  // what it has left may be next
     const auto ended = std::find_if(running_.begin(), running_.end(),
                                     [&end](const Running& running) { return running.trial.number == end.trial; });
     const auto run = look_at_run(ended->run_dir, clock_);
@@ -199,8 +222,7 @@ void Worker::conclude(const Trial& trial, const std::optional<store::RunSummary>
   const bool goes_on = outcome.kind == Outcome::Kind::kInterrupted || outcome.kind == Outcome::Kind::kCrash ||
                        outcome.kind == Outcome::Kind::kHang;
   end.run = run && !(goes_on && end.state == TrialState::kWaiting) ? run->id : trial.run;
-  study_.end(trial.number, end, clock_.wall_ms());
-  tell(trial, end);
+  write_down(trial, end);
 }
 
 void Worker::prune() {
@@ -240,8 +262,7 @@ void Worker::give_up(const Trial& trial, const store::RunSummary& run, const sto
   for (const store::SeriesPoint& point : read_curve(run.run_dir, metric_.name)) {
     if (point.step <= at.step) end.curve.push_back(point);
   }
-  study_.end(trial.number, end, clock_.wall_ms());
-  tell(trial, end);
+  write_down(trial, end);
 }
 
 TrialEnd Worker::end_of(const Trial& trial, const Outcome& outcome) {
@@ -285,6 +306,12 @@ TrialEnd Worker::failed(const Trial& trial, const Outcome& outcome, std::string_
   return end;
 }
 
+void Worker::write_down(const Trial& trial, const TrialEnd& end) {
+  if (study_.end(trial.number, end, study_.now_ms())) return tell(trial, end);
+  options_.warn("trial " + std::to_string(trial.number) +
+                " went to another worker while this one was not heard of; what it came to here does not count");
+}
+
 void Worker::tell(const Trial& trial, const TrialEnd& end) {
   const std::string name = "trial " + std::to_string(trial.number);
   if (end.state == TrialState::kWaiting && !end.costs_retry) return;
@@ -293,14 +320,24 @@ void Worker::tell(const Trial& trial, const TrialEnd& end) {
   options_.say(standing_line(sweep_, study_, trial.number));
 }
 
-/// The lease of this worker is what tells the others that it is at work.
 void Worker::beat() {
-  if (clock_.monotonic_ns() - beaten_ns_ < store::kHeartbeatMs * 1'000'000) return;
+  if (clock_.monotonic_ns() - beaten_ns_ < study_.heartbeat_ms() * 1'000'000) return;
   beaten_ns_ = clock_.monotonic_ns();
-  if (!lease_->heartbeat(clock_)) {
-    throw core::RunError("another worker took over the trials of this one, which slept for too long",
-                         "start it again: roux sweep resume " + study_.info().name);
+  if (study_.beat()) return;
+  throw core::RunError("other workers took over the trials of this one, of which they had not heard for too long",
+                       "start it again: roux sweep work " + study_.info().name);
+}
+
+/// False when there is no sense in waiting any longer.
+bool Worker::wait_for_study(const StudyStore::Outage& outage) {
+  if (outage.attempts == 0) {
+    away_since_ns_ = clock_.monotonic_ns();
+    options_.warn(outage.why + "; the trials go on, and it is asked again and again");
   }
+  pollfd waiting = {signals_.descriptor(), POLLIN, 0};
+  poll(&waiting, 1, static_cast<int>(outage.wait_ms));
+  while (const std::optional<int> signal = signals_.next()) hear(*signal);
+  return !leaves_at_once_ && clock_.monotonic_ns() - away_since_ns_ < kAwayMsMax * 1'000'000;
 }
 
 std::optional<store::SeriesPoint> pruned_at(const Sweep& sweep, Study& study, std::int64_t number,

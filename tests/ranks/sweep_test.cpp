@@ -3,20 +3,20 @@
 #include <catch2/catch.hpp>
 #include <csignal>
 #include <filesystem>
-#include <map>
 #include <optional>
+#include <random>
 #include <string>
 #include <vector>
 
 #include "runner/core/clock.h"
-#include "runner/core/json.h"
 #include "runner/store/run_reader.h"
+#include "tests/support/descendants.h"
+#include "tests/support/file_events.h"
 #include "tests/support/process.h"
 #include "tests/support/run_place.h"
+#include "tests/support/swept.h"
 
 namespace {
-
-using runner::core::Node;
 
 constexpr const char* kRecipe = R"(run_name: swept
 model: {type: mlp, hidden: [8]}
@@ -34,45 +34,13 @@ sweep:
     model.hidden: {values: [[4], [8]]}
 )";
 
-/// What `roux sweep export` says of each trial, without names and times.
-std::vector<std::string> trials(const tests::RunPlace& place) {
-  const auto exported = place.roux({"sweep", "export", "--format", "json"});
-  REQUIRE(exported.status == 0);
-  const Node root = runner::core::parse_json(exported.output).value();
-  std::vector<std::string> list;
-  for (Node trial : root.find("trials")->items()) {
-    for (const char* key : {"run", "started_ms", "ended_ms"}) trial.erase(key);
-    list.push_back(runner::core::to_json(trial, -1));
-  }
-  return list;
-}
-
-/// Finished runs of each trial.
-std::map<std::string, int> finished_runs(const tests::RunPlace& place) {
-  const auto listed = place.roux({"runs", "list", "--format", "json"});
-  REQUIRE(listed.status == 0);
-  std::map<std::string, int> count;
-  const Node runs = runner::core::parse_json(listed.output).value();
-  for (const Node& run : runs.items()) {
-    if (run.find("status")->as_string() == "finished") ++count[run.find("name")->as_string()];
-  }
-  return count;
-}
-
 std::vector<std::string> undisturbed() {
   static const std::vector<std::string> list = [] {
     const tests::RunPlace place(kRecipe);
     REQUIRE(place.roux({"sweep", "run", "recipe.yaml"}).status == 0);
-    return trials(place);
+    return tests::trials_of(place);
   }();
   return list;
-}
-
-void check_nothing_is_lost_or_doubled(const tests::RunPlace& place) {
-  CHECK(trials(place) == undisturbed());
-  const auto runs = finished_runs(place);
-  CHECK(runs.size() == undisturbed().size());
-  for (const auto& [name, count] : runs) CHECK(count == 1);
 }
 
 /// Who trains this trial now, waited for; nothing when its run has ended before anybody looked.
@@ -89,20 +57,31 @@ std::optional<runner::store::LeaseOwner> owner_of_trial(const tests::RunPlace& p
 
 }  // namespace
 
-TEST_CASE("a sweep that was killed goes on as if it had not been", "[ranks][sweep]") {
-  // After the words of the sweep: at its beginning, and with so much left that it cannot end before it is killed.
-  for (const char* moment : {"runs/sweeps/", "trial 0 ", "trial 1 ", "trial 2 "}) {
-    DYNAMIC_SECTION("killed after: " << moment) {
+TEST_CASE("a sweep that was killed anywhere goes on as if it had not been", "[ranks][sweep]") {
+  // Moments are counts of what is written below its runs; an undisturbed sweep comes to well above kMomentsMax.
+  constexpr int kKills = 20, kMomentsMax = 300;
+  std::mt19937 random(11);
+  for (int i = 0; i < kKills; ++i) {
+    const int moment = static_cast<int>(random() % kMomentsMax);
+    const bool parent = i % 3 != 1, training = i % 3 != 0;
+    DYNAMIC_SECTION("killed after " << moment << " writes:" << (parent ? " parent" : "")
+                                    << (training ? " training" : "")) {
       const tests::RunPlace place(kRecipe);
+      std::filesystem::create_directory(place.path() / "runs");
+      tests::FileEvents writes(place.path() / "runs");
       tests::Process sweep({tests::roux_program(), "sweep", "run", "recipe.yaml"}, place.environment(),
                            place.path().string());
-      REQUIRE(sweep.wait_for(moment));
-      sweep.send(SIGKILL);
+      CHECK(writes.wait_for(moment));
+      for (const pid_t pid : tests::descendants(sweep.pid(), 2)) {
+        if (training) kill(pid, SIGKILL);
+      }
+      if (parent) sweep.send(SIGKILL);
       sweep.wait();
-      const auto again = place.roux({"sweep", "run", "recipe.yaml"});
-      INFO(again.output);
+      const bool has_begun = place.roux({"sweep", "show"}).status == 0;
+      const auto again = has_begun ? place.roux({"sweep", "resume"}) : place.roux({"sweep", "run", "recipe.yaml"});
+      INFO(sweep.output() << again.output);
       REQUIRE(again.status == 0);
-      check_nothing_is_lost_or_doubled(place);
+      tests::check_nothing_is_lost_or_doubled(place, undisturbed());
     }
   }
 }
@@ -115,7 +94,7 @@ TEST_CASE("a sweep that was told to stop drains, and goes on", "[ranks][sweep]")
   sweep.send(SIGINT);
   CHECK(sweep.wait() == 75);
   REQUIRE(place.roux({"sweep", "resume"}).status == 0);
-  check_nothing_is_lost_or_doubled(place);
+  tests::check_nothing_is_lost_or_doubled(place, undisturbed());
 }
 
 TEST_CASE("two workers share a sweep, each trial has one", "[ranks][sweep]") {
@@ -126,7 +105,7 @@ TEST_CASE("two workers share a sweep, each trial has one", "[ranks][sweep]") {
   const auto second = place.roux({"sweep", "resume"});
   CHECK(second.status == 0);
   CHECK(first.wait() == 0);
-  check_nothing_is_lost_or_doubled(place);  // random draws do not depend on who ends first
+  tests::check_nothing_is_lost_or_doubled(place, undisturbed());  // random draws do not depend on who ends first
 }
 
 TEST_CASE("failures are classed, and handled by their policies", "[ranks][sweep]") {
@@ -185,8 +164,7 @@ sweep: {parameters: {model.hidden: {values: [[4096], [100000, 100000], [8]]}}}
           std::string::npos);
     CHECK(ended.output.find("trial 1 starts again: the model's weights and their gradients alone take 80.0 GB") !=
           std::string::npos);
-    CHECK(ended.output.find("trial 1 failed: the model's weights and their gradients alone take") !=
-          std::string::npos);
+    CHECK(ended.output.find("trial 1 failed: the model's weights and their gradients alone take") != std::string::npos);
     CHECK(ended.output.find("3 of 3 done") != std::string::npos);
     const auto shown = place.roux({"sweep", "show"});
     CHECK(shown.output.find("1 failed") != std::string::npos);
@@ -212,9 +190,9 @@ training: {max_steps: 2, micro_batch_size: 32}
 capture: {git: false}
 sweep: {failures: {max_retries: 1}, parameters: {model.hidden: {values: [[1000, 1000], [8]]}}}
 )");
-  tests::Process process({"bash", "-c", "ulimit -c 0 && ulimit -f 1000 && exec \"$0\" sweep run recipe.yaml",
-                          tests::roux_program()},
-                         tests::RunPlace::environment(), place.path().string());
+  tests::Process process(
+      {"bash", "-c", "ulimit -c 0 && ulimit -f 1000 && exec \"$0\" sweep run recipe.yaml", tests::roux_program()},
+      tests::RunPlace::environment(), place.path().string());
   const int status = process.wait();
   INFO(process.output());
   CHECK(status == 0);
@@ -225,13 +203,19 @@ sweep: {failures: {max_retries: 1}, parameters: {model.hidden: {values: [[1000, 
 
 TEST_CASE("a trial that was killed, or hangs, goes on from its checkpoint", "[ranks][sweep]") {
   // So many retries that a machine which is slow itself does not use them up.
-  const std::vector<std::string> words = {"sweep", "run", "recipe.yaml", "--n-trials", "3",
-                                          "--set", "training.max_steps=2000",
-                                          "--set", "sweep.failures={hang_timeout: 5s, max_retries: 1000}"};
+  const std::vector<std::string> words = {"sweep",
+                                          "run",
+                                          "recipe.yaml",
+                                          "--n-trials",
+                                          "3",
+                                          "--set",
+                                          "training.max_steps=2000",
+                                          "--set",
+                                          "sweep.failures={hang_timeout: 5s, max_retries: 1000}"};
   static const std::vector<std::string> undisturbed = [&words] {
     const tests::RunPlace calm(kRecipe);
     REQUIRE(calm.roux(words).status == 0);
-    return trials(calm);
+    return tests::trials_of(calm);
   }();
   const int signal = GENERATE(SIGKILL, SIGSEGV, SIGABRT, SIGSTOP);
   const tests::RunPlace place(kRecipe);
@@ -243,7 +227,7 @@ TEST_CASE("a trial that was killed, or hangs, goes on from its checkpoint", "[ra
   if (owner) kill(static_cast<pid_t>(owner->pid), signal);
   CHECK(sweep.wait() == 0);
   INFO(sweep.output());
-  CHECK(trials(place) == undisturbed);
+  CHECK(tests::trials_of(place) == undisturbed);
   // Where it was faster than the signal, all the other trials are no less to be there.
   const std::string again = signal == SIGSTOP ? "trial 1 starts again: no progress for 5.0 s"
                                               : "trial 1 starts again: ended by signal " + std::to_string(signal);
@@ -293,5 +277,5 @@ TEST_CASE("a trial is given up at the same step however the sweep is disturbed",
   sweep.send(SIGKILL);
   sweep.wait();
   REQUIRE(killed.roux({"sweep", "resume"}).status == 0);
-  CHECK(trials(killed) == trials(calm));
+  CHECK(tests::trials_of(killed) == tests::trials_of(calm));
 }
