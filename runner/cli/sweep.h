@@ -31,6 +31,9 @@ struct SweepWorkFlags {
 /// `roux sweep work`, and `resume`, which is the same.
 void sweep_work(Session& session, const SweepWorkFlags& flags);
 
+/// `roux sweep replay`: of the best trial unless one is given.
+void sweep_replay(Session& session, const std::string& name, const std::optional<std::int64_t>& trial);
+
 /// A study and the sweep that it records, or nothing after saying why.
 struct OpenSweep {
   std::unique_ptr<sweep::Study> study;

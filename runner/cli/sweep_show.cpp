@@ -89,15 +89,28 @@ std::string heading(const OpenSweep& open, const std::vector<Trial>& trials) {
     if (const std::int64_t count = count_of(trials, state); count > 0)
       text += ", " + std::to_string(count) + " " + std::string(to_text(state));
   }
+  const std::string reason = open.study->end_reason();
+  if (!reason.empty()) return text + ", ended: " + reason + "\n";
   const std::string left = time_left(open, trials);
   return text + (left.empty() ? "" : ", " + left) + "\n";
 }
 
 std::string best_line(const OpenSweep& open, const std::vector<sweep::Variant>& variants,
                       const std::vector<Trial>& trials) {
-  const auto best = best_of(open.sweep, standings_of(variants, trials));
-  if (!best) return "";
-  return "best " + number_text(*best->value) + "  " + variants[static_cast<std::size_t>(best->variant)].text + "\n";
+  std::string text;
+  for (const sweep::VariantStanding& best : front_of(open.sweep, standings_of(variants, trials))) {
+    text += "best " + number_text(*best.value);
+    for (const double other : best.others) text += " " + number_text(other);
+    text += "  " + variants[static_cast<std::size_t>(best.variant)].text + "\n";
+  }
+  return text;
+}
+
+/// Those after the first.
+std::vector<std::string> other_objectives(const OpenSweep& open) {
+  std::vector<std::string> names;
+  for (std::size_t i = 1; i < open.sweep.objectives().size(); ++i) names.push_back(open.sweep.objectives()[i].name);
+  return names;
 }
 
 }  // namespace
@@ -106,7 +119,11 @@ std::string sweep_table(const OpenSweep& open, const Terminal& terminal) {
   const auto& variants = open.study->variants();
   const auto& trials = open.study->trials();
   const std::vector<std::string> paths = paths_of(open, variants);
-  std::vector<Column> columns = {{"trial", true}, {"state"}, {open.sweep.metric(), true}, {"step", true}, {"run"}};
+  std::vector<Column> columns = {{"trial", true}, {"state"}, {open.sweep.metric(), true}};
+  for (const std::string& name : other_objectives(open)) columns.push_back({name, true});
+  columns.push_back({"step", true});
+  columns.push_back({"run"});
+  if (open.sweep.population() != nullptr) columns.push_back({"from", true});
   for (const std::string& path : paths) columns.push_back({path, true, true});
   if (open.sweep.config().replicates > 1) columns.push_back({"seed", true});
   if (count_of(trials, TrialState::kFailed) > 0) columns.push_back({"reason", false, true});
@@ -115,8 +132,13 @@ std::string sweep_table(const OpenSweep& open, const Terminal& terminal) {
     const auto values = open.sweep.space().assignments(variants[static_cast<std::size_t>(trial.variant)].point);
     std::vector<Cell> row = {{std::to_string(trial.number)}, state_cell(trial.state)};
     row.push_back({trial.value ? number_text(*trial.value) : ""});
+    for (std::size_t i = 1; i < open.sweep.objectives().size(); ++i) {
+      row.push_back({i <= trial.others.size() ? number_text(trial.others[i - 1]) : ""});
+    }
     row.push_back({trial.value ? std::to_string(trial.step) : ""});
     row.push_back({trial.run});
+    const std::int64_t parent = variants[static_cast<std::size_t>(trial.variant)].parent;
+    if (open.sweep.population() != nullptr) row.push_back({parent < 0 ? "" : std::to_string(parent)});
     for (const std::string& path : paths) {
       const Node* value = value_at(values, path);
       row.push_back({value != nullptr ? value_text(*value) : ""});
@@ -135,6 +157,7 @@ std::string sweep_csv(const OpenSweep& open) {
   const auto& variants = open.study->variants();
   const std::vector<std::string> paths = paths_of(open, variants);
   std::string text = "trial,variant,replicate,state,value,step,run,reason,started_ms,ended_ms";
+  for (const std::string& name : other_objectives(open)) text += "," + csv_field(name);
   for (const std::string& path : paths) text += "," + csv_field(path);
   text += "\r\n";
   for (const Trial& trial : open.study->trials()) {
@@ -144,6 +167,9 @@ std::string sweep_csv(const OpenSweep& open) {
     if (trial.value) text += core::to_json(Node::floating(*trial.value), -1);
     text += "," + std::to_string(trial.step) + "," + trial.run + "," + csv_field(trial.reason) + "," +
             std::to_string(trial.started_ms) + "," + std::to_string(trial.ended_ms);
+    for (std::size_t i = 1; i < open.sweep.objectives().size(); ++i) {
+      text += "," + (i <= trial.others.size() ? core::to_json(Node::floating(trial.others[i - 1]), -1) : "");
+    }
     for (const std::string& path : paths) {
       const Node* value = value_at(values, path);
       text += ",";
@@ -162,8 +188,17 @@ std::string sweep_json(const OpenSweep& open) {
     row.set("trial", Node::integer(trial.number));
     row.set("variant", Node::integer(trial.variant));
     row.set("replicate", Node::integer(trial.replicate));
+    const std::int64_t parent = variants[static_cast<std::size_t>(trial.variant)].parent;
+    if (open.sweep.population() != nullptr) row.set("from", parent < 0 ? Node::null() : Node::integer(parent));
     row.set("state", Node::string(std::string(to_text(trial.state))));
     row.set("value", trial.value ? Node::floating(*trial.value) : Node::null());
+    if (!trial.others.empty()) {
+      Node others = Node::mapping();
+      for (std::size_t i = 0; i < trial.others.size(); ++i) {
+        others.set(open.sweep.objectives()[i + 1].name, Node::floating(trial.others[i]));
+      }
+      row.set("others", std::move(others));
+    }
     row.set("step", Node::integer(trial.step));
     row.set("run", Node::string(trial.run));
     row.set("reason", Node::string(trial.reason));

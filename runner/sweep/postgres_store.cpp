@@ -271,7 +271,7 @@ std::vector<std::string> PostgresStore::names(const std::string& address) {
 std::int64_t PostgresStore::now_ms() { return run(std::string("SELECT ") + kNow).front().integer(0); }
 
 bool PostgresStore::beat(std::int64_t worker) {
-  return !run(std::string("UPDATE workers SET beat_ms = ") + kNow + " WHERE id = ? AND gone = 0 RETURNING id", {worker})
+  return !run(std::string("UPDATE workers SET seen_ms = ") + kNow + " WHERE id = ? AND gone = 0 RETURNING id", {worker})
               .empty();
 }
 
@@ -279,7 +279,7 @@ void PostgresStore::leave(std::int64_t worker) { run("UPDATE workers SET gone = 
 
 bool PostgresStore::is_alive(std::int64_t worker) {
   // While the server was away nobody could say anything, and while this process was, perhaps others could not either.
-  return !run(std::string("SELECT 1 FROM workers WHERE id = ? AND gone = 0 AND greatest(beat_ms, ?, "
+  return !run(std::string("SELECT 1 FROM workers WHERE id = ? AND gone = 0 AND greatest(seen_ms, ?, "
                           "(extract(epoch FROM pg_postmaster_start_time()) * 1000)::bigint) > ") +
                   kNow + " - ?",
               {worker, connected_again_ms_, place_.lease_ms})

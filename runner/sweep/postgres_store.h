@@ -29,6 +29,7 @@ class PostgresStore final : public StudyStore {
   ~PostgresStore() override;
   Rows run(std::string_view sql, const std::vector<Value>& values = {}) override;
   Written transact(const std::function<bool()>& work) override;
+  void sync() override {}  // each COMMIT does
   std::int64_t now_ms() override;
   void arrive(std::int64_t worker) override { beat(worker); }
   bool beat(std::int64_t worker) override;

@@ -23,6 +23,7 @@ class SqliteStore final : public StudyStore {
 
   Rows run(std::string_view sql, const std::vector<Value>& values) override;
   Written transact(const std::function<bool()>& work) override;
+  void sync() override;
   std::int64_t now_ms() override { return clock_.wall_ms(); }
   void arrive(std::int64_t worker) override;
   bool beat(std::int64_t worker) override;

@@ -18,26 +18,32 @@
 namespace runner::sweep {
 namespace {
 
-constexpr std::int64_t kStudyFormat = 2;
+constexpr std::int64_t kStudyFormat = 5;
 constexpr std::int64_t kPointerBytesMax = 64 << 10;
 constexpr std::int64_t kBeatsInLease = 6;
 
 // A choice's coordinate is its position; a NULL coordinate plays no part in the variant. `waiting` and `running` trials
 // belong to their worker as long as that lives. `curve` is the metric as the trial reported it, once it has ended.
-// Transactions that change trials are numbered by `changes`; `changed` is the last one that changed the row. `claims`
-// counts who the trial was given to: a worker that was taken for dead cannot end it in place of the next one.
+// `others` are the values of the objectives after the first, as a JSON list. A variant with a `parent` goes on from
+// that one's checkpoint. A worker was at work from `since_ms` to `seen_ms`. Transactions that change trials are
+// numbered by `changes`; `changed` is the last one that changed the row. `claims` counts who the trial was given to: a
+// worker that was taken for dead cannot end it in place of the next one.
 constexpr const char* kTables[] = {
     "CREATE TABLE info(key TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "CREATE TABLE changes(number BIGINT NOT NULL)",
     "CREATE TABLE workers(id BIGINT PRIMARY KEY, host TEXT NOT NULL, pid BIGINT NOT NULL, since_ms BIGINT NOT NULL, "
-    "beat_ms BIGINT NOT NULL, gone BIGINT NOT NULL DEFAULT 0)",
-    "CREATE TABLE variants(number BIGINT PRIMARY KEY, text TEXT NOT NULL)",
+    "seen_ms BIGINT NOT NULL, gone BIGINT NOT NULL DEFAULT 0)",
+    "CREATE TABLE variants(number BIGINT PRIMARY KEY, text TEXT NOT NULL, parent BIGINT NOT NULL, "
+    "until BIGINT NOT NULL)",
     "CREATE TABLE coordinates(variant BIGINT NOT NULL REFERENCES variants(number), dimension BIGINT NOT NULL, "
     "value DOUBLE PRECISION, PRIMARY KEY(variant, dimension))",
     "CREATE TABLE trials(number BIGINT PRIMARY KEY, variant BIGINT NOT NULL REFERENCES variants(number), "
-    "replicate BIGINT NOT NULL, state TEXT NOT NULL, value DOUBLE PRECISION, step BIGINT NOT NULL DEFAULT 0, "
+    "replicate BIGINT NOT NULL, state TEXT NOT NULL, value DOUBLE PRECISION, others TEXT NOT NULL DEFAULT '[]', "
+    "step BIGINT NOT NULL DEFAULT 0, "
     "run TEXT NOT NULL DEFAULT '', reason TEXT NOT NULL DEFAULT '', retries BIGINT NOT NULL DEFAULT 0, "
-    "shrink BIGINT NOT NULL DEFAULT 0, worker BIGINT NOT NULL DEFAULT 0, claims BIGINT NOT NULL DEFAULT 0, "
+    "shrink BIGINT NOT NULL DEFAULT 0, promoted BIGINT NOT NULL DEFAULT 0, steps BIGINT NOT NULL DEFAULT 0, "
+    "samples BIGINT NOT NULL DEFAULT 0, tokens BIGINT NOT NULL DEFAULT 0, worker BIGINT NOT NULL DEFAULT 0, claims "
+    "BIGINT NOT NULL DEFAULT 0, "
     "started_ms BIGINT NOT NULL DEFAULT 0, ended_ms BIGINT NOT NULL DEFAULT 0, changed BIGINT NOT NULL, "
     "UNIQUE(variant, replicate))",
     "CREATE INDEX trials_changed ON trials(changed)",
@@ -54,6 +60,20 @@ TrialState state_of(const std::string& text) {
     if (text == to_text(state)) return state;
   }
   throw core::RunError("the study has a trial in the state \"" + text + "\", which this roux does not know");
+}
+
+std::string text_of(const std::vector<double>& numbers) {
+  core::Node list = core::Node::sequence();
+  for (const double number : numbers) list.items().push_back(core::Node::floating(number));
+  return core::to_json(list, -1);
+}
+
+std::vector<double> numbers_of(const std::string& text) {
+  std::vector<double> numbers;
+  if (text == "[]") return numbers;  // of most sweeps
+  const core::Node list = core::parse_json(text).value();
+  for (const core::Node& number : list.items()) numbers.push_back(number.as_double());
+  return numbers;
 }
 
 std::string pointer_path(const std::string& folder) { return folder + "/store.json"; }
@@ -157,12 +177,16 @@ void Study::read_info() {
 }
 
 void Study::set_recipe(const std::string& recipe_json) {
+  set_info("recipe", recipe_json);
+  info_.recipe_json = recipe_json;
+}
+
+void Study::set_info(const std::string& key, const std::string& value) {
   write([&] {
     number_change();
-    put(*store_, "recipe", recipe_json);
+    put(*store_, key, value);
     return true;
   });
-  info_.recipe_json = recipe_json;
 }
 
 /// Until it is known to be written, or not to be wanted: `work` does no harm when it is done twice.
@@ -190,7 +214,8 @@ const std::vector<Trial>& Study::trials() {
 void Study::refresh() {
   const Rows rows = store_->run(
       "SELECT number, variant, replicate, state, value, step, run, reason, retries, shrink, started_ms, ended_ms, "
-      "worker, claims, changed FROM trials WHERE changed > ? ORDER BY changed, number",
+      "worker, claims, changed, promoted, steps, samples, tokens, others FROM trials WHERE changed > ? ORDER BY "
+      "changed, number",
       {seen_});
   for (const Row& row : rows) {
     Trial trial;
@@ -209,14 +234,18 @@ void Study::refresh() {
     trial.worker = row.integer(12);
     trial.claims = row.integer(13);
     trial.changed = row.integer(14);
+    trial.promoted = row.integer(15);
+    trial.spent = {row.integer(16), row.integer(17), row.integer(18)};
+    trial.others = numbers_of(row.text(19));
     take_in(std::move(trial));
   }
   const auto known = static_cast<std::int64_t>(variants_.size());
   const std::int64_t last = trials_.empty() ? -1 : trials_.back().variant;
   if (known > last) return;
-  for (const Row& row :
-       store_->run("SELECT number, text FROM variants WHERE number BETWEEN ? AND ? ORDER BY number", {known, last})) {
-    variants_.push_back({row.integer(0), {}, row.text(1)});
+  for (const Row& row : store_->run("SELECT number, text, parent, until FROM variants "
+                                    "WHERE number BETWEEN ? AND ? ORDER BY number",
+                                    {known, last})) {
+    variants_.push_back({row.integer(0), {}, row.text(1), row.integer(2), row.integer(3)});
   }
   for (const Row& row : store_->run("SELECT variant, value FROM coordinates WHERE variant BETWEEN ? AND ? "
                                     "ORDER BY variant, dimension",
@@ -252,13 +281,37 @@ std::int64_t Study::add_worker(std::int64_t now_ms) {
   write([&] {
     number_change();
     worker_ = store_->run("SELECT coalesce(max(id), 0) + 1 FROM workers").front().integer(0);
-    store_->run("INSERT INTO workers(id, host, pid, since_ms, beat_ms) VALUES(?, ?, ?, ?, ?)",
+    store_->run("INSERT INTO workers(id, host, pid, since_ms, seen_ms) VALUES(?, ?, ?, ?, ?)",
                 {worker_, core::host_name(), std::int64_t{getpid()}, now_ms, now_ms});
     return true;
   });
   store_->arrive(worker_);
   return worker_;
 }
+
+void Study::see_worker(std::int64_t worker, std::int64_t now_ms) {
+  write([&] {
+    store_->run("UPDATE workers SET seen_ms = ? WHERE id = ? AND seen_ms < ?", {now_ms, worker, now_ms});
+    return true;
+  });
+}
+
+std::int64_t Study::worked_ms() {
+  std::int64_t worked = 0, counted_to = 0;
+  for (const Row& row : store_->run("SELECT since_ms, seen_ms FROM workers ORDER BY since_ms")) {
+    const std::int64_t from = std::max(row.integer(0), counted_to), to = row.integer(1);
+    worked += std::max<std::int64_t>(0, to - from);
+    counted_to = std::max(counted_to, to);
+  }
+  return worked;
+}
+
+std::string Study::end_reason() {
+  const Rows rows = store_->run("SELECT value FROM info WHERE key = 'end_reason'");
+  return rows.empty() ? "" : rows.front().text(0);
+}
+
+void Study::set_end_reason(const std::string& reason) { set_info("end_reason", reason); }
 
 std::int64_t Study::heartbeat_ms() const {
   return info_.lease_ms > 0 ? std::min(store::kHeartbeatMs, info_.lease_ms / kBeatsInLease) : store::kHeartbeatMs;
@@ -292,8 +345,8 @@ bool Study::has_running() {
 /// False where there is one of that number.
 bool Study::add_variant(const Variant& variant, std::int64_t replicates, std::int64_t change) {
   if (store_
-          ->run("INSERT INTO variants VALUES(?, ?) ON CONFLICT DO NOTHING RETURNING number",
-                {variant.number, variant.text})
+          ->run("INSERT INTO variants VALUES(?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING number",
+                {variant.number, variant.text, variant.parent, variant.until})
           .empty()) {
     return false;
   }
@@ -306,6 +359,16 @@ bool Study::add_variant(const Variant& variant, std::int64_t replicates, std::in
                 {variant.number * replicates + replicate, variant.number, replicate, change});
   }
   return true;
+}
+
+/// Its run is one to go on with again, and waits for it. False where somebody else has promoted it.
+bool Study::promote(std::int64_t trial, std::int64_t change) {
+  return !store_
+              ->run(
+                  "UPDATE trials SET state = 'waiting', promoted = step, run = '', ended_ms = 0, changed = ? "
+                  "WHERE number = ? AND state = 'pruned' RETURNING number",
+                  {change, trial})
+              .empty();
 }
 
 /// A trial that was given to this worker without its knowing: the connection was lost before the answer came.
@@ -329,7 +392,9 @@ std::optional<Trial> Study::claim(const Demand& demand) {
     refresh();
     if (const auto mine = forgotten()) return hand_out(*mine);
     std::optional<Variant> next;
-    if (waiting_.empty()) {
+    std::optional<std::int64_t> promoted;
+    if (waiting_.empty() && demand.promote) promoted = demand.promote();
+    if (waiting_.empty() && !promoted) {
       if (static_cast<std::int64_t>(variants_.size()) >= demand.variants_max) return std::nullopt;
       // Before the transaction: while that is open no other worker writes.
       next = demand.propose(variants_, trials_);
@@ -338,6 +403,7 @@ std::optional<Trial> Study::claim(const Demand& demand) {
     std::int64_t number = 0;
     const auto written = store_->transact([&] {
       const std::int64_t change = number_change();
+      if (promoted && !promote(*promoted, change)) return false;
       if (next && !add_variant(*next, demand.replicates, change)) return false;
       const Rows claimed = store_->run(
           "UPDATE trials SET state = 'running', worker = ?, claims = claims + 1, changed = ?, "
@@ -365,10 +431,14 @@ bool Study::end(std::int64_t number, const TrialEnd& end, std::int64_t now_ms) {
     if (!is_ours || state_of(now.text(1)) != TrialState::kRunning) return false;  // or it was written before
     store_->run(
         "UPDATE trials SET state = ?, value = ?, step = ?, run = ?, reason = ?, retries = ?, shrink = ?, ended_ms = ?, "
-        "changed = ? WHERE number = ?",
+        "changed = ?, steps = ?, samples = ?, tokens = ?, others = ? WHERE number = ?",
         {std::string(to_text(end.state)), value, end.step, end.run, end.reason,
          now.integer(2) + std::int64_t{end.costs_retry}, std::max(now.integer(3), std::int64_t{end.shrink}),
-         end.state == TrialState::kWaiting ? 0 : now_ms, change, number});
+         end.state == TrialState::kWaiting ? 0 : now_ms, change, end.spent.steps, end.spent.samples, end.spent.tokens,
+         text_of(end.others), number});
+    store_->run(
+        "UPDATE workers SET seen_ms = ? WHERE id = (SELECT worker FROM trials WHERE number = ?) AND seen_ms < ?",
+        {now_ms, number, now_ms});
     for (const store::SeriesPoint& at : end.curve) {
       store_->run("INSERT INTO curve VALUES(?, ?, ?) ON CONFLICT(trial, step) DO UPDATE SET value = excluded.value",
                   {number, at.step, at.value});

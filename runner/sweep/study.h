@@ -34,16 +34,24 @@ struct StudyInfo {
 enum class TrialState { kWaiting, kRunning, kComplete, kPruned, kFailed };
 std::string_view to_text(TrialState state);
 
+/// What a trial has trained itself, without what it went on from.
+struct Spent {
+  std::int64_t steps = 0, samples = 0, tokens = 0;
+};
+
 /// One training of one variant.
 struct Trial {
   std::int64_t number = 0, variant = 0, replicate = 0;
   TrialState state = TrialState::kWaiting;
-  std::optional<double> value;  ///< of the metric, with its own sign
-  std::int64_t step = 0;        ///< at which it was measured
-  std::string run;              ///< id of the run that was judged last; "" before
-  std::string reason;           ///< why it failed, or was started again
-  std::int64_t retries = 0;     ///< that failures have cost
+  std::optional<double> value;      ///< of the metric, or the first objective, with its own sign
+  std::vector<double> others = {};  ///< of the further objectives; empty while `value` is
+  std::int64_t step = 0;            ///< at which it was measured
+  std::string run;                  ///< id of the run that was judged last; "" before
+  std::string reason;               ///< why it failed, or was started again
+  std::int64_t retries = 0;         ///< that failures have cost
   bool shrink = false;
+  std::int64_t promoted = 0;  ///< step at which it had been given up before it went on; 0: never
+  Spent spent;
   std::int64_t started_ms = 0, ended_ms = 0;
   std::int64_t worker = 0;   ///< that it was given to last
   std::int64_t claims = 0;   ///< how often it was given to one, or taken away
@@ -53,16 +61,20 @@ struct Trial {
 struct Variant {
   std::int64_t number = 0;
   Point point;
-  std::string text;  ///< `optimizer.lr=0.001 model.n_layer=4`
+  std::string text;          ///< `optimizer.lr=0.001 model.n_layer=4`
+  std::int64_t parent = -1;  ///< the variant whose checkpoint it goes on from; -1: none
+  std::int64_t until = 0;    ///< the step to which it trains; 0: to the recipe's end
 };
 
 /// How a trial came out of one life of its process.
 struct TrialEnd {
   TrialState state = TrialState::kComplete;  ///< kWaiting: it is to be started again
   std::optional<double> value;
+  std::vector<double> others = {};
   std::int64_t step = 0;
   std::string run, reason;
   bool costs_retry = false, shrink = false;
+  Spent spent;
   std::vector<store::SeriesPoint> curve;  ///< the metric, as it was reported on the way
 };
 
@@ -100,6 +112,13 @@ class Study {
   bool beat() { return store_->beat(worker_); }
   std::int64_t heartbeat_ms() const;
   void leave() { store_->leave(worker_); }
+  /// Writes down that it is still at work.
+  void see_worker(std::int64_t worker, std::int64_t now_ms);
+  /// For how long there was at least one worker at work.
+  std::int64_t worked_ms();
+  /// Why no further trial is begun, once that is so: a limit that was reached. "" before.
+  std::string end_reason();
+  void set_end_reason(const std::string& reason);
   /// Trials that a worker left in the middle wait again.
   void take_back();
   /// Whether a trial runs, wherever.
@@ -112,12 +131,16 @@ class Study {
     std::int64_t variants_max = 0, replicates = 1;
     /// The next variant, given all before it; nothing when there is none. Asked again where another worker was faster.
     std::function<std::optional<Variant>(const std::vector<Variant>&, const std::vector<Trial>&)> propose;
+    /// A trial that was given up and goes on after all; nothing where there is none.
+    std::function<std::optional<std::int64_t>()> promote;
   };
-  /// The next trial, which is this worker's from now on: one that waits, else the first of a new variant. Nothing when
-  /// there is no more to do.
+  /// The next trial, which is this worker's from now on: one that waits, else one that is promoted, else the first of
+  /// a new variant. Nothing when there is no more to do.
   std::optional<Trial> claim(const Demand& demand);
   /// False where the trial was given to another worker meanwhile: then nothing is written.
   bool end(std::int64_t trial, const TrialEnd& end, std::int64_t now_ms);
+  /// What was committed is on the disk itself when this returns; before, a power cut may take it back, but no kill.
+  void sync() { store_->sync(); }
 
  private:
   Study(std::string folder, std::unique_ptr<StudyStore> store);
@@ -125,8 +148,10 @@ class Study {
   void refresh();
   void take_in(Trial trial);
   void write(const std::function<bool()>& work);
+  void set_info(const std::string& key, const std::string& value);
   std::int64_t number_change();
   bool add_variant(const Variant& variant, std::int64_t replicates, std::int64_t change);
+  bool promote(std::int64_t trial, std::int64_t change);
   std::optional<std::int64_t> forgotten() const;
   Trial hand_out(std::int64_t trial);
 

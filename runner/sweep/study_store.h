@@ -49,6 +49,9 @@ class StudyStore {
   /// is number_change(): so they come one after the other.
   virtual Written transact(const std::function<bool()>& work) = 0;
 
+  /// What was committed is on the disk itself when this returns.
+  virtual void sync() = 0;
+
   /// The time that counts for all workers.
   virtual std::int64_t now_ms() = 0;
 

@@ -92,6 +92,7 @@ void drive(const sweep::Sweep& sweep, sweep::Study& study) {
     const auto trial = study.claim(demand);
     if (!trial) break;
     study.end(trial->number, end_of(study.variants()[static_cast<std::size_t>(trial->variant)].point), clock.wall_ms());
+    study.sync();  // a worker does twice a second
     standing_line(sweep, study, trial->number);
   }
   const double seconds = static_cast<double>(clock.monotonic_ns() - begin_ns) * 1e-9;
