@@ -45,8 +45,8 @@ class StudyStore {
     kNo,       ///< `work` did not want it
     kUnknown,  ///< the connection was lost on the way, and is there again: look
   };
-  /// Runs `work` as one transaction, which is kept where it returns true. The first statement of each one that writes
-  /// is number_change(): so they come one after the other.
+  /// Runs `work` as one transaction, which is kept where it returns true. Those that change trials begin with
+  /// the row that counts them, so they come one after the other.
   virtual Written transact(const std::function<bool()>& work) = 0;
 
   /// What was committed is on the disk itself when this returns.
