@@ -45,21 +45,38 @@ void put_info(const Database& database, std::string_view key, std::int64_t value
 }  // namespace
 
 Committer::Committer(Start start, Lease& lease, const core::Clock& clock)
-    : start_(std::move(start)), lease_(lease), clock_(clock), branch_(start_.branch), row_(start_.last_row) {
+    : start_(std::move(start)),
+      lease_(lease),
+      clock_(clock),
+      branch_(start_.branch),
+      row_(start_.last_row),
+      begun_ns_(clock.monotonic_ns()) {
   for (const Batch::Series& series : start_.series) ids_[{series.name, series.context}] = series.id;
   durable_row_ = row_;
   handed_row_ = row_;
   beaten_ns_ = clock_.monotonic_ns();
-  // Signals are the loop's to answer.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { run(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (!is_light()) begin_thread();
+}
+
+void Committer::begin_thread() {
+  std::call_once(thread_begun_, [this] {
+    // Signals are the loop's to answer.
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    thread_ = std::thread([this] { run(); });
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    has_thread_ = true;
+  });
+}
+
+void Committer::begin_thread_if_due() {
+  if (has_thread_.load(std::memory_order_relaxed)) return;
+  if (clock_.monotonic_ns() - begun_ns_ >= kCommitIntervalMs * kNsPerMs) begin_thread();
 }
 
 Committer::~Committer() {
-  if (thread_.joinable()) finish(RunStatus::kFailed, "the program left without saying why");
+  if (thread_.joinable() || !(has_thread_ || ended_)) finish(RunStatus::kFailed, "the program left without saying why");
 }
 
 MetricId Committer::metric(const std::string& name, const std::string& context) {
@@ -83,6 +100,7 @@ void Committer::go_back(std::int64_t step) {
 }
 
 void Committer::log(std::int64_t step, std::span<const MetricValue> values) {
+  begin_thread_if_due();
   const std::int64_t now = clock_.wall_ms();
   std::unique_lock lock(mutex_);
   throw_if_failed_locked();
@@ -99,6 +117,7 @@ void Committer::log(std::int64_t step, std::span<const MetricValue> values) {
 void Committer::wait_for_room(std::unique_lock<std::mutex>& lock, std::size_t points) {
   const auto has_room = [&] { return pending_.points.size() + points <= kQueuePointsMax || failure_; };
   if (has_room()) return;
+  begin_thread();
   waited_.fetch_add(static_cast<std::int64_t>(points), std::memory_order_relaxed);
   work_.notify_one();
   while (!room_.wait_for(lock, std::chrono::milliseconds(kRetryMs), has_room)) {
@@ -127,6 +146,7 @@ void Committer::set_patience(DiskPatience patience) {
 }
 
 void Committer::event(const std::string& kind, std::int64_t step, std::string data) {
+  begin_thread_if_due();
   const std::int64_t now = clock_.wall_ms();
   const std::lock_guard lock(mutex_);
   throw_if_failed_locked();
@@ -152,6 +172,7 @@ std::int64_t Committer::last_row() const {
 }
 
 std::int64_t Committer::flush_durable(std::int64_t patience_ms) {
+  begin_thread();
   std::unique_lock lock(mutex_);
   throw_if_failed_locked();
   const std::int64_t ticket = ++flush_wanted_;
@@ -174,7 +195,11 @@ bool Committer::finish(RunStatus status, const std::string& reason) {
     if (!is_light()) ++flush_wanted_;
   }
   work_.notify_one();
-  if (thread_.joinable()) thread_.join();
+  if (has_thread_) {
+    if (thread_.joinable()) thread_.join();
+  } else {
+    run();
+  }
   return complete_;
 }
 
@@ -223,7 +248,7 @@ void Committer::join_files() {
 
 Batch Committer::next_batch() {
   std::unique_lock lock(mutex_);
-  if (database_ || (is_light() && !opened_)) {
+  if (database_) {
     work_.wait_for(lock, std::chrono::milliseconds(kCommitIntervalMs), [&] {
       return pending_.ending || flush_wanted_ > flush_done_ || pending_.points.size() >= kWakePoints;
     });

@@ -66,6 +66,9 @@ struct Batch {
 
 /// The queue between the loop and run.db, and the thread that empties it twice a second. Owns the connection.
 ///
+/// A light run that is over within the first interval has no thread: its one commit is made by who ends it. After that
+/// the thread begins with the next call.
+///
 /// A full or busy disk is waited for: the data stay in memory, the user is told once. Any other refusal ends the
 /// thread; the next call then throws it as RunError.
 class Committer {
@@ -105,6 +108,8 @@ class Committer {
   std::int64_t points_waited() const { return waited_.load(std::memory_order_relaxed); }
 
  private:
+  void begin_thread();
+  void begin_thread_if_due();
   void run();
   Batch next_batch();
   bool commit_with_patience(Batch& batch);
@@ -144,6 +149,9 @@ class Committer {
   std::int64_t beaten_ns_ = 0;
   bool opened_ = false, folder_durable_ = false;
   std::thread thread_;
+  const std::int64_t begun_ns_;
+  std::once_flag thread_begun_;
+  std::atomic<bool> has_thread_{false};
 };
 
 }  // namespace runner::store

@@ -87,6 +87,7 @@ std::shared_ptr<const RecipeSpace> read_space(const registry::Recipe& recipe, co
   if (!diagnostics.has_errors()) {
     const auto config = sections::sweep::parse_config(*section);
     SamplerCheck(recipe, config, *space, diagnostics).look_at(sampler_block(config, *space));
+    if (config.population && !diagnostics.has_errors()) Population::read(recipe, space, 0, diagnostics);
   }
   diagnostics.sort();
   return space;
@@ -225,14 +226,7 @@ std::optional<registry::Recipe> Sweep::variant(const Point& point, core::Diagnos
 void Sweep::add_stretch(std::int64_t until, std::vector<Assignment>& changes, core::Diagnostics& diagnostics) const {
   const auto whole = with(changes, diagnostics);
   if (!whole) return;
-  Node schedule = whole->at("lr_scheduler");
-  const std::string& type = schedule.find("type")->as_string();
-  const registry::Fragment* fragment = registry::Registry::builtin().find("lr_scheduler", type);
-  const Node* total = schedule.find("total_steps");
-  if (fragment->find("total_steps") != nullptr && (total == nullptr || total->is_null())) {
-    schedule.set("total_steps", Node::integer(*total_steps()));
-    changes.push_back({"lr_scheduler", std::move(schedule)});  // all of it: the recipe may have it as one word
-  }
+  changes.push_back({"lr_scheduler", whole->at("lr_scheduler")});  // its length was settled with that of the training
   changes.push_back({"training.max_steps", Node::integer(until)});
   changes.push_back({"checkpoint.save_at_end", Node::boolean(true)});
 }

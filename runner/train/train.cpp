@@ -344,6 +344,7 @@ int train(const registry::Recipe& recipe, const TrainRequest& request, double pe
   loop.peak_flops = peak_flops;
   loop.process_age_s = request.signal == nullptr ? core::process_age_s() : 0.0;
   loop.signal = request.signal;
+  loop.light = request.light;
   return train_into(*experiment, *run, recorder, request, loop, clock);
 }
 

@@ -159,4 +159,5 @@ def main():
     print(f"an MLflow server has {count} points, parameters, tags, texts, tables, pictures and files as run.db has them")
 
 
-main()
+if __name__ == "__main__":
+    main()
