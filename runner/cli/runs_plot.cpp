@@ -189,7 +189,8 @@ std::vector<std::string> y_labels(const Range& y, int height, const ChartOptions
   for (int row = 0; options.y_ticks && row < height; ++row) {
     const bool told = row == 0 || row == height - 1 || row % 5 == 0;
     if (!told || (row != 0 && row > height - 4 && row != height - 1)) continue;
-    labels[static_cast<std::size_t>(row)] = axis_text(y.at(1.0 - static_cast<double>(row) / (height - 1)), options.log_y);
+    labels[static_cast<std::size_t>(row)] =
+        axis_text(y.at(1.0 - static_cast<double>(row) / (height - 1)), options.log_y);
   }
   return labels;
 }

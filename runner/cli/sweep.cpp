@@ -18,16 +18,6 @@ namespace {
 
 using core::Node;
 
-void show(Session& session, const std::string& name) {
-  const auto open = open_sweep(session, name);
-  if (open) std::fputs(sweep_table(*open, Terminal::of_stdout(session.color)).c_str(), stdout);
-}
-
-void export_sweep(Session& session, const std::string& name, const std::string& format) {
-  const auto open = open_sweep(session, name);
-  if (open) std::fputs((format == "csv" ? sweep_csv(*open) : sweep_json(*open)).c_str(), stdout);
-}
-
 /// The recipe of the best variant's first trial, under a name of its own.
 void best(Session& session, const std::string& name, const std::string& file) {
   const auto open = open_sweep(session, name);
@@ -110,27 +100,34 @@ std::optional<OpenSweep> open_sweep(Session& session, const std::string& name) {
 }
 
 void add_sweep(CLI::App& app, Session& session) {
-  CLI::App* sweep = app.add_subcommand("sweep", "try variants of a recipe, and compare them");
+  CLI::App* sweep = app.add_subcommand("sweep", "Try variants of a recipe, and compare them");
+  sweep->footer(
+      "\nExamples:\n"
+      "  roux sweep run recipe.yaml optimizer.lr=1e-4,3e-4,1e-3\n"
+      "  roux sweep show\n"
+      "  roux sweep plot history\n"
+      "  roux sweep best --recipe best.yaml\n");
   add_sweep_run(*sweep, session);
   const auto name = std::make_shared<std::string>("last");
   CLI::App* resume = add_command(*sweep, "resume", "go on with a sweep, or join those that work on it", *name);
   resume->callback([&session, name] { session.command = [&session, name] { sweep_resume(session, *name); }; });
-  CLI::App* table = add_command(*sweep, "show", "its trials, what is best, and how long it still takes", *name);
-  table->callback([&session, name] { session.command = [&session, name] { show(session, *name); }; });
+  add_sweep_show(*sweep, session);
   const auto file = std::make_shared<std::string>();
-  CLI::App* best_one = add_command(*sweep, "best", "the best variant", *name);
-  best_one->add_option("--recipe", *file, "write a recipe that trains it once more, to the same bits")
+  CLI::App* best_one = add_command(*sweep, "best", "The best variant", *name);
+  best_one->add_option("--recipe", *file, "Write a recipe that trains it once more, to the same bits")
       ->type_name("FILE");
+  best_one->footer(
+      "\nExamples:\n"
+      "  roux sweep best\n"
+      "  roux sweep best tiny-gpt --recipe best.yaml && roux run best.yaml\n");
   best_one->callback(
       [&session, name, file] { session.command = [&session, name, file] { best(session, *name, *file); }; });
   add_sweep_plot(*sweep, session);
   add_sweep_importance(*sweep, session);
-  const auto format = std::make_shared<std::string>("csv");
-  CLI::App* exported = add_command(*sweep, "export", "every trial with its values", *name);
-  exported->add_option("--format", *format, "csv, or json with curves")->check(CLI::IsMember({"csv", "json"}));
-  exported->callback([&session, name, format] {
-    session.command = [&session, name, format] { export_sweep(session, *name, *format); };
-  });
+  add_sweep_report(*sweep, session);
+  add_sweep_export(*sweep, session);
+  add_sweep_import(*sweep, session);
+  add_sweep_studies(*sweep, session);
 }
 
 }  // namespace runner::cli

@@ -65,6 +65,7 @@ Worker::End Worker::run() {
     while (may_start() && start_next()) {
     }
     if (running_.empty()) break;
+    options_.look();
     wait_for_something();
     if (sweep_.pruner() != nullptr) prune();
     if (sweep_.config().failures.hang_timeout) look_for_hangs();

@@ -26,6 +26,7 @@ class Worker {
     std::unique_ptr<Trainings> trainings;
     std::function<void(const std::string& line)> say;  ///< what happens, for a person
     std::function<void(const std::string& line)> warn;
+    std::function<void()> look;  ///< called now and then while trials run
   };
   struct End {
     bool stopped = false;  ///< by a signal: there is more to do

@@ -29,11 +29,14 @@ CapsuleRecorder::CapsuleRecorder(artifact::Capsule capsule, store::RunWriter& ru
       folder_(store::branch_folder(run.run_dir(), run.branch())),
       code_(std::move(code)),
       light_(light) {
-  if (light_ && capsule_.data.empty() && knows_code()) return record();
-  thread_ = std::thread([this] {
-    setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), 19);
+  if (light_ && capsule_.data.empty() && knows_code()) {
     record();
-  });
+  } else {
+    thread_ = std::thread([this] {
+      setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), 19);
+      record();
+    });
+  }
 }
 
 CapsuleRecorder::~CapsuleRecorder() {

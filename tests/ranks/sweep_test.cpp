@@ -185,8 +185,7 @@ sweep: {parameters: {model.hidden: {values: [[4096], [100000, 100000], [8]]}}}
           std::string::npos);
     CHECK(ended.output.find("trial 1 starts again: the model's weights and their gradients alone take 80.0 GB") !=
           std::string::npos);
-    CHECK(ended.output.find("trial 1 failed: the model's weights and their gradients alone take") !=
-          std::string::npos);
+    CHECK(ended.output.find("trial 1 failed: the model's weights and their gradients alone take") != std::string::npos);
     CHECK(ended.output.find("3 of 3 done") != std::string::npos);
     const auto shown = place.roux({"sweep", "show"});
     CHECK(shown.output.find("1 failed") != std::string::npos);
@@ -212,9 +211,9 @@ training: {max_steps: 2, micro_batch_size: 32}
 capture: {git: false}
 sweep: {failures: {max_retries: 1}, parameters: {model.hidden: {values: [[1000, 1000], [8]]}}}
 )");
-  tests::Process process({"bash", "-c", "ulimit -c 0 && ulimit -f 1000 && exec \"$0\" sweep run recipe.yaml",
-                          tests::roux_program()},
-                         tests::RunPlace::environment(), place.path().string());
+  tests::Process process(
+      {"bash", "-c", "ulimit -c 0 && ulimit -f 1000 && exec \"$0\" sweep run recipe.yaml", tests::roux_program()},
+      tests::RunPlace::environment(), place.path().string());
   const int status = process.wait();
   INFO(process.output());
   CHECK(status == 0);
@@ -225,9 +224,15 @@ sweep: {failures: {max_retries: 1}, parameters: {model.hidden: {values: [[1000, 
 
 TEST_CASE("a trial that was killed, or hangs, goes on from its checkpoint", "[ranks][sweep]") {
   // So many retries that a machine which is slow itself does not use them up.
-  const std::vector<std::string> words = {"sweep", "run", "recipe.yaml", "--n-trials", "3",
-                                          "--set", "training.max_steps=2000",
-                                          "--set", "sweep.failures={hang_timeout: 5s, max_retries: 1000}"};
+  const std::vector<std::string> words = {"sweep",
+                                          "run",
+                                          "recipe.yaml",
+                                          "--n-trials",
+                                          "3",
+                                          "--set",
+                                          "training.max_steps=2000",
+                                          "--set",
+                                          "sweep.failures={hang_timeout: 5s, max_retries: 1000}"};
   static const std::vector<std::string> undisturbed = [&words] {
     const tests::RunPlace calm(kRecipe);
     REQUIRE(calm.roux(words).status == 0);

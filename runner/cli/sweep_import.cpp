@@ -1,0 +1,100 @@
+#include <cstdio>
+
+#include "runner/cli/sweep_command.h"
+#include "runner/core/units.h"
+#include "runner/recipe/compose.h"
+#include "runner/sweep/optuna.h"
+
+namespace runner::cli {
+namespace {
+
+constexpr std::size_t kToldMax = 5;  // of the trials that are left out, the first ones
+
+struct SweepImportFlags {
+  SweepRunFlags run;  ///< of the recipe, which may be missing
+  std::string optuna, study;
+  std::map<std::string, std::string> paths;
+};
+
+/// The sweep that the trials become part of; nothing after saying what is wrong.
+std::optional<sweep::Sweep> sweep_for(Session& session, const SweepImportFlags& flags, const sweep::OptunaStudy& study,
+                                      sweep::ImportOptions& options) {
+  if (!flags.run.recipe.path.empty()) return read_sweep(session, flags.run);
+  sweep::StandIn made = stand_in_for(study, session.runs_dir());
+  options.paths = std::move(made.paths);
+  options.may_lack = true;
+  recipe::Composed open;
+  open.root = std::move(made.recipe);
+  open.recipe_dir = ".";
+  core::Diagnostics diagnostics;
+  auto sweep = sweep::Sweep::read(flags.optuna, std::move(open), diagnostics);
+  session.show(diagnostics);
+  if (!sweep) session.exit_code = core::kExitUsage;
+  return sweep;
+}
+
+void import_study(Session& session, const SweepImportFlags& flags) {
+  const auto from = sweep::read_optuna(flags.optuna, flags.study);
+  if (!from) return session.fail(from.failure().message, from.failure().hint);
+  if (from.value().maximize.size() != 1) {
+    return session.fail("study " + from.value().name + " has " + std::to_string(from.value().maximize.size()) +
+                            " objectives, and a sweep compares by one",
+                        "export one of them from Optuna as a study of its own");
+  }
+  sweep::ImportOptions options{flags.paths};
+  const auto sweep = sweep_for(session, flags, from.value(), options);
+  if (!sweep) return;
+  if (sweep->config().replicates > 1)
+    return session.fail("the recipe has replicates, and a trial of Optuna is a variant by itself",
+                        "--set sweep.replicates=1 takes them so");
+  if (sweep->maximizes() != from.value().maximize[0]) {
+    return session.fail("study " + from.value().name + (from.value().maximize[0] ? " maximizes" : " minimizes") +
+                            ", and the recipe's sweep does not",
+                        "set sweep.metric.goal");
+  }
+  const auto study = sweep::begin_study(*sweep, core::system_clock());
+  if (!study) return session.fail(study.failure().message, study.failure().hint, study.failure().exit_code);
+  const sweep::Imported imported = import_trials(from.value(), options, *sweep, *study.value());
+  core::Diagnostics diagnostics;
+  for (std::size_t i = 0; i < imported.left_out.size() && i < kToldMax; ++i)
+    diagnostics.warning({}, "left out, " + imported.left_out[i]);
+  if (imported.left_out.size() > kToldMax)
+    diagnostics.warning({}, "left out, " + std::to_string(imported.left_out.size() - kToldMax) + " more");
+  session.show(diagnostics);
+  const std::string& name = study.value()->info().name;
+  std::printf("%s of study %s are now those of sweep %s\n", core::counted(imported.trials, "trial", "trials").c_str(),
+              printable(from.value().name).c_str(), name.c_str());
+  if (!flags.run.recipe.path.empty()) std::printf("  go on with it  roux sweep resume %s\n", name.c_str());
+}
+
+}  // namespace
+
+void add_sweep_import(CLI::App& sweep, Session& session) {
+  const auto flags = std::make_shared<SweepImportFlags>();
+  CLI::App* command = sweep.add_subcommand("import", "Make the trials of an Optuna study those of a new sweep");
+  command->add_option("RECIPE", flags->run.recipe.path,
+                      "Whose sweep they become, and may go on from; without one their parameters are called vars.NAME");
+  add_override_flags(*command, flags->run.recipe);
+  command->add_option("--optuna", flags->optuna, "The SQLite storage")->required()->type_name("FILE");
+  command->add_option("--study", flags->study, "Which of its studies")->type_name("NAME");
+  command
+      ->add_option_function<std::vector<std::string>>(
+          "--map",
+          [flags](const std::vector<std::string>& pairs) {
+            for (const std::string& pair : pairs)
+              flags->paths[pair.substr(0, pair.find('='))] = pair.substr(pair.find('=') + 1);
+          },
+          "The path of a parameter that Optuna knows by another name; may be given again")
+      ->type_name("NAME=PATH")
+      ->allow_extra_args(false)
+      ->check([](const std::string& pair) {
+        return pair.find('=') == std::string::npos ? "must be NAME=PATH, got \"" + pair + "\"" : std::string();
+      });
+  command->footer(
+      "\nExamples:\n"
+      "  roux sweep import --optuna study.db\n"
+      "  roux sweep import recipe.yaml --optuna study.db --study tuning --map lr=optimizer.lr\n");
+  command->callback([&session, flags] { session.command = [&session, flags] { import_study(session, *flags); }; });
+}
+
+}  // namespace runner::cli
