@@ -160,9 +160,16 @@ class DvcLive final : public Tracker {
   }
 
  private:
-  /// What was there goes, first of all the file that names the others.
+  /// What a run before left there goes, first of all the file that names the others. A person's own is not ours to take
+  /// away: `dir: .` in a DVC project names its dvc.yaml and params.yaml.
   void begin(const Run& run) {
     std::error_code ignored;
+    for (const char* path : {"dvc.yaml", "params.yaml", "metrics.json", "plots"}) {
+      if (fs::exists(folder_ + "/" + kOwner, ignored) || !fs::exists(folder_ + "/" + path, ignored)) continue;
+      throw TrackerError(TrackerError::Remedy::kPause,
+                         folder_ + " has a " + path + " already that no run of roux has written",
+                         "name another `dir`, or move that away");
+    }
     for (const char* path : {"dvc.yaml", "metrics.json", "plots/metrics", "plots/images", "plots/custom"}) {
       fs::remove_all(folder_ + "/" + path, ignored);
     }

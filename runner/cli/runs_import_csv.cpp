@@ -154,7 +154,7 @@ core::Result<std::vector<ForeignRun>> read_metrics_csv(const std::string& path) 
   for (auto& [id, run] : by_run) {
     if (left_out[id] > 0) {
       run.problems.push_back(path + ": " + core::counted(left_out[id], "value", "values") +
-                             " left out: they are no numbers, or their step is no whole one");
+                             " left out: a point is a number at a whole step");
     }
     run.tool = "csv";
     run.source = source + (id.empty() ? "" : "#" + id);

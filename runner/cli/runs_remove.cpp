@@ -7,6 +7,7 @@
 #include <iostream>
 
 #include "runner/cli/runs_keep.h"
+#include "runner/core/error.h"
 #include "runner/core/files.h"
 #include "runner/core/units.h"
 #include "runner/store/lease.h"
@@ -55,10 +56,10 @@ int move_folder(const fs::path& from, const fs::path& to) {
   return error.value();
 }
 
-/// The lease is held meanwhile, so that nobody goes on with the run just now.
+/// The lease is held meanwhile, so that nobody goes on with the run just now; on a full disk nobody else gets it, too.
 core::Result<void> move_run(const RunSummary& run, const fs::path& to, const core::Clock& clock) {
   auto lease = store::Lease::acquire(run.run_dir, clock);
-  if (!lease) return lease.failure();
+  if (!lease && lease.failure().exit_code != core::kExitResumable) return lease.failure();
   core::Result<void> moved;
   if (const int error = move_folder(folder_of(run), to); error != 0) {
     const bool taken = error == ENOTEMPTY || error == EEXIST;
@@ -66,7 +67,7 @@ core::Result<void> move_run(const RunSummary& run, const fs::path& to, const cor
                               (taken ? "something is there already" : std::strerror(error)),
                           taken ? "move that away first" : ""};
   }
-  lease.value()->release();
+  if (lease) lease.value()->release();
   return moved;
 }
 

@@ -70,6 +70,14 @@ std::vector<GroupVerdict> compare(const std::vector<ReplicateGroup>& groups, Gro
   return verdicts;
 }
 
+/// Whoever leaves out the runs that diverged sees the others only: that has to be said with the verdict.
+std::string left_out_text(const ReplicateGroup& group) {
+  const std::size_t without = group.runs.size() - group.values.size();
+  if (without == 0) return "";
+  return "; of " + group.name + ", " + std::to_string(without) + " of " + std::to_string(group.runs.size()) +
+         " runs have no number and do not count";
+}
+
 /// `p = 0.0082`, `p < 0.0001`.
 std::string p_text(double p) { return p < 1e-4 ? "p < 0.0001" : "p = " + number_text(std::round(p * 1e4) / 1e4); }
 
@@ -130,6 +138,7 @@ std::string verdict_text(const Replicates& replicates, const GroupVerdict& verdi
     text += "; with Holm's correction for " + std::to_string(replicates.verdicts.size()) + " comparisons " +
             (test == GroupTest::kWelch ? "Welch's" : "Mann-Whitney's") + " " + p_text(verdict.p);
   }
+  for (const std::size_t index : {verdict.a, verdict.b}) text += left_out_text(replicates.groups[index]);
   return text;
 }
 

@@ -85,6 +85,17 @@ double ties_of(std::vector<double> values) {
   return sum;
 }
 
+/// Of equal values it is that value to the last bit: what was rounded would look like a spread.
+double mean_of(const std::vector<double>& values) {
+  const auto n = static_cast<double>(values.size());
+  if (std::equal(values.begin() + 1, values.end(), values.begin())) return values.front();
+  const double sum = std::accumulate(values.begin(), values.end(), 0.0);
+  if (std::isfinite(sum)) return sum / n;
+  double mean = 0;
+  for (const double value : values) mean += value / n;
+  return mean;
+}
+
 }  // namespace
 
 double student_t_below(double t, double degrees) {
@@ -111,26 +122,37 @@ Spread spread_of(const std::vector<double>& values) {
     return spread;
   }
   const double n = spread.n;
-  spread.mean = std::accumulate(values.begin(), values.end(), 0.0) / n;
+  spread.mean = mean_of(values);
   if (values.size() < 2) return spread;
-  double squares = 0;
-  for (const double value : values) squares += (value - spread.mean) * (value - spread.mean);
-  spread.deviation = std::sqrt(squares / (n - 1));
+  double furthest = 0, squares = 0;
+  for (const double value : values) furthest = std::max(furthest, std::fabs(value - spread.mean));
+  // In parts of the furthest: the square of a diverged loss is beyond a double.
+  for (const double value : values) {
+    const double part = furthest > 0 ? (value - spread.mean) / furthest : 0;
+    squares += part * part;
+  }
+  spread.deviation = furthest * std::sqrt(squares / (n - 1));
   spread.half_width = student_t_quantile(0.5 + kConfidence / 2, n - 1) * spread.deviation / std::sqrt(n);
   return spread;
 }
 
 WelchTest welch_test(const std::vector<double>& a, const std::vector<double>& b) {
   const Spread left = spread_of(a), right = spread_of(b);
-  const double va = left.deviation * left.deviation / left.n, vb = right.deviation * right.deviation / right.n;
-  const double error = std::sqrt(va + vb);
+  const double ea = left.deviation / std::sqrt(left.n), eb = right.deviation / std::sqrt(right.n);
+  const double error = std::hypot(ea, eb);
   WelchTest test;
   test.difference = test.low = test.high = right.mean - left.mean;
   if (error == 0) {
     test.p = test.difference == 0 ? 1 : 0;
     return test;
   }
-  test.degrees = (va + vb) * (va + vb) / (va * va / (left.n - 1) + vb * vb / (right.n - 1));
+  if (!std::isfinite(error) || !std::isfinite(test.difference)) {  // beyond a double: nothing can be said
+    test.low = -std::numeric_limits<double>::infinity();
+    test.high = std::numeric_limits<double>::infinity();
+    return test;
+  }
+  const double share_a = (ea / error) * (ea / error), share_b = (eb / error) * (eb / error);  // of the variance
+  test.degrees = 1 / (share_a * share_a / (left.n - 1) + share_b * share_b / (right.n - 1));
   test.p = two_sided(test.difference / error, test.degrees);
   const double half = student_t_quantile(0.5 + kConfidence / 2, test.degrees) * error;
   test.low -= half;

@@ -115,14 +115,14 @@ void for_each_name(const Expression& expression, const std::function<void(const 
 /// A metric is a number: compared with a word it would meet nothing, and nobody would know why.
 void check_literals(const Expression& leaf, const std::vector<RunSummary>& runs, core::Diagnostics& diagnostics) {
   if (leaf.operation.empty() || leaf.operation == "~") return;
-  const bool is_metric =
-      std::any_of(runs.begin(), runs.end(), [&](const RunSummary& run) { return run.metrics.contains(leaf.name); });
-  for (const Node& literal : leaf.literals) {
-    if (!is_metric || !literal.is_string() || core::parse_duration_s(literal.as_string())) continue;
-    diagnostics.error(leaf.place,
-                      "the metric " + leaf.name + " is a number, and " + core::quote(literal.as_string()) + " is none",
-                      "nan and inf are numbers; two metrics cannot be compared with each other");
-  }
+  const auto word = std::find_if(leaf.literals.begin(), leaf.literals.end(), [](const Node& literal) {
+    return literal.is_string() && !core::parse_duration_s(literal.as_string());
+  });
+  const auto has_metric = [&](const RunSummary& run) { return run.metrics.contains(leaf.name); };
+  if (word == leaf.literals.end() || std::none_of(runs.begin(), runs.end(), has_metric)) return;
+  diagnostics.error(leaf.place,
+                    "the metric " + leaf.name + " is a number, and " + core::quote(word->as_string()) + " is none",
+                    "nan and inf are numbers; two metrics cannot be compared with each other");
 }
 
 }  // namespace

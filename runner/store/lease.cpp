@@ -11,6 +11,7 @@
 #include <cstring>
 #include <utility>
 
+#include "runner/core/error.h"
 #include "runner/core/files.h"
 #include "runner/core/json.h"
 #include "runner/core/machine.h"
@@ -138,6 +139,13 @@ class Descriptor {
   int number_;
 };
 
+core::Failure cannot_write(const std::string& run_dir, int error) {
+  const bool is_full = error == ENOSPC || error == EDQUOT;
+  return {"cannot write " + path_of(run_dir) + ": " + std::strerror(error),
+          is_full ? "make room there; the same command then goes on" : "",
+          is_full ? core::kExitResumable : core::kExitFailed};
+}
+
 }  // namespace
 
 Lease::Lease(int descriptor, LeaseOwner owner, std::string text_token)
@@ -149,18 +157,14 @@ Lease::~Lease() {
 
 core::Result<std::unique_ptr<Lease>> Lease::acquire(const std::string& run_dir, const core::Clock& clock) {
   Descriptor file(open(path_of(run_dir).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-  if (file.get() < 0) {
-    return core::Failure{"cannot write " + path_of(run_dir) + ": " + std::strerror(errno), ""};
-  }
+  if (file.get() < 0) return cannot_write(run_dir, errno);
   const Lock lock = take_lock(file.get());
   const std::optional<Content> before = read(file.get());
   if (lock == Lock::kHeld || (before && alive_by_text(*before, lock, clock))) return held(run_dir, before);
 
   const std::int64_t now = clock.wall_ms();
   std::unique_ptr<Lease> lease(new Lease(file.give_up(), {core::host_name(), getpid(), now, now}, random_token()));
-  if (!lease->write()) {
-    return core::Failure{"cannot write " + path_of(run_dir) + ": " + std::strerror(errno), ""};
-  }
+  if (!lease->write()) return cannot_write(run_dir, errno);
   return lease;
 }
 

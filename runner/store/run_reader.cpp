@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string_view>
 #include <unordered_map>
@@ -211,13 +212,17 @@ core::Result<RunSummary> find_run(const std::string& output_dir, const std::stri
     const RunSummary* newest = first([](const RunSummary& run) { return !run.archived; });
     return complete(newest != nullptr ? *newest : runs.front());
   }
-  const RunSummary* found = first([&](const RunSummary& run) { return run.id == text; });
-  if (found == nullptr) found = first([&](const RunSummary& run) { return run.name == text || run.label == text; });
-  if (found == nullptr) found = first([&](const RunSummary& run) { return run.name + "-" + run.id == text; });
-  if (found != nullptr) {
+  const std::function<bool(const RunSummary&)> ways[] = {
+      [&](const RunSummary& run) { return run.id == text; },
+      [&](const RunSummary& run) { return run.name == text || run.label == text; },
+      [&](const RunSummary& run) { return run.name + "-" + run.id == text; },
+  };
+  for (const auto& fits : ways) {
+    const RunSummary* found = first(fits);
+    if (found == nullptr) continue;
     std::vector<std::string> folders;
     for (const RunSummary& run : runs) {
-      if (run.id == found->id) folders.push_back(run.run_dir);
+      if (run.id == found->id && fits(run)) folders.push_back(run.run_dir);
     }
     if (folders.size() > 1) return copied(text, folders);
     return complete(*found);

@@ -283,11 +283,17 @@ core::Result<std::unique_ptr<RunWriter>> RunWriter::create(const NewRun& run, co
     if (mkdir(run_dir.c_str(), 0777) == 0) break;
     if (errno != EEXIST || attempt == kTries || !run.id.empty()) return cannot_make(run_dir);
   }
+  // What never became a run is none that crashed.
+  const auto give_up = [&](core::Failure failure) {
+    std::error_code ignored;
+    fs::remove_all(run_dir, ignored);
+    return failure;
+  };
   for (const char* folder : {"/checkpoints", "/logs"}) {
-    if (mkdir((run_dir + folder).c_str(), 0777) != 0) return cannot_make(run_dir + folder);
+    if (mkdir((run_dir + folder).c_str(), 0777) != 0) return give_up(cannot_make(run_dir + folder));
   }
   auto lease = Lease::acquire(run_dir, clock);
-  if (!lease) return lease.failure();
+  if (!lease) return give_up(lease.failure());
 
   Committer::Start start;
   start.run_dir = run_dir;
