@@ -33,6 +33,14 @@ std::optional<sweep::Sweep> sweep_for(Session& session, const SweepImportFlags& 
   return sweep;
 }
 
+void tell_left_out(const Session& session, const std::vector<std::string>& lines) {
+  core::Diagnostics diagnostics;
+  for (std::size_t i = 0; i < lines.size() && i < kToldMax; ++i) diagnostics.warning({}, "left out, " + lines[i]);
+  if (lines.size() > kToldMax)
+    diagnostics.warning({}, "left out, " + std::to_string(lines.size() - kToldMax) + " more");
+  session.show(diagnostics);
+}
+
 void import_study(Session& session, const SweepImportFlags& flags) {
   const auto from = sweep::read_optuna(flags.optuna, flags.study);
   if (!from) return session.fail(from.failure().message, from.failure().hint);
@@ -52,17 +60,18 @@ void import_study(Session& session, const SweepImportFlags& flags) {
                             ", and the recipe's sweep does not",
                         "set sweep.metric.goal");
   }
+  const sweep::Importable found = importable(from.value(), options, sweep->space());
+  tell_left_out(session, found.left_out);
+  if (found.trials.empty()) {
+    return session.fail("no trial of study " + from.value().name + " fits the sweep",
+                        "--map NAME=PATH gives a parameter the path that it has in the recipe");
+  }
   const auto study = sweep::begin_study(*sweep, core::system_clock());
   if (!study) return session.fail(study.failure().message, study.failure().hint, study.failure().exit_code);
-  const sweep::Imported imported = import_trials(from.value(), options, *sweep, *study.value());
-  core::Diagnostics diagnostics;
-  for (std::size_t i = 0; i < imported.left_out.size() && i < kToldMax; ++i)
-    diagnostics.warning({}, "left out, " + imported.left_out[i]);
-  if (imported.left_out.size() > kToldMax)
-    diagnostics.warning({}, "left out, " + std::to_string(imported.left_out.size() - kToldMax) + " more");
-  session.show(diagnostics);
+  import_trials(found, sweep->space(), *study.value());
   const std::string& name = study.value()->info().name;
-  std::printf("%s of study %s are now those of sweep %s\n", core::counted(imported.trials, "trial", "trials").c_str(),
+  std::printf("%s of study %s are now those of sweep %s\n",
+              core::counted(static_cast<std::int64_t>(found.trials.size()), "trial", "trials").c_str(),
               printable(from.value().name).c_str(), name.c_str());
   if (!flags.run.recipe.path.empty()) std::printf("  go on with it  roux sweep resume %s\n", name.c_str());
 }

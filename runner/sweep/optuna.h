@@ -31,13 +31,16 @@ struct ImportOptions {
   bool may_lack = false;                     ///< a trial need not have all: then the parameter plays no part in it
 };
 
-/// What was taken over, and why the rest was not, a line each.
-struct Imported {
-  std::int64_t trials = 0;
+/// The trials that a sweep takes over, and why not the others, a line each.
+struct Importable {
+  std::vector<std::pair<const OptunaTrial*, Point>> trials;
   std::vector<std::string> left_out;
 };
 
-/// Puts the trials that have ended into a study without any. One outside of the sweep's space is left out.
-Imported import_trials(const OptunaStudy& from, const ImportOptions& options, const Sweep& sweep, Study& study);
+/// Those that have ended and lie inside of the sweep's space. Borrows from `from`.
+Importable importable(const OptunaStudy& from, const ImportOptions& options, const RecipeSpace& space);
+
+/// Puts them into a study without any, each as a variant of its own.
+void import_trials(const Importable& from, const RecipeSpace& space, Study& study);
 
 }  // namespace runner::sweep

@@ -210,37 +210,33 @@ StandIn stand_in_for(const OptunaStudy& study, const std::string& output_dir) {
   return made;
 }
 
-Imported import_trials(const OptunaStudy& from, const ImportOptions& options, const Sweep& sweep, Study& study) {
-  Imported imported;
-  const std::int64_t worker = study.add_worker(study.info().created_ms);
+Importable importable(const OptunaStudy& from, const ImportOptions& options, const RecipeSpace& space) {
+  Importable found;
   for (std::size_t i = 0; i < from.trials.size(); ++i) {
-    const OptunaTrial& trial = from.trials[i];
-    const auto leave_out = [&](const std::string& why) {
-      imported.left_out.push_back("trial " + std::to_string(i) + ": " + why);
-    };
-    const auto end = end_of(trial);
-    if (!end) {
-      leave_out("it has not ended");
-      continue;
+    const auto point = end_of(from.trials[i]) ? point_of(from.trials[i], options, space)
+                                              : core::Result<Point>(core::Failure{"it has not ended"});
+    if (point) {
+      found.trials.emplace_back(&from.trials[i], point.value());
+    } else {
+      found.left_out.push_back("trial " + std::to_string(i) + ": " + point.failure().message);
     }
-    const auto point = point_of(trial, options, sweep.space());
-    if (!point) {
-      leave_out(point.failure().message);
-      continue;
-    }
+  }
+  return found;
+}
+
+void import_trials(const Importable& from, const RecipeSpace& space, Study& study) {
+  const std::int64_t worker = study.add_worker(study.info().created_ms);
+  for (const auto& [trial, point] : from.trials) {
     Study::Demand demand;
     demand.worker = worker;
-    demand.now_ms = trial.started_ms;
+    demand.now_ms = trial->started_ms;
     demand.variants_max = std::numeric_limits<std::int64_t>::max();
-    demand.propose = [&](const std::vector<Variant>& before, const std::vector<Trial>&) {
-      return std::optional(
-          Variant{static_cast<std::int64_t>(before.size()), point.value(), sweep.space().text(point.value())});
+    demand.propose = [&space, &point](const std::vector<Variant>& before, const std::vector<Trial>&) {
+      return std::optional(Variant{static_cast<std::int64_t>(before.size()), point, space.text(point)});
     };
     const auto claimed = study.claim(demand);
-    study.end(claimed->number, *end, std::max(trial.ended_ms, trial.started_ms));
-    ++imported.trials;
+    study.end(claimed->number, *end_of(*trial), std::max(trial->ended_ms, trial->started_ms));
   }
-  return imported;
 }
 
 }  // namespace runner::sweep

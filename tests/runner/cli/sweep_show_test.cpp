@@ -59,7 +59,7 @@ TEST_CASE("a sweep is told in two lines", "[cli][sweep]") {
   const tests::TempDir dir;
   const OpenSweep open = three(dir.path());
   CHECK(sweep_heading(open) ==
-        "tiny-1  val/loss  3 of 9 done, 1 failed, 6 s left\n"
+        "tiny-1  val/loss  3 of 9 done, 1 failed, 6.0 s left\n"
         "best 1  optimizer.lr=0.01 model.hidden=[8, 8]\n");
 }
 

@@ -52,9 +52,9 @@ TEST_CASE("a sweep is the same after a way through Optuna's tables", "[sweep][op
 
   const tests::TempDir other;
   const auto copy = cli_test::open_sweep(other.path(), kSpace);
-  const Imported imported = import_trials(read.value(), {}, copy.sweep, *copy.study);
-  CHECK(imported.trials == 3);
-  CHECK(imported.left_out.empty());
+  const Importable found = importable(read.value(), {}, copy.sweep.space());
+  CHECK(found.left_out.empty());
+  import_trials(found, copy.sweep.space(), *copy.study);
   REQUIRE(copy.study->trials().size() == 3);
   for (std::size_t i = 0; i < 3; ++i) {
     const Trial &got = copy.study->trials()[i], &wanted = open.study->trials()[i];
@@ -75,15 +75,14 @@ TEST_CASE("a trial of Optuna that the sweep has no place for is left out", "[swe
   study.trials[0].parameters[1].value = 0.5;  // beyond the learning rates
   study.trials[1].parameters[1].name = "lr";
   study.trials[2].state = "RUNNING";
-  const tests::TempDir third, fourth;
+  const tests::TempDir third;
   const auto into = cli_test::open_sweep(third.path(), kSpace);
-  const Imported imported = import_trials(study, {}, into.sweep, *into.study);
-  CHECK(imported.trials == 0);
-  CHECK(imported.left_out == std::vector<std::string>{"trial 0: optimizer.lr has no value 0.5",
-                                                      "trial 1: it has no value for optimizer.lr",
-                                                      "trial 2: it has not ended"});
-  const auto mapped = cli_test::open_sweep(fourth.path(), kSpace);
-  CHECK(import_trials(study, {.paths = {{"lr", "optimizer.lr"}}}, mapped.sweep, *mapped.study).trials == 1);
+  const Importable found = importable(study, {}, into.sweep.space());
+  CHECK(found.trials.empty());
+  CHECK(found.left_out == std::vector<std::string>{"trial 0: optimizer.lr has no value 0.5",
+                                                   "trial 1: it has no value for optimizer.lr",
+                                                   "trial 2: it has not ended"});
+  CHECK(importable(study, {.paths = {{"lr", "optimizer.lr"}}}, into.sweep.space()).trials.size() == 1);
 }
 
 TEST_CASE("a study without a recipe gets one that has its parameters", "[sweep][optuna]") {
@@ -102,8 +101,9 @@ TEST_CASE("a study without a recipe gets one that has its parameters", "[sweep][
   StudyInfo info;
   info.name = "tiny-2";
   const auto into = Study::create(other.path(), info).value();
-  const Imported imported = import_trials(study, {.paths = made.paths, .may_lack = true}, *sweep, *into);
-  CHECK(imported.left_out.empty());
+  const Importable found = importable(study, {.paths = made.paths, .may_lack = true}, sweep->space());
+  CHECK(found.left_out.empty());
+  import_trials(found, sweep->space(), *into);
   CHECK(into->variants().at(1).text ==
         "vars.optimizer_type=adamw vars.optimizer_lr=0.1 vars.model_hidden=[4] vars.training_max_steps=2");
 }
