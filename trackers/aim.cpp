@@ -166,6 +166,7 @@ class Aim final : public Tracker {
     options.timeout_s = config_.request_timeout;
     options.verify_tls = !config_.insecure_tls;
     options.ca_file = config_.server_cert_path.value_or("");
+    options.client_certificate = config_.client_cert_path.value_or("");
     AimServer& server = server_.emplace(url_of(config_.repo), options, hash_);
     check_version(server);
     server.connect();

@@ -84,8 +84,10 @@ class ClearMl final : public Tracker {
 
   void log(std::span<const Point> points) override {
     std::vector<std::string> events;
+    left_out_ = 0;
     for (const Point& point : points) {
       if (!std::isfinite(point.value)) {
+        ++left_out_;
         tell_left_out(point);
         continue;
       }
@@ -99,6 +101,8 @@ class ClearMl final : public Tracker {
     }
     add(*metrics_, events);
   }
+
+  std::int64_t left_out() const override { return left_out_; }
 
   void log_text(const Text& text) override {
     add(*log_, {line(text.name + " at step " + std::to_string(text.step) + ":\n" + text.text, false, text.time_ms)});
@@ -209,7 +213,7 @@ class ClearMl final : public Tracker {
     if (std::exchange(told_left_out_, true)) return;
     runner::core::log_warning(
         "tracker " + name_ + ": ClearML holds no NaN and no infinity: " + runner::core::quote(*point.name) +
-        " is left out at step " + std::to_string(point.step) + ", and so is what follows of the kind");
+        " is left out at step " + std::to_string(point.step) + ", and so is what follows of the kind; it is counted");
   }
 
   std::string task_json() const {
@@ -260,6 +264,7 @@ class ClearMl final : public Tracker {
   Run run_;
   std::string id_, project_, task_, folder_;
   std::optional<RecordFile> metrics_, log_;
+  std::int64_t left_out_ = 0;  // of the last log()
   bool told_left_out_ = false;
 };
 

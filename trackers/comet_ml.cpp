@@ -11,6 +11,7 @@
 #include "runner/core/clock.h"
 #include "runner/core/files.h"
 #include "runner/core/utf8.h"
+#include "trackers/artifact_files.h"
 #include "trackers/config_values.h"
 #include "trackers/csv_field.h"
 #include "trackers/environment.h"
@@ -97,11 +98,8 @@ class Comet final : public Tracker {
 
   void log_artifact(const Artifact& artifact) override {
     if (artifact.kind == "checkpoint" && !config_.log_checkpoints) return;
-    std::error_code ignored;
-    if (!fs::is_directory(artifact.path, ignored)) return add_link(artifact, artifact.path, artifact.name);
-    for (const auto& entry : fs::recursive_directory_iterator(artifact.path, ignored)) {
-      if (!entry.is_regular_file(ignored)) continue;
-      add_link(artifact, entry.path(), artifact.name + "/" + entry.path().lexically_relative(artifact.path).string());
+    for (const ArtifactFile& file : artifact_files(artifact, config_.artifact_size_limit)) {
+      add_link(artifact, file.path, artifact.name + (file.below.empty() ? "" : "/" + file.below));
     }
   }
 

@@ -25,8 +25,9 @@ class Csv final : public Tracker {
     const Node* bytes = state.is_mapping() ? state.find("bytes") : nullptr;
     const std::string own = run.dir + "/" + (name_ == "csv" ? "metrics" : name_) + ".csv";
     const std::string path = config_.path.value_or(own);
-    if (bytes == nullptr) require_own(path, kHeader + run_id_ + ",");
-    file_.emplace(path, bytes != nullptr ? bytes->as_integer() : 0);
+    const std::int64_t keep_bytes = bytes != nullptr ? bytes->as_integer() : 0;
+    claim_file(path, {kHeader, run_id_, ","}, keep_bytes);
+    file_.emplace(path, keep_bytes);
     if (file_->bytes() == 0) file_->append(kHeader);
   }
 

@@ -124,6 +124,7 @@ class Following {
     if (batch.rewind_to && record_.cursor.branch >= 0 && tracker_.starts_anew_after_rewind()) {
       record_.cursor.branch = -1;
       record_.console_bytes = 0;
+      record_.left_out = 0;
       record_.state = Node::null();
       guarded([&] { tracker_.start(run_, record_.state); });
       return;  // the next piece is the whole lineage up to here
@@ -189,7 +190,10 @@ class Following {
     while (!points.empty()) {
       const auto some = points.first(std::min(points.size(), most));
       const auto count = static_cast<std::int64_t>(some.size());
-      if (taken([&] { tracker_.log(some); }, count)) points_ += count;
+      if (taken([&] { tracker_.log(some); }, count)) {
+        leave_out(tracker_.left_out());
+        points_ += count - tracker_.left_out();
+      }
       points = points.subspan(some.size());
     }
   }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "runner/core/utf8.h"
@@ -68,15 +69,33 @@ struct Headers {
   curl_slist* list = nullptr;
 };
 
-/// What no second try will mend.
-bool is_to_blame(CURLcode code) {
+// A server that asks for a certificate, or for another one, ends the talk: with an alert, which may be overtaken by the
+// end of the connection.
+constexpr const char* kWantsCertificate = "where it wants to be shown a certificate, client_cert_path names it";
+
+bool is_cut_off(CURLcode code) {
+  return code == CURLE_SSL_CONNECT_ERROR || code == CURLE_RECV_ERROR || code == CURLE_SEND_ERROR ||
+         code == CURLE_GOT_NOTHING;
+}
+
+/// Of what no second try will mend: the way out, "" when there is none to name.
+std::optional<std::string> way_out(CURLcode code, std::string_view words) {
+  const auto says = [words](std::string_view text) { return words.find(text) != std::string_view::npos; };
   switch (code) {
     case CURLE_UNSUPPORTED_PROTOCOL:
-    case CURLE_URL_MALFORMAT:
+    case CURLE_URL_MALFORMAT: return "";
     case CURLE_PEER_FAILED_VERIFICATION:
-    case CURLE_SSL_CACERT_BADFILE:
-    case CURLE_SSL_CERTPROBLEM: return true;
-    default: return false;
+      if (says("expired")) return "its certificate has to be renewed; insecure_tls takes any";
+      if (says("subject name") || says("host name")) return "name the host as its certificate does";
+      return "server_cert_path names the certificates that its own has to come from; insecure_tls takes any";
+    case CURLE_SSL_CACERT_BADFILE: return "server_cert_path has to be a file of certificates (PEM)";
+    case CURLE_SSL_CERTPROBLEM: return "client_cert_path has to be a file with a certificate and its key (PEM)";
+    case CURLE_SSL_CONNECT_ERROR:
+    case CURLE_RECV_ERROR:
+      if (says("wrong version number") || says("packet length")) return "does it speak TLS at this port?";
+      if (says("alert")) return kWantsCertificate;
+      return std::nullopt;
+    default: return std::nullopt;
   }
 }
 
@@ -152,9 +171,11 @@ HttpAnswer Http::send(const HttpRequest& request) {
 
   const CURLcode code = curl().easy_perform(to.handle);
   if (code != CURLE_OK) {
-    throw TrackerError(is_to_blame(code) ? Remedy::kPause : Remedy::kTryAgain,
-                       without_credentials(request.url) +
-                           " does not answer: " + (to.words[0] != '\0' ? to.words : curl().easy_strerror(code)));
+    const std::string words = to.words[0] != '\0' ? to.words : curl().easy_strerror(code);
+    const std::optional<std::string> hint = way_out(code, words);
+    throw TrackerError(hint ? Remedy::kPause : Remedy::kTryAgain,
+                       without_credentials(request.url) + " does not answer: " + words,
+                       hint.value_or(is_cut_off(code) && request.url.starts_with("https:") ? kWantsCertificate : ""));
   }
   curl().easy_getinfo(to.handle, CURLINFO_RESPONSE_CODE, &answer.status);
   return answer;

@@ -24,11 +24,9 @@ std::string begun(const char* type, const Thing& thing) {
 
 }  // namespace
 
-std::string start_of(const Run& run) { return R"({"type":"start","run":)" + json_quote(run.id) + ","; }
-
 std::string start(const Run& run) {
-  return start_of(run) + R"("name":)" + json_quote(run.name) + R"(,"config":)" + runner::core::to_json(run.config, -1) +
-         "}\n";
+  return kStart + run.id + R"(","name":)" + json_quote(run.name) + R"(,"config":)" +
+         runner::core::to_json(run.config, -1) + "}\n";
 }
 
 std::string rewind(std::int64_t step) { return R"({"type":"rewind","step":)" + std::to_string(step) + "}\n"; }

@@ -9,8 +9,8 @@
 namespace trackers::json_lines {
 
 std::string start(const Run& run);
-/// How that begins, whatever the recipe is: by it a file is known as this run's.
-std::string start_of(const Run& run);
+/// How that begins, before the run's id.
+inline constexpr const char* kStart = R"({"type":"start","run":")";
 std::string rewind(std::int64_t step);
 std::string line(const Point& point);
 std::string line(const Text& text);

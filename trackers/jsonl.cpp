@@ -21,8 +21,9 @@ class Jsonl final : public Tracker {
     const Node* bytes = state.is_mapping() ? state.find("bytes") : nullptr;
     const std::string own = run.dir + "/" + (name_ == "jsonl" ? "metrics" : name_) + ".jsonl";
     const std::string path = config_.path.value_or(own);
-    if (bytes == nullptr) require_own(path, json_lines::start_of(run));
-    file_.emplace(path, bytes != nullptr ? bytes->as_integer() : 0);
+    const std::int64_t keep_bytes = bytes != nullptr ? bytes->as_integer() : 0;
+    claim_file(path, {json_lines::kStart, run.id, "\""}, keep_bytes);
+    file_.emplace(path, keep_bytes);
     if (file_->bytes() == 0) file_->append(json_lines::start(run));
   }
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -15,8 +14,8 @@
 #include "generated/tracker/mlflow.h"  // Config; declares make()
 #include "runner/core/crc32.h"
 #include "runner/core/log.h"
-#include "runner/core/units.h"
 #include "runner/core/utf8.h"
+#include "trackers/artifact_files.h"
 #include "trackers/config_values.h"
 #include "trackers/environment.h"
 #include "trackers/json_text.h"
@@ -39,7 +38,6 @@ constexpr std::size_t kPointsMax = 800;  // 1000; but as many with the longest n
 constexpr std::size_t kPairsMax = 100;
 constexpr std::size_t kParamMax = 6000, kTagMax = 8000;
 constexpr std::size_t kHistoryPage = 25'000;
-constexpr double kTimeout_s = 120;
 // "NaN" and the like are texts there; a bare NaN would be stored as 0.
 constexpr NumberWords kWords = {"\"NaN\"", "\"Infinity\"", "\"-Infinity\""};
 constexpr const char* kOurs = "roux.run_id";  // the tag by which a run is found again that was made and not recorded
@@ -168,13 +166,9 @@ class Mlflow final : public Tracker {
   void log_artifact(const Artifact& artifact) override {
     if (artifact.kind == "checkpoint" && !config_.log_checkpoints) return;
     const std::string to = mlflow_name(artifact.kind) + "/" + mlflow_name(artifact.name);
-    if (!std::filesystem::is_directory(artifact.path)) {
-      return server_->put_artifact(artifact_uri_, to, "", artifact.path);
-    }
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(artifact.path)) {
-      if (!entry.is_regular_file()) continue;
-      const std::string below = entry.path().lexically_relative(artifact.path).generic_string();
-      server_->put_artifact(artifact_uri_, to + "/" + mlflow_name(below), "", entry.path().string());
+    for (const ArtifactFile& file : artifact_files(artifact, config_.artifact_size_limit)) {
+      const std::string below = file.below.empty() ? "" : "/" + mlflow_name(file.below);
+      server_->put_artifact(artifact_uri_, to + below, "", file.path.string());
     }
   }
 
@@ -219,16 +213,14 @@ class Mlflow final : public Tracker {
                          "set MLFLOW_TRACKING_URI or the tracker's tracking_uri to http://HOST:PORT");
     }
     while (uri_.ends_with("/")) uri_.pop_back();
-    HttpOptions options;
-    options.user = given_or(config_.username, "MLFLOW_TRACKING_USERNAME");
-    options.password = given_or(config_.password, "MLFLOW_TRACKING_PASSWORD");
-    options.token = given_or(config_.token, "MLFLOW_TRACKING_TOKEN");
-    options.verify_tls = !config_.insecure_tls && !environment_says("MLFLOW_TRACKING_INSECURE_TLS");
-    options.ca_file = given_or(config_.server_cert_path, "MLFLOW_TRACKING_SERVER_CERT_PATH");
-    options.client_certificate = given_or(config_.client_cert_path, "MLFLOW_TRACKING_CLIENT_CERT_PATH");
-    const auto limit = environment("MLFLOW_HTTP_REQUEST_TIMEOUT");
-    options.timeout_s = config_.request_timeout.value_or(
-        limit ? runner::core::parse_duration_s(*limit).value_or(kTimeout_s) : kTimeout_s);
+    HttpOptions options = mlflow_http_options();
+    options.user = config_.username.value_or(options.user);
+    options.password = config_.password.value_or(options.password);
+    options.token = config_.token.value_or(options.token);
+    options.verify_tls = options.verify_tls && !config_.insecure_tls;
+    options.ca_file = config_.server_cert_path.value_or(options.ca_file);
+    options.client_certificate = config_.client_cert_path.value_or(options.client_certificate);
+    options.timeout_s = config_.request_timeout.value_or(options.timeout_s);
     server_.emplace(uri_, options);
   }
 

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "runner/core/files.h"
+#include "runner/core/units.h"
+#include "trackers/environment.h"
 
 namespace trackers {
 namespace {
@@ -84,6 +86,19 @@ void MlflowServer::put_artifact(const std::string& artifact_uri, const std::stri
     throw TrackerError(Remedy::kLeaveOut, who() + " takes no artifacts", "start it with --serve-artifacts");
   }
   require_success(answer, who());
+}
+
+HttpOptions mlflow_http_options() {
+  const auto said = [](const char* variable) { return environment(variable).value_or(""); };
+  HttpOptions options;
+  options.user = said("MLFLOW_TRACKING_USERNAME");
+  options.password = said("MLFLOW_TRACKING_PASSWORD");
+  options.token = said("MLFLOW_TRACKING_TOKEN");
+  options.verify_tls = !environment_says("MLFLOW_TRACKING_INSECURE_TLS");
+  options.ca_file = said("MLFLOW_TRACKING_SERVER_CERT_PATH");
+  options.client_certificate = said("MLFLOW_TRACKING_CLIENT_CERT_PATH");
+  options.timeout_s = runner::core::parse_duration_s(said("MLFLOW_HTTP_REQUEST_TIMEOUT")).value_or(options.timeout_s);
+  return options;
 }
 
 std::string mlflow_error_code(const HttpAnswer& answer) {

@@ -37,6 +37,9 @@ class MlflowServer {
   Http http_;
 };
 
+/// How MLFLOW_TRACKING_USERNAME and the other variables of MLflow say that its server is spoken to.
+HttpOptions mlflow_http_options();
+
 /// `RESOURCE_DOES_NOT_EXIST` and the like; "" where the answer names none.
 std::string mlflow_error_code(const HttpAnswer& answer);
 

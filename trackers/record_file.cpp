@@ -5,22 +5,32 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 
 #include "runner/core/files.h"
+#include "runner/core/log.h"
 #include "trackers/tracker.h"
 
 namespace trackers {
 namespace {
+
+constexpr std::size_t kIdBytesMax = 40;
 
 TrackerError refused(const std::string& path, const char* what) {
   const int error = errno;
   const bool passes = error == ENOSPC || error == EDQUOT || error == EINTR || error == EIO;
   return {passes ? TrackerError::Remedy::kTryAgain : TrackerError::Remedy::kPause,
           std::string("cannot ") + what + " " + path + ": " + std::strerror(error)};
+}
+
+/// Going on behind a gap would be no copy of the run.
+TrackerError lost(const std::string& path) {
+  return {TrackerError::Remedy::kPause, path + " has not what this run wrote there any more",
+          "`roux sync RUN --anew` writes it once more"};
 }
 
 }  // namespace
@@ -30,12 +40,16 @@ RecordFile::RecordFile(const std::string& path, std::int64_t keep_bytes) : path_
     const auto made = runner::core::make_folders(folder.string());
     if (!made) throw TrackerError(TrackerError::Remedy::kPause, made.failure().message, made.failure().hint);
   }
+  struct stat info {};
+  if (keep_bytes > 0 && (stat(path.c_str(), &info) != 0 || info.st_size < keep_bytes)) throw lost(path);
   descriptor_ = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (descriptor_ < 0) throw refused(path, "open");
-  struct stat info {};
-  if (fstat(descriptor_, &info) != 0) throw refused(path, "look at");
-  bytes_ = std::min<std::int64_t>(keep_bytes, info.st_size);
-  if (info.st_size != bytes_ && ftruncate(descriptor_, bytes_) != 0) throw refused(path, "cut back");
+  if (ftruncate(descriptor_, keep_bytes) != 0) {
+    const TrackerError error = refused(path, "cut back");
+    close(descriptor_);
+    throw error;
+  }
+  bytes_ = keep_bytes;
 }
 
 RecordFile::~RecordFile() {
@@ -60,14 +74,30 @@ void RecordFile::flush(bool durable) {
   if (durable && fsync(descriptor_) != 0) throw refused(path_, "sync");
 }
 
-void require_own(const std::string& path, std::string_view beginning) {
+void claim_file(const std::string& path, const Ownership& owner, std::int64_t keep_bytes) {
   std::ifstream file(path, std::ios::binary);
-  std::string there(beginning.size(), '\0');
+  std::string there(owner.before.size() + kIdBytesMax + owner.after.size(), '\0');
   file.read(there.data(), static_cast<std::streamsize>(there.size()));
-  there.resize(static_cast<std::size_t>(file.gcount()));  // less where a crash tore the first record
-  if (beginning.starts_with(there)) return;
-  throw TrackerError(TrackerError::Remedy::kPause, path + " holds something already that is not this run's",
-                     "each run has a file of its own: name another path, or move that file away");
+  there.resize(static_cast<std::size_t>(file.gcount()));
+  const std::string own = owner.before + owner.id + owner.after;
+  if (keep_bytes > 0) {
+    if (there.starts_with(own)) return;
+    throw lost(path);
+  }
+  if (own.starts_with(there) || there.starts_with(own)) return;  // shorter where a crash tore the first record
+  const std::size_t end = there.find(owner.after, owner.before.size());
+  const std::string other = there.starts_with(owner.before) && end != std::string::npos
+                                ? there.substr(owner.before.size(), end - owner.before.size())
+                                : "";
+  const bool is_id =
+      !other.empty() && std::all_of(other.begin(), other.end(), [](unsigned char c) { return std::isalnum(c) != 0; });
+  const std::string aside = path + "." + other;
+  if (!is_id || std::filesystem::exists(aside)) {
+    throw TrackerError(TrackerError::Remedy::kPause, path + " holds something already that no run of roux has written",
+                       "name another path, or move that file away");
+  }
+  std::filesystem::rename(path, aside);
+  runner::core::log_warning(path + " was of the run " + other + ", and is " + aside + " now");
 }
 
 }  // namespace trackers

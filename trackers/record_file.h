@@ -10,6 +10,7 @@ namespace trackers {
 class RecordFile {
  public:
   /// Makes the folder where it is missing. `keep_bytes`: what was flushed the last time; 0 empties the file.
+  /// TrackerError when less than that is there: somebody took it away, or the machine lost its power.
   RecordFile(const std::string& path, std::int64_t keep_bytes);
   ~RecordFile();
   RecordFile(const RecordFile&) = delete;
@@ -28,8 +29,14 @@ class RecordFile {
   std::string buffer_;
 };
 
-/// Before a file is written from its beginning: TrackerError when it holds anything else than what this run has written
-/// there, which begins so. Another run's points, or what a person keeps there, are not ours to empty.
-void require_own(const std::string& path, std::string_view beginning);
+/// How a file begins that a run has written: by the run's id its owner is known.
+struct Ownership {
+  std::string before, id, after;
+};
+
+/// To be called before the file of a run is opened. `keep_bytes` as for RecordFile. What another run has written there
+/// is moved aside, to PATH.ID. TrackerError where a person keeps something there, which is not ours to empty, and where
+/// what this run had written is gone.
+void claim_file(const std::string& path, const Ownership& owner, std::int64_t keep_bytes);
 
 }  // namespace trackers

@@ -126,6 +126,8 @@ class Tracker {
   /// At most points_max() of them: what stands or falls together.
   virtual void log(std::span<const Point> points) = 0;
   virtual std::size_t points_max() const { return SIZE_MAX; }
+  /// Of the points of the last log(): those that the tool has no place for.
+  virtual std::int64_t left_out() const { return 0; }
   virtual void log_text(const Text&) {}
   virtual void log_histogram(const Histogram&) {}
   virtual void log_image(const Image&) {}

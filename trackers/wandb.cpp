@@ -15,6 +15,7 @@
 #include "runner/core/log.h"
 #include "runner/core/machine.h"
 #include "runner/core/utf8.h"
+#include "trackers/artifact_files.h"
 #include "trackers/environment.h"
 #include "trackers/json_text.h"
 #include "trackers/numbers.h"
@@ -183,12 +184,8 @@ class Wandb final : public Tracker {
   // As wandb.save() does it: a link to where it lies.
   void log_artifact(const Artifact& artifact) override {
     if (artifact.kind == "checkpoint" && !config_.log_checkpoints) return;
-    std::error_code ignored;
-    if (!fs::is_directory(artifact.path, ignored)) return add_link(artifact.path, safe_name(artifact.name));
-    for (const auto& entry : fs::recursive_directory_iterator(artifact.path, ignored)) {
-      if (!entry.is_regular_file(ignored)) continue;
-      const fs::path below = entry.path().lexically_relative(artifact.path);
-      add_link(entry.path(), safe_name(artifact.name) + "/" + below.string());
+    for (const ArtifactFile& file : artifact_files(artifact, config_.artifact_size_limit)) {
+      add_link(file.path, safe_name(artifact.name) + (file.below.empty() ? "" : "/" + file.below));
     }
   }
 

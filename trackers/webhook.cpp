@@ -95,6 +95,9 @@ class Webhook final : public Tracker {
   void start(const Run& run, const Node& state) override {
     HttpOptions options;
     options.timeout_s = config_.request_timeout;
+    options.verify_tls = !config_.insecure_tls;
+    options.ca_file = config_.server_cert_path.value_or("");
+    options.client_certificate = config_.client_cert_path.value_or("");
     http_.emplace(options);
     if (config_.when) condition_ = read_condition(*config_.when);
     run_ = {{"run", run.id}, {"name", run.name}, {"project", run.project}, {"dir", run.dir}};
@@ -177,7 +180,7 @@ class Webhook final : public Tracker {
     } catch (const TrackerError& error) {
       if (config_.url) throw;
       // curl's words name the host at most, ours the whole address.
-      throw TrackerError(error.remedy(), "the webhook at secret_url does not take the event " + word);
+      throw TrackerError(error.remedy(), "the webhook at secret_url does not take the event " + word, error.hint());
     }
   }
 

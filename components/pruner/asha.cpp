@@ -7,14 +7,17 @@ namespace {
 
 class Asha final : public Pruner {
  public:
-  explicit Asha(const Config& config) : rungs_{static_cast<double>(config.min_steps), config.reduction_factor} {}
+  explicit Asha(const Config& config)
+      : rungs_{static_cast<double>(config.min_steps), config.reduction_factor}, promotes_(config.promote) {}
 
   bool gives_up(const Curve& mine, const std::vector<Curve>& others) const override {
     return rungs_.stops(mine, others);
   }
+  bool promotes() const override { return promotes_; }
 
  private:
   Halving rungs_;
+  bool promotes_;
 };
 
 }  // namespace

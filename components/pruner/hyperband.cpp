@@ -14,7 +14,7 @@ namespace {
 /// later, and has fewer trials. Trials are dealt out to the brackets in rounds.
 class Hyperband final : public Pruner {
  public:
-  Hyperband(const Config& config, std::int64_t max_steps) {
+  Hyperband(const Config& config, std::int64_t max_steps) : promotes_(config.promote) {
     const auto factor = static_cast<double>(config.reduction_factor);
     double first = static_cast<double>(config.min_steps);
     for (; first <= static_cast<double>(max_steps); first *= factor) {
@@ -36,6 +36,7 @@ class Hyperband final : public Pruner {
                  [&](const Curve& other) { return bracket_of(other.trial) == bracket; });
     return brackets_[bracket].stops(mine, rivals);
   }
+  bool promotes() const override { return promotes_; }
 
  private:
   std::size_t bracket_of(std::int64_t trial) const {
@@ -48,6 +49,7 @@ class Hyperband final : public Pruner {
   std::vector<Halving> brackets_;
   std::vector<std::int64_t> sizes_;  ///< trials of each bracket in a round
   std::int64_t round_ = 0;
+  bool promotes_;
 };
 
 }  // namespace

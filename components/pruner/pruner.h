@@ -29,6 +29,9 @@ class Pruner {
 
   /// Whether the trial is given up at the last of its reports. `others` is what is on record of all other trials.
   virtual bool gives_up(const Curve& mine, const std::vector<Curve>& others) const = 0;
+  /// Whether a trial that was given up is judged again by what others have reported since, and goes on where it would
+  /// not be given up any more.
+  virtual bool promotes() const { return false; }
 };
 
 struct Inputs {

@@ -18,7 +18,8 @@ class List final : public Sampler {
     }
     if (!config.then) return;
     const auto own = runner::sections::sampler_common::parse_config(*config.then).seed;
-    then_ = build(*config.then, {inputs.space, own ? static_cast<std::uint64_t>(*own) : inputs.seed});
+    then_ =
+        build(*config.then, {inputs.space, own ? static_cast<std::uint64_t>(*own) : inputs.seed, inputs.objectives});
   }
 
   std::optional<Point> propose(const std::vector<Tried>& tried) const override {

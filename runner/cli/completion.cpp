@@ -16,7 +16,7 @@ constexpr const char* kBash = R"(_roux() {
   local word="${COMP_WORDS[COMP_CWORD]}"
   COMPREPLY=()
   while IFS= read -r reply; do COMPREPLY+=("$reply"); done < <(
-    roux complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null
+    roux complete "${COMP_WORDS[@]:1:$COMP_CWORD}" 2>/dev/null
     [ "$COMP_CWORD" -gt 1 ] && compgen -f -- "$word"
   )
 }

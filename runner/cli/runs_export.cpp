@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
+#include <utility>
 
 #include "runner/core/files.h"
 #include "runner/core/name_map.h"
@@ -98,37 +99,54 @@ core::Result<std::string> run_as_json(const RunSummary& run, const std::vector<S
   return text + ", \"points\": " + points_json(all) + "}";
 }
 
-core::Result<std::string> content_of(const Runs& runs, const RunsExportRequest& request) {
+core::Result<std::string> text_of(const RunSummary& run, const RunsExportRequest& request) {
+  const auto all = read_all(run, request.metrics);
+  if (!all) return all.failure();
+  if (request.format == "json") return run_as_json(run, all.value());
+  std::string text;
+  (request.format == "csv" ? add_csv : add_jsonl)(run, all.value(), text);
+  return text;
+}
+
+using Failures = std::vector<core::Failure>;
+
+/// One that cannot be read keeps no other out.
+std::string content_of(const Runs& runs, const RunsExportRequest& request, Failures& unread) {
   const bool json = request.format == "json";
   std::string text = request.format == "csv" ? kCsvTitles : json && !request.per_run ? "[" : "";
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    const auto all = read_all(runs[i], request.metrics);
-    if (!all) return all.failure();
-    if (request.format == "csv") add_csv(runs[i], all.value(), text);
-    if (request.format == "jsonl") add_jsonl(runs[i], all.value(), text);
-    if (!json) continue;
-    const auto one = run_as_json(runs[i], all.value());
-    if (!one) return one.failure();
-    text += (i == 0 ? "" : ",\n") + one.value();
+  bool first = true;
+  for (const RunSummary& run : runs) {
+    const auto one = text_of(run, request);
+    if (!one) {
+      unread.push_back(one.failure());
+      continue;
+    }
+    text += (json && !std::exchange(first, false) ? ",\n" : "") + one.value();
   }
   return json ? text + (request.per_run ? "\n" : "]\n") : text;
 }
 
 /// Writes one file, or gives back what goes to standard output.
-core::Result<std::string> put(const Runs& runs, const RunsExportRequest& request, const std::string& path) {
-  auto content = content_of(runs, request);
-  if (!content || path.empty()) return content;
-  if (const auto written = core::write_output(path, content.value()); !written) return written.failure();
+core::Result<std::string> put(std::string content, const std::string& path) {
+  if (path.empty()) return content;
+  if (const auto written = core::write_output(path, content); !written) return written.failure();
   return "wrote " + path + "\n";
 }
 
-core::Result<std::string> put_all(const Runs& runs, const RunsExportRequest& request) {
-  if (!request.per_run) return put(runs, request, request.output);
+core::Result<std::string> put_all(const Runs& runs, const RunsExportRequest& request, Failures& unread) {
+  if (!request.per_run) {
+    std::string content = content_of(runs, request, unread);
+    if (!runs.empty() && unread.size() == runs.size()) return std::string();  // nothing to write
+    return put(std::move(content), request.output);
+  }
   if (const auto made = core::make_folders(request.output); !made) return made.failure();
   std::string said;
   for (const RunSummary& run : runs) {
+    const std::size_t before = unread.size();
+    std::string content = content_of({run}, request, unread);
+    if (unread.size() > before) continue;
     const std::string file = fs::path(run.run_dir).filename().string() + "." + request.format;
-    const auto done = put({run}, request, request.output + "/" + file);
+    const auto done = put(std::move(content), request.output + "/" + file);
     if (!done) return done.failure();
     said += done.value();
   }
@@ -147,7 +165,15 @@ std::optional<std::string> runs_export(const RunsContext& context, const RunsExp
   const auto runs =
       choose_runs(context, newest ? std::vector<std::string>{"last"} : request.runs, request.filter, diagnostics);
   if (!runs) return std::nullopt;
-  auto said = put_all(*runs, request);
+  Failures unread;
+  auto said = put_all(*runs, request, unread);
+  for (const core::Failure& failure : unread) {
+    if (unread.size() == runs->size()) {
+      diagnostics.error({}, failure.message, failure.hint);
+    } else {
+      diagnostics.warning({}, failure.message + "; this run is left out", failure.hint);
+    }
+  }
   if (said) return std::move(said).value();
   diagnostics.error({}, said.failure().message, said.failure().hint);
   return std::nullopt;

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "runner/core/parallel.h"
 #include "runner/core/units.h"
 #include "runner/core/utf8.h"
 #include "runner/store/annotations.h"
@@ -21,6 +22,7 @@ using core::Node;
 
 constexpr const char* kTag = "imported";
 constexpr std::size_t kNameMax = 80;
+constexpr std::size_t kWritersMax = 16;  ///< runs written at once: each waits for the disk most of its time
 
 /// The time at which the other tool wrote: so a run that is written anew keeps its times.
 class Replay final : public core::Clock {
@@ -126,6 +128,12 @@ core::Result<std::string> write_run(const ForeignRun& run, const RunsContext& co
 
 /// What a path holds, whatever tool wrote it.
 std::vector<ForeignRun> read_path(const std::string& path, core::Diagnostics& diagnostics) {
+  if (path.starts_with("http://") || path.starts_with("https://")) {
+    auto runs = read_mlflow_server(path);
+    if (runs) return std::move(runs).value();
+    diagnostics.error({}, runs.failure().message, runs.failure().hint);
+    return {};
+  }
   std::error_code ignored;
   if (!fs::exists(path, ignored)) {
     diagnostics.error({}, "there is no " + path);
@@ -139,8 +147,10 @@ std::vector<ForeignRun> read_path(const std::string& path, core::Diagnostics& di
     }
     if (!runs.value().empty()) return std::move(runs).value();
   }
-  diagnostics.error({}, path + " holds nothing that can be imported",
-                    "event files of TensorBoard, a folder mlruns of MLflow, or a .csv file with a column \"step\"");
+  diagnostics.error(
+      {}, path + " holds nothing that can be imported",
+      "event files of TensorBoard, a folder mlruns or the address of MLflow, or a .csv file with a column "
+      "\"step\"");
   return {};
 }
 
@@ -173,19 +183,25 @@ std::optional<std::string> runs_import(const RunsContext& context, const RunsImp
   }
   if (diagnostics.has_errors()) return std::nullopt;
   const std::set<std::string> before = request.again ? std::set<std::string>() : imported_before(context);
+  const auto name_of = [&request](const ForeignRun& run) { return request.name.empty() ? run.name : request.name; };
+  std::vector<std::optional<core::Result<std::string>>> made(found.size());
+  core::in_parallel(found.size(), kWritersMax, [&](std::size_t i) {
+    if (before.contains(found[i].source)) return;
+    settle_times(found[i]);
+    made[i] = write_run(found[i], context, name_of(found[i]));
+  });
   std::string text;
-  for (ForeignRun& run : found) {
-    const std::string source = core::escape_for_terminal(run.source);
-    if (before.contains(run.source)) {
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const ForeignRun& run = found[i];
+    const std::string source = core::escape_for_terminal(run.source), name = name_of(run);
+    if (!made[i]) {
       text += source + ": imported before; --again makes another run of it\n";
       continue;
     }
-    settle_times(run);
-    const std::string name = request.name.empty() ? run.name : request.name;
-    const auto id = write_run(run, context, name);
+    const core::Result<std::string>& id = *made[i];
     if (!id) {
       diagnostics.error({}, id.failure().message, id.failure().hint);
-      return text;
+      continue;
     }
     std::size_t points = 0;
     for (const auto& [series, values] : run.series) points += values.size();

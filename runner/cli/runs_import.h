@@ -11,9 +11,10 @@
 namespace runner::cli {
 
 struct RunsImportRequest {
-  std::vector<std::string> paths = {};  ///< folders of event files, with those below them; folders of MLflow; CSV files
-  std::string name = "";                ///< of the runs; "" takes that of the folder or of the tool
-  bool again = false;                   ///< also what was imported before
+  std::vector<std::string> paths =
+      {};                 ///< folders of event files, with those below them; folders and addresses of MLflow; CSV files
+  std::string name = "";  ///< of the runs; "" takes that of the folder or of the tool
+  bool again = false;     ///< also what was imported before
 };
 
 /// A run that another tool has written.
@@ -41,6 +42,9 @@ struct ForeignRun {
 core::Result<std::vector<ForeignRun>> read_tensorboard(const std::string& path);
 core::Result<std::vector<ForeignRun>> read_mlflow(const std::string& path);
 core::Result<std::vector<ForeignRun>> read_metrics_csv(const std::string& path);
+/// All runs of a server of MLflow, or those of the experiment or the one run that a browser's address names. What it
+/// takes to speak to it is in MLflow's variables.
+core::Result<std::vector<ForeignRun>> read_mlflow_server(const std::string& address);
 
 /// Makes runs of what other tools have written: they are listed, drawn and compared like others, and carry the tag
 /// `imported`. What was imported before is passed over.

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "runner/cli/runs_import.h"
+#include "runner/cli/runs_import_mlflow.h"
 #include "runner/core/files.h"
 #include "runner/core/scalar.h"
 #include "runner/recipe/read.h"
@@ -71,17 +72,6 @@ std::vector<ForeignRun::Point> read_points(const std::string& text) {
   return points;
 }
 
-Node parameter(const std::string& text) {
-  auto value = core::resolve_scalar(text);
-  return value && !value.value().is_null() ? std::move(value).value() : Node::string(text);
-}
-
-/// RUNNING 1, SCHEDULED 2, FINISHED 3, FAILED 4, KILLED 5.
-std::string status_of(const std::string& text) {
-  if (text == "3" || text == "FINISHED") return "finished";
-  return text == "4" || text == "FAILED" ? "failed" : "stopped";
-}
-
 core::Result<ForeignRun> read_run(const fs::path& folder, const std::map<std::string, std::string>& meta) {
   const auto at = [&](const char* key) {
     const auto found = meta.find(key);
@@ -93,7 +83,7 @@ core::Result<ForeignRun> read_run(const fs::path& folder, const std::map<std::st
   run.name = at("run_name").empty() ? at("run_id") : at("run_name");
   run.began_ms = integer(at("start_time"));
   run.ended_ms = integer(at("end_time"));
-  run.status = status_of(at("status"));
+  run.status = mlflow_status(at("status"));
   const auto each = [&](const char* part, auto take) -> core::Result<void> {
     for (const auto& [name, path] : files_below(folder / part)) {
       const auto text = core::read_file(path, kFileBytesMax);
@@ -105,8 +95,9 @@ core::Result<ForeignRun> read_run(const fs::path& folder, const std::map<std::st
   auto done =
       each("metrics", [&](const std::string& name, const std::string& text) { run.series[name] = read_points(text); });
   if (done) {
-    done = each("params",
-                [&](const std::string& name, const std::string& text) { run.parameters.set(name, parameter(text)); });
+    done = each("params", [&](const std::string& name, const std::string& text) {
+      run.parameters.set(name, mlflow_parameter(text));
+    });
   }
   if (done) {
     done = each("tags", [&](const std::string& name, const std::string& text) {
@@ -119,6 +110,16 @@ core::Result<ForeignRun> read_run(const fs::path& folder, const std::map<std::st
 }
 
 }  // namespace
+
+Node mlflow_parameter(const std::string& text) {
+  auto value = core::resolve_scalar(text);
+  return value && !value.value().is_null() ? std::move(value).value() : Node::string(text);
+}
+
+std::string mlflow_status(const std::string& text) {
+  if (text == "3" || text == "FINISHED") return "finished";
+  return text == "4" || text == "FAILED" ? "failed" : "stopped";
+}
 
 core::Result<std::vector<ForeignRun>> read_mlflow(const std::string& path) {
   std::vector<ForeignRun> runs;

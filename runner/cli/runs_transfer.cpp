@@ -26,7 +26,10 @@ void add_export(CLI::App& runs, Session& session) {
 void add_import(CLI::App& runs, Session& session) {
   const auto request = std::make_shared<RunsImportRequest>();
   CLI::App* command = runs.add_subcommand("import", "Make runs of what TensorBoard or MLflow wrote, or of a CSV file");
-  command->add_option("PATH", request->paths, "A folder of event files, a folder mlruns, or a .csv file")->required();
+  command
+      ->add_option("PATH", request->paths,
+                   "A folder of event files, a folder mlruns, the address of an MLflow server, or a .csv file")
+      ->required();
   command->add_option("--name", request->name, "What the runs are called; else as their folder or tool has it")
       ->type_name("NAME");
   command->add_flag("--again", request->again, "Also what was imported before");
@@ -34,6 +37,7 @@ void add_import(CLI::App& runs, Session& session) {
       "\nExamples:\n"
       "  roux runs import lightning_logs\n"
       "  roux runs import mlruns\n"
+      "  roux runs import http://127.0.0.1:5000/#/experiments/1\n"
       "  roux runs list --filter tag:imported --columns id,name,params.lr,val/loss\n");
   on_runs_call<RunsImportRequest>(*command, session, request, runs_import);
 }

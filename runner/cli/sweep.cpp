@@ -11,6 +11,7 @@
 #include "runner/cli/sweep_command.h"
 #include "runner/core/error.h"
 #include "runner/core/files.h"
+#include "runner/sweep/descent.h"
 #include "runner/sweep/standing.h"
 
 namespace runner::cli {
@@ -18,29 +19,98 @@ namespace {
 
 using core::Node;
 
-/// The recipe of the best variant's first trial, under a name of its own.
-void best(Session& session, const std::string& name, const std::string& file) {
+/// What a member of a population went through before.
+std::string lineage_text(const std::vector<sweep::Variant>& variants, std::int64_t variant) {
+  const std::vector<std::int64_t> lineage = sweep::lineage_of(variants, variant);
+  if (lineage.size() < 2) return "";
+  std::string text = "  lineage\n";
+  for (const std::int64_t number : lineage) {
+    const sweep::Variant& one = variants.at(static_cast<std::size_t>(number));
+    text += "    trial " + std::to_string(number) + " to step " + std::to_string(one.until) + "  " + one.text + "\n";
+  }
+  return text;
+}
+
+/// A recipe says nothing of the checkpoint that it goes on from.
+std::string how_it_goes_on(const OpenSweep& open, const sweep::Trial& trial, const registry::Recipe& recipe,
+                           const std::string& file) {
+  const std::int64_t parent = open.study->variants().at(static_cast<std::size_t>(trial.variant)).parent;
+  if (parent < 0) return "";
+  const sweep::Trial& model = open.study->trials().at(static_cast<std::size_t>(parent));
+  const std::string run_dir = sweep::trial_run_dir(*open.study, open.sweep.base().at("output_dir").as_string(), model);
+  const auto before =
+      sweep::trial_recipe(open.sweep, *open.study, model, sweep::trial_run_name(*open.study, parent)).value();
+  const auto checkpoint =
+      sweep::checkpoint_at(run_dir, open.study->variants().at(static_cast<std::size_t>(parent)).until);
+  std::string text = "# It went on from a checkpoint of trial " + std::to_string(parent) + ":";
+  if (!checkpoint) return text + " " + checkpoint.failure().message + "\n";
+  text += " roux run " + file + " --new";
+  for (const std::string& word : sweep::words_to_go_on(checkpoint.value(), before, recipe)) text += " " + word;
+  return text + "\n# roux sweep replay " + open.study->info().name + " trains all of its lineage again.\n";
+}
+
+struct BestFlags {
+  std::string file;
+  std::optional<std::int64_t> trial;  ///< of another variant
+};
+
+sweep::Trial first_trial(const OpenSweep& open, std::int64_t variant) {
+  return open.study->trials().at(static_cast<std::size_t>(variant * open.sweep.config().replicates));
+}
+
+void print_variant(const OpenSweep& open, const sweep::VariantStanding& standing) {
+  const auto number = [](double value) { return core::to_json(Node::floating(value), -1); };
+  const sweep::Trial trial = first_trial(open, standing.variant);
+  if (standing.value) std::printf("%s %s\n", open.sweep.metric().c_str(), number(*standing.value).c_str());
+  for (std::size_t i = 0; i < standing.others.size(); ++i) {
+    std::printf("%s %s\n", open.sweep.objectives()[i + 1].name.c_str(), number(standing.others[i]).c_str());
+  }
+  std::printf("  variant  %s\n  trial    %lld\n  run      %s\n",
+              open.study->variants().at(static_cast<std::size_t>(standing.variant)).text.c_str(),
+              static_cast<long long>(trial.number), trial.run.c_str());
+  std::fputs(lineage_text(open.study->variants(), standing.variant).c_str(), stdout);
+}
+
+/// The variants that the flags mean; none after saying why.
+std::vector<sweep::VariantStanding> chosen(Session& session, const OpenSweep& open, const BestFlags& flags) {
+  const auto standings = standings_of(open.study->variants(), open.study->trials());
+  const std::string& name = open.study->info().name;
+  if (!flags.trial) {
+    auto front = front_of(open.sweep, standings);
+    if (front.empty()) session.fail("sweep " + name + " has no complete trial yet", "", core::kExitFailed);
+    if (front.size() < 2 || flags.file.empty()) return front;
+    session.fail(std::to_string(front.size()) + " variants are best, each in its own way, and a recipe is one of them",
+                 "name a trial: --trial " + std::to_string(first_trial(open, front.front().variant).number));
+    return {};
+  }
+  for (const sweep::VariantStanding& standing : standings) {
+    const bool meant = *flags.trial / open.sweep.config().replicates == standing.variant;
+    if (meant && standing.value) return {standing};
+  }
+  session.fail("sweep " + name + " has no trial " + std::to_string(*flags.trial) + " that was measured", "",
+               core::kExitUsage);
+  return {};
+}
+
+/// Of several best ones all, or the recipe of the only one's first trial, under a name of its own.
+void best(Session& session, const std::string& name, const BestFlags& flags) {
   const auto open = open_sweep(session, name);
   if (!open) return;
-  const auto& variants = open->study->variants();
-  const auto& trials = open->study->trials();
-  const auto best = best_of(open->sweep, standings_of(variants, trials));
-  if (!best)
-    return session.fail("sweep " + open->study->info().name + " has no complete trial yet", "", core::kExitFailed);
-  const sweep::Trial& trial = trials.at(static_cast<std::size_t>(best->variant * open->sweep.config().replicates));
-  const std::string& text = variants.at(static_cast<std::size_t>(best->variant)).text;
-  if (file.empty()) {
-    std::printf("%s %s\n", open->sweep.metric().c_str(), core::to_json(Node::floating(*best->value), -1).c_str());
-    std::printf("  variant  %s\n  trial    %lld\n  run      %s\n", text.c_str(), static_cast<long long>(trial.number),
-                trial.run.c_str());
+  const std::vector<sweep::VariantStanding> standings = chosen(session, *open, flags);
+  if (flags.file.empty()) {
+    for (const sweep::VariantStanding& standing : standings) print_variant(*open, standing);
     return;
   }
+  if (standings.empty()) return;
+  const sweep::Variant variant = open->study->variants().at(static_cast<std::size_t>(standings.front().variant));
+  const sweep::Trial trial = first_trial(*open, variant.number);
   sweep::TrialPlace place;
   place.run_name = open->sweep.base().at("run_name").as_string() + "-best";
   place.threads = open->study->info().threads;
   place.shrink = trial.shrink;
+  place.until = variant.until;
   core::Diagnostics diagnostics;
-  const auto recipe = open->sweep.trial(variants.at(static_cast<std::size_t>(best->variant)).point, place, diagnostics);
+  const auto recipe = open->sweep.trial(variant.point, place, diagnostics);
   session.show(diagnostics);
   if (!recipe) {
     session.exit_code = core::kExitUsage;
@@ -48,8 +118,8 @@ void best(Session& session, const std::string& name, const std::string& file) {
   }
   const std::string words = "# " + open->sweep.metric() + " " + core::to_json(Node::floating(*trial.value), -1) +
                             " in trial " + std::to_string(trial.number) + " of sweep " + open->study->info().name +
-                            ": " + text + "\n";
-  core::write_file_atomic(file, words + core::to_yaml(recipe->resolved())).value();
+                            ": " + variant.text + "\n" + how_it_goes_on(*open, trial, *recipe, flags.file);
+  core::write_file_atomic(flags.file, words + core::to_yaml(recipe->resolved())).value();
 }
 
 CLI::App* add_command(CLI::App& sweep, const char* word, const char* what, std::string& name) {
@@ -112,22 +182,31 @@ void add_sweep(CLI::App& app, Session& session) {
   CLI::App* resume = add_command(*sweep, "resume", "go on with a sweep, or join those that work on it", *name);
   resume->callback([&session, name] { session.command = [&session, name] { sweep_resume(session, *name); }; });
   add_sweep_show(*sweep, session);
-  const auto file = std::make_shared<std::string>();
-  CLI::App* best_one = add_command(*sweep, "best", "The best variant", *name);
-  best_one->add_option("--recipe", *file, "Write a recipe that trains it once more, to the same bits")
+  const auto flags = std::make_shared<BestFlags>();
+  CLI::App* best_one = add_command(*sweep, "best", "The best variant; of several objectives, all that are", *name);
+  best_one->add_option("--recipe", flags->file, "Write a recipe that trains it once more, to the same bits")
       ->type_name("FILE");
+  best_one->add_option("--trial", flags->trial, "The variant of this trial, in place of the best")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1'000'000'000}));
   best_one->footer(
       "\nExamples:\n"
       "  roux sweep best\n"
       "  roux sweep best tiny-gpt --recipe best.yaml && roux run best.yaml\n");
   best_one->callback(
-      [&session, name, file] { session.command = [&session, name, file] { best(session, *name, *file); }; });
+      [&session, name, flags] { session.command = [&session, name, flags] { best(session, *name, *flags); }; });
   add_sweep_plot(*sweep, session);
   add_sweep_importance(*sweep, session);
   add_sweep_report(*sweep, session);
   add_sweep_export(*sweep, session);
   add_sweep_import(*sweep, session);
   add_sweep_studies(*sweep, session);
+  const auto member = std::make_shared<std::optional<std::int64_t>>();
+  CLI::App* again = add_command(
+      *sweep, "replay", "Train a trial again, with all that it went on from, and compare the checkpoints", *name);
+  again->add_option("--trial", *member, "Its number; the best one unless given")->check(CLI::Range(0, 1'000'000'000));
+  again->callback([&session, name, member] {
+    session.command = [&session, name, member] { sweep_replay(session, *name, *member); };
+  });
 }
 
 }  // namespace runner::cli

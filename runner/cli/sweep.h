@@ -27,6 +27,9 @@ void sweep_run(Session& session, SweepRunFlags& flags);
 /// `roux sweep resume`.
 void sweep_resume(Session& session, const std::string& name);
 
+/// `roux sweep replay`: of the best trial unless one is given.
+void sweep_replay(Session& session, const std::string& name, const std::optional<std::int64_t>& trial);
+
 /// A study and the sweep that it records, or nothing after saying why.
 struct OpenSweep {
   std::unique_ptr<sweep::Study> study;

@@ -51,6 +51,8 @@ Picture history_picture(const SweepHistory& history);
 Picture intermediate_picture(const SweepHistory& history);
 Picture edf_picture(const SweepHistory& history);
 Picture timeline_picture(const SweepHistory& history);
+/// Of each pair of objectives.
+Picture pareto_picture(const SweepHistory& history);
 Picture parallel_picture(const SweepHistory& history, const std::vector<std::size_t>& parameters);
 Picture slice_picture(const SweepHistory& history, const std::vector<std::size_t>& parameters);
 /// Of each pair of parameters.

@@ -34,10 +34,18 @@ const Node* value_at(const std::vector<sweep::Assignment>& values, const std::st
   return nullptr;
 }
 
+/// Those after the first.
+std::vector<std::string> other_objectives(const OpenSweep& open) {
+  std::vector<std::string> names;
+  for (std::size_t i = 1; i < open.sweep.objectives().size(); ++i) names.push_back(open.sweep.objectives()[i].name);
+  return names;
+}
+
 std::string as_csv(const OpenSweep& open) {
   const auto& variants = open.study->variants();
   const std::vector<std::string> paths = paths_of(open, variants);
   std::string text = "trial,variant,replicate,state,value,step,run,reason,started_ms,ended_ms";
+  for (const std::string& name : other_objectives(open)) text += "," + csv_field(name);
   for (const std::string& path : paths) text += "," + csv_field(path);
   text += "\r\n";
   for (const Trial& trial : open.study->trials()) {
@@ -47,6 +55,9 @@ std::string as_csv(const OpenSweep& open) {
     if (trial.value) text += core::to_json(Node::floating(*trial.value), -1);
     text += "," + std::to_string(trial.step) + "," + trial.run + "," + csv_field(trial.reason) + "," +
             std::to_string(trial.started_ms) + "," + std::to_string(trial.ended_ms);
+    for (std::size_t i = 1; i < open.sweep.objectives().size(); ++i) {
+      text += "," + (i <= trial.others.size() ? core::to_json(Node::floating(trial.others[i - 1]), -1) : "");
+    }
     for (const std::string& path : paths) {
       const Node* value = value_at(values, path);
       text += ",";
@@ -65,8 +76,17 @@ std::string as_json(const OpenSweep& open) {
     row.set("trial", Node::integer(trial.number));
     row.set("variant", Node::integer(trial.variant));
     row.set("replicate", Node::integer(trial.replicate));
+    const std::int64_t parent = variants[static_cast<std::size_t>(trial.variant)].parent;
+    if (open.sweep.population() != nullptr) row.set("from", parent < 0 ? Node::null() : Node::integer(parent));
     row.set("state", Node::string(std::string(to_text(trial.state))));
     row.set("value", trial.value ? Node::floating(*trial.value) : Node::null());
+    if (!trial.others.empty()) {
+      Node others = Node::mapping();
+      for (std::size_t i = 0; i < trial.others.size(); ++i) {
+        others.set(open.sweep.objectives()[i + 1].name, Node::floating(trial.others[i]));
+      }
+      row.set("others", std::move(others));
+    }
     row.set("step", Node::integer(trial.step));
     row.set("run", Node::string(trial.run));
     row.set("reason", Node::string(trial.reason));

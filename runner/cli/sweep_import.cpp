@@ -33,6 +33,26 @@ std::optional<sweep::Sweep> sweep_for(Session& session, const SweepImportFlags& 
   return sweep;
 }
 
+/// False after saying what differs.
+bool same_goals(Session& session, const sweep::OptunaStudy& study, const sweep::Sweep& sweep) {
+  const auto& objectives = sweep.objectives();
+  if (study.maximize.size() != objectives.size()) {
+    session.fail("study " + study.name + " has " +
+                     core::counted(static_cast<std::int64_t>(study.maximize.size()), "objective", "objectives") +
+                     ", and the recipe's sweep has " + std::to_string(objectives.size()),
+                 "import it with a recipe that compares by as many");
+    return false;
+  }
+  for (std::size_t i = 0; i < objectives.size(); ++i) {
+    if (objectives[i].maximize == study.maximize[i]) continue;
+    session.fail("study " + study.name + (study.maximize[i] ? " maximizes" : " minimizes") + ", and the recipe's sweep " +
+                     (study.maximize[i] ? "minimizes " : "maximizes ") + objectives[i].name,
+                 "change the goal in the recipe");
+    return false;
+  }
+  return true;
+}
+
 void tell_left_out(const Session& session, const std::vector<std::string>& lines) {
   core::Diagnostics diagnostics;
   for (std::size_t i = 0; i < lines.size() && i < kToldMax; ++i) diagnostics.warning({}, "left out, " + lines[i]);
@@ -44,22 +64,13 @@ void tell_left_out(const Session& session, const std::vector<std::string>& lines
 void import_study(Session& session, const SweepImportFlags& flags) {
   const auto from = sweep::read_optuna(flags.optuna, flags.study);
   if (!from) return session.fail(from.failure().message, from.failure().hint);
-  if (from.value().maximize.size() != 1) {
-    return session.fail("study " + from.value().name + " has " + std::to_string(from.value().maximize.size()) +
-                            " objectives, and a sweep compares by one",
-                        "export one of them from Optuna as a study of its own");
-  }
   sweep::ImportOptions options{flags.paths};
   const auto sweep = sweep_for(session, flags, from.value(), options);
   if (!sweep) return;
   if (sweep->config().replicates > 1)
     return session.fail("the recipe has replicates, and a trial of Optuna is a variant by itself",
                         "--set sweep.replicates=1 takes them so");
-  if (sweep->maximizes() != from.value().maximize[0]) {
-    return session.fail("study " + from.value().name + (from.value().maximize[0] ? " maximizes" : " minimizes") +
-                            ", and the recipe's sweep does not",
-                        "set sweep.metric.goal");
-  }
+  if (!same_goals(session, from.value(), *sweep)) return;
   const sweep::Importable found = importable(from.value(), options, sweep->space());
   tell_left_out(session, found.left_out);
   if (found.trials.empty()) {

@@ -59,8 +59,11 @@ std::vector<std::string> SweepBoard::lines(const Terminal& terminal, std::size_t
   std::vector<std::string> lines = {
       painted(gauge, Paint::kGreen, terminal) +
       cut_text(progress_text(progress), width > gauge_columns ? width - gauge_columns : 0, terminal)};
-  if (const std::string best = best_text(sweep_, variants, trials); !best.empty())
-    lines.push_back(painted(cut_text(sweep_.metric() + " " + best, width, terminal), Paint::kBold, terminal));
+  if (const auto best = best_lines(sweep_, variants, trials); !best.empty()) {
+    const std::string more = best.size() > 1 ? " (1 of " + std::to_string(best.size()) + ")" : "";
+    lines.push_back(
+        painted(cut_text(sweep_.metric() + more + " " + best.front(), width, terminal), Paint::kBold, terminal));
+  }
   std::vector<std::vector<Cell>> running;
   for (const Trial& trial : trials) {
     if (trial.state == TrialState::kRunning)

@@ -27,14 +27,15 @@ struct Kind {
   std::size_t parameters_min = 0, parameters_max = 0;  ///< the latter where none are named; 0: all
 };
 
-constexpr std::array<Kind, 8> kKinds = {{{"history", history_picture, nullptr},
+constexpr std::array<Kind, 9> kKinds = {{{"history", history_picture, nullptr},
                                          {"intermediate", intermediate_picture, nullptr},
                                          {"parallel", nullptr, parallel_picture, 1},
                                          {"slice", nullptr, slice_picture, 1},
                                          {"contour", nullptr, contour_picture, 2, kPairedMax},
                                          {"rank", nullptr, rank_picture, 2, kPairedMax},
                                          {"edf", edf_picture, nullptr},
-                                         {"timeline", timeline_picture, nullptr}}};
+                                         {"timeline", timeline_picture, nullptr},
+                                         {"pareto", pareto_picture, nullptr}}};
 
 std::string kind_list() {
   std::string list;
@@ -85,6 +86,11 @@ std::optional<std::string> answer(const OpenSweep& open, const SweepPlotRequest&
     picture = kind.of_parameters(history, *parameters);
   } else {
     picture = kind.of_trials(history);
+  }
+  if (picture.charts.empty()) {  // of a pareto front
+    diagnostics.error({}, "the sweep has one objective, and a Pareto front is of several",
+                      "sweep.objectives names them");
+    return std::nullopt;
   }
   // Where y is not the metric, a logarithm would be of shares and numbers of trials.
   const bool of_metric = request.kind == "history" || request.kind == "intermediate" || request.kind == "slice";

@@ -46,6 +46,7 @@ void add_pictures(const SweepHistory& history, Document& document) {
   add_picture(intermediate_picture(history), document);
   add_picture(timeline_picture(history), document);
   add_picture(edf_picture(history), document);
+  if (history.sweep.objectives().size() > 1) add_picture(pareto_picture(history), document);
   const std::vector<std::size_t> parameters = parameters_worth_drawing(history);
   if (parameters.empty()) return;
   document.heading(2, "Parameters");
@@ -65,8 +66,8 @@ std::optional<std::string> answer(const OpenSweep& open, const SweepReportReques
   document->paragraph(open.sweep.metric() +
                       (open.sweep.maximizes() ? ", larger is better: " : ", smaller is better: ") +
                       progress_text(progress_of(open.sweep, history.trials)) + ".");
-  const std::string best = best_text(open.sweep, history.variants, history.trials);
-  if (!best.empty()) document->paragraph(best);
+  const std::vector<std::string> best = best_lines(open.sweep, history.variants, history.trials);
+  if (!best.empty()) document->list(best);
   add_pictures(history, *document);
   add_trials(open, context.clock, *document);
   document->heading(2, "Recipe");

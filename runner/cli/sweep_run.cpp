@@ -76,6 +76,8 @@ std::optional<std::unique_ptr<Study>> study_to_go_on_with(Session& session, cons
   core::Diagnostics diagnostics;
   const auto recorded = sweep::recorded_sweep(*study, diagnostics);
   if (recorded && recorded->identity_of_trials() == sweep.identity_of_trials()) {
+    const core::Node &before = recorded->base().at("sweep.stop"), &now = sweep.base().at("sweep.stop");
+    if (!before.same_value(now)) study->set_end_reason("");  // other limits are still to be reached
     if (is_over(sweep, *study)) return std::unique_ptr<Study>();
     study->set_recipe(sweep.identity());
     return study;
@@ -88,8 +90,15 @@ std::optional<std::unique_ptr<Study>> study_to_go_on_with(Session& session, cons
 
 void tell_end(const Sweep& sweep, Study& study) {
   const auto& variants = study.variants();
-  const auto best = best_of(sweep, standings_of(variants, study.trials()));
-  if (!best) return std::puts("no trial came to an end that counts"), void();
+  const auto front = front_of(sweep, standings_of(variants, study.trials()));
+  if (front.empty()) return std::puts("no trial came to an end that counts"), void();
+  if (sweep.objectives().size() > 1) {
+    std::printf("\nno other variant is better than %s: roux sweep best %s\n",
+                core::counted(static_cast<std::int64_t>(front.size()), "variant", "variants").c_str(),
+                study.info().name.c_str());
+    return;
+  }
+  const sweep::VariantStanding* best = &front.front();
   std::printf("\nbest %s %s  %s\n", sweep.metric().c_str(),
               core::to_json(core::Node::floating(*best->value), -1).c_str(),
               variants[static_cast<std::size_t>(best->variant)].text.c_str());
@@ -136,6 +145,7 @@ void work(Session& session, const Sweep& sweep, Study& study) {
     return session.fail("sweep " + study.info().name + " was stopped: " + end.failure,
                         "roux sweep resume " + study.info().name + " goes on", core::kExitFailed);
   }
+  if (!end.limit.empty()) core::log_info("no further trial begins: " + end.limit);
   if (end.stopped) {
     std::printf("sweep %s was stopped: roux sweep resume %s goes on\n", study.info().name.c_str(),
                 study.info().name.c_str());

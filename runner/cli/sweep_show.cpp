@@ -58,6 +58,9 @@ std::optional<std::string> show_one(const OpenSweep& open, std::int64_t number, 
     add_line(open.sweep.metric(),
              core::to_json(core::Node::floating(*trial.value), -1) + " at step " + std::to_string(trial.step), text);
   }
+  for (std::size_t i = 0; i < trial.others.size(); ++i) {
+    add_line(open.sweep.objectives()[i + 1].name, core::to_json(core::Node::floating(trial.others[i]), -1), text);
+  }
   add_line("variant",
            std::to_string(trial.variant) + "  " + open.study->variants()[static_cast<std::size_t>(trial.variant)].text,
            text);

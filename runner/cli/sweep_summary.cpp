@@ -44,20 +44,27 @@ std::string progress_text(const SweepProgress& progress) {
   return text;
 }
 
-std::string best_text(const sweep::Sweep& sweep, const std::vector<sweep::Variant>& variants,
-                      const std::vector<Trial>& trials) {
-  const auto best = best_of(sweep, standings_of(variants, trials));
-  if (!best) return "";
-  return "best " + number_text(*best->value) + "  " + variants[static_cast<std::size_t>(best->variant)].text;
+std::vector<std::string> best_lines(const sweep::Sweep& sweep, const std::vector<sweep::Variant>& variants,
+                                    const std::vector<Trial>& trials) {
+  std::vector<std::string> lines;
+  for (const sweep::VariantStanding& best : front_of(sweep, standings_of(variants, trials))) {
+    std::string& line = lines.emplace_back("best " + number_text(*best.value));
+    for (const double other : best.others) line += " " + number_text(other);
+    line += "  " + variants[static_cast<std::size_t>(best.variant)].text;
+  }
+  return lines;
 }
 
 std::string sweep_heading(const OpenSweep& open) {
   const auto& trials = open.study->trials();
+  SweepProgress progress = progress_of(open.sweep, trials);
+  const std::string reason = open.study->end_reason();
+  if (!reason.empty()) progress.seconds_left.reset();
   std::string text = open.study->info().name + "  " + open.sweep.metric() +
-                     (open.sweep.maximizes() ? " (larger is better)" : "") + "  " +
-                     progress_text(progress_of(open.sweep, trials)) + "\n";
-  const std::string best = best_text(open.sweep, open.study->variants(), trials);
-  return best.empty() ? text : text + best + "\n";
+                     (open.sweep.maximizes() ? " (larger is better)" : "") + "  " + progress_text(progress) +
+                     (reason.empty() ? "" : ", ended: " + reason) + "\n";
+  for (const std::string& best : best_lines(open.sweep, open.study->variants(), trials)) text += best + "\n";
+  return text;
 }
 
 }  // namespace runner::cli

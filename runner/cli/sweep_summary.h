@@ -19,11 +19,11 @@ SweepProgress progress_of(const sweep::Sweep& sweep, const std::vector<sweep::Tr
 /// `4 of 9 done, 1 running, 2 pruned, 1 min 30 s left`.
 std::string progress_text(const SweepProgress& progress);
 
-/// `best 0.0612  optimizer.lr=0.01`; "" before there is one.
-std::string best_text(const sweep::Sweep& sweep, const std::vector<sweep::Variant>& variants,
-                      const std::vector<sweep::Trial>& trials);
+/// `best 0.0612  optimizer.lr=0.01`, a line each for those than which no other one is better; none before there is one.
+std::vector<std::string> best_lines(const sweep::Sweep& sweep, const std::vector<sweep::Variant>& variants,
+                                    const std::vector<sweep::Trial>& trials);
 
-/// `tiny-1qezc2h  val/loss  4 of 9 done`, and the best, as two lines.
+/// `tiny-1qezc2h  val/loss  4 of 9 done`, and the best below it.
 std::string sweep_heading(const OpenSweep& open);
 
 }  // namespace runner::cli

@@ -35,6 +35,7 @@ Node values_of(const OpenSweep& open, const Trial& trial, const sweep::Variant& 
   values.set("variant", Node::integer(trial.variant));
   values.set("state", Node::string(std::string(to_text(trial.state))));
   values.set("run", Node::string(trial.run));
+  if (variant.parent >= 0) values.set("from", Node::integer(variant.parent));
   values.set("retries", Node::integer(trial.retries));
   return values;
 }
@@ -55,6 +56,8 @@ std::vector<store::RunSummary> trials_as_runs(const OpenSweep& open) {
     row.ended_ms = trial.ended_ms;
     if (trial.state == TrialState::kRunning) row.owner = store::LeaseOwner{};  // its duration grows
     if (trial.value) row.metrics[open.sweep.metric()] = *trial.value;
+    for (std::size_t i = 0; i < trial.others.size(); ++i)
+      row.metrics[open.sweep.objectives()[i + 1].name] = trial.others[i];
     row.resolved = values_of(open, trial, variants.at(static_cast<std::size_t>(trial.variant)));
     rows.push_back(std::move(row));
   }
@@ -62,7 +65,10 @@ std::vector<store::RunSummary> trials_as_runs(const OpenSweep& open) {
 }
 
 std::vector<std::string> trial_columns(const OpenSweep& open) {
-  std::vector<std::string> columns = {"trial", "state", open.sweep.metric(), "step", "duration", "run"};
+  std::vector<std::string> columns = {"trial", "state"};
+  for (const sweep::Metric& objective : open.sweep.objectives()) columns.push_back(objective.name);
+  columns.insert(columns.end(), {"step", "duration", "run"});
+  if (open.sweep.population() != nullptr) columns.push_back("from");
   for (const sweep::Variant& variant : open.study->variants()) {
     for (const sweep::Assignment& one : open.sweep.space().assignments(variant.point)) {
       if (std::find(columns.begin(), columns.end(), one.path) == columns.end()) columns.push_back(one.path);

@@ -9,7 +9,8 @@
 namespace runner::cli {
 
 /// The trials as runs, so that the filter language and the tables of `roux runs list` serve them: what is varied stands
-/// where it stands in the recipe, and `trial`, `variant`, `state`, `run`, `retries` and `seed` beside it. `step`,
+/// where it stands in the recipe, and `trial`, `variant`, `state`, `run`, `from` (the
+/// trial whose checkpoint it went on from), `retries` and `seed` beside it. `step`,
 /// `reason`, `duration` and the metric are what they are of a run.
 std::vector<store::RunSummary> trials_as_runs(const OpenSweep& open);
 

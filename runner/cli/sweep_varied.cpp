@@ -60,7 +60,7 @@ std::optional<Node> range_of(std::string_view text) {
   if (colon == std::string_view::npos) return range;
   const std::string_view how = rest.substr(colon + 1);
   if (how == "log") {
-    range.set("distribution", Node::string(min->is_integer() && max->is_integer() ? "log_int" : "log_uniform"));
+    range.set("distribution", Node::string("log"));
     return range;
   }
   const auto step = number_of(how);

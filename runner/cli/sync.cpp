@@ -16,9 +16,12 @@
 #include "runner/cli/tracking.h"
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
+#include "runner/core/log.h"
 #include "runner/core/units.h"
+#include "runner/store/cursors.h"
 #include "runner/store/run_reader.h"
 #include "runner/store/schema.h"
+#include "runner/store/tracker_lock.h"
 #include "trackers/follow.h"
 
 namespace runner::cli {
@@ -29,7 +32,7 @@ constexpr int kLeaveS = 10;
 
 struct SyncFlags {
   std::string run = "last", tracker;
-  bool follow = false;
+  bool follow = false, anew = false;
 };
 
 /// Waits, and leaves when the system or the training says so: at once where it waits, in some seconds where a tracker
@@ -84,9 +87,32 @@ trackers::Run run_of(const store::RunSummary& summary) {
   return run;
 }
 
+/// One that follows a run waits for who has it before: an earlier follower, or a person's `roux sync`.
+core::Result<std::unique_ptr<store::TrackerLock>> locked(const trackers::Run& run, const std::string& name,
+                                                         const SyncFlags& flags, trackers::Waiter& waiter) {
+  auto lock = store::TrackerLock::take(run.dir, name);
+  if (!lock && flags.follow) core::log_warning(lock.failure().message + "; waiting");
+  while (!lock && flags.follow && waiter.wait(kLookMs)) lock = store::TrackerLock::take(run.dir, name);
+  return lock;
+}
+
+/// Says what that means for the tool.
+void forget(const trackers::Run& run, const std::string& name, const core::Node& block, bool quiet) {
+  store::Cursors(run.dir).forget(name);
+  const registry::Fragment* fragment = registry::Registry::builtin().find("tracker", block.find("type")->as_string());
+  RUNNER_ASSERT(fragment != nullptr, "a validated recipe names trackers that there are");
+  if (!quiet) std::printf("%-16s %s\n", name.c_str(), fragment->anew.c_str());
+}
+
 void bring(const trackers::Run& run, const core::Node& block, const SyncFlags& flags, Session& session,
            trackers::Waiter& waiter) {
   const std::string name = tracker_name(block);
+  const auto lock = locked(run, name, flags, waiter);
+  if (!lock) {
+    return session.fail((flags.follow ? "" : "tracker " + name + ": ") + lock.failure().message, lock.failure().hint,
+                        core::kExitFailed);
+  }
+  if (flags.anew) forget(run, name, block, session.quiet);
   const auto tracker = trackers::build(block, {name});
   const trackers::FollowResult result =
       trackers::follow(run, *tracker, {name, flags.follow}, core::system_clock(), waiter);
@@ -148,11 +174,16 @@ void add_sync(CLI::App& app, Session& session) {
   command->add_option("run", flags->run, "id, unique prefix of it, run_name, path, or `last` (the default)")
       ->type_name("RUN");
   command->add_option("--tracker", flags->tracker, "only this one: its name, or its type")->type_name("NAME");
-  command->add_flag("--follow", flags->follow, "go on until the run has ended, and try again what fails");
+  CLI::Option* follow =
+      command->add_flag("--follow", flags->follow, "go on until the run has ended, and try again what fails");
+  command
+      ->add_flag("--anew", flags->anew, "everything once more, for a tool that has lost it; says what that does there")
+      ->excludes(follow);
   command->footer(
       "\nExamples:\n"
       "  roux sync last\n"
-      "  roux sync quickstart --tracker tensorboard --follow");
+      "  roux sync quickstart --tracker tensorboard --follow\n"
+      "  roux sync 3f2a --tracker mlflow --anew");
   command->callback([&session, flags] { session.command = [&session, flags] { sync(session, *flags); }; });
 }
 

@@ -29,7 +29,8 @@ std::string address_of_peer(int descriptor) {
   sockaddr_in address = {};
   socklen_t size = sizeof address;
   char text[INET_ADDRSTRLEN] = {};
-  if (getpeername(descriptor, reinterpret_cast<sockaddr*>(&address), &size) != 0) return "?";
+  if (getpeername(descriptor, reinterpret_cast<sockaddr*>(&address), &size) != 0 || address.sin_family != AF_INET)
+    return "?";
   inet_ntop(AF_INET, &address.sin_addr, text, sizeof text);
   return text;
 }

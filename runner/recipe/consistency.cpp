@@ -64,8 +64,16 @@ void sweep_isolation(SettledTree& tree) {
 /// Where a recipe names a metric to go by: checkpoint.monitor, a plateau's, and those of callbacks.
 std::vector<std::string> monitor_paths(SettledTree& tree) {
   std::vector<std::string> paths;
-  for (const char* path : {"checkpoint.monitor", "lr_scheduler.monitor", "sweep.metric.name"}) {
+  for (const char* path : {"checkpoint.monitor", "lr_scheduler.monitor"}) {
     if (tree.text(path)) paths.emplace_back(path);
+  }
+  // Of several objectives the first stands in for it.
+  if (tree.text("sweep.metric.name") && !tree.text("sweep.objectives[0].name")) paths.emplace_back("sweep.metric.name");
+  if (const Node* objectives = tree.value("sweep.objectives")) {
+    for (std::size_t i = 0; i < objectives->items().size(); ++i) {
+      const std::string path = "sweep.objectives[" + std::to_string(i) + "].name";
+      if (tree.text(path)) paths.push_back(path);
+    }
   }
   if (const Node* callbacks = tree.value("callbacks")) {
     for (std::size_t i = 0; i < callbacks->items().size(); ++i) {
@@ -79,6 +87,15 @@ std::vector<std::string> monitor_paths(SettledTree& tree) {
 /// What a sweep compares, where its author left that open.
 void sweep_metric(SettledTree& tree) {
   if (tree.value("sweep") == nullptr || tree.was_refused("sweep.metric")) return;
+  if (const auto first = tree.text("sweep.objectives[0].name")) {
+    if (tree.text("sweep.metric.name").value_or(*first) != *first) {
+      tree.error("sweep.metric", "a sweep compares either one metric or several objectives", "keep one of the two");
+    }
+    tree.fill("sweep.metric.name", Node::string(*first), "the first of sweep.objectives");
+    tree.fill("sweep.metric.goal", Node::string(*tree.text("sweep.objectives[0].goal")),
+              "the first of sweep.objectives");
+    return;
+  }
   const std::optional<std::string> monitor = tree.text("checkpoint.monitor");
   const bool by_monitor = monitor && !tree.given("sweep.metric.name");
   const std::vector<std::string> sets = evaluated_sets(tree);
@@ -211,7 +228,7 @@ void monitor_needs_evaluation(SettledTree& tree) {
   if (tree.given("eval.eval_steps") || tree.was_refused("eval")) return;
   for (const std::string& path : monitor_paths(tree)) {
     if (path == "checkpoint.monitor" && !tree.is_true("checkpoint.save_best")) continue;
-    if (path == "sweep.metric.name" && !tree.text("sweep.pruner.type")) continue;  // the evaluation at the end will do
+    if (path.starts_with("sweep.") && !tree.text("sweep.pruner.type")) continue;  // the evaluation at the end will do
     tree.error(path, path + " is " + *tree.text(path) + ", but nothing is evaluated before the end",
                "say how often with eval.eval_steps");
   }

@@ -1,10 +1,12 @@
 #include "runner/registry/editor_schema.h"
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "runner/registry/alias.h"
+#include "runner/registry/tracker_words.h"
 
 namespace runner::registry {
 namespace {
@@ -48,6 +50,10 @@ class Assembler {
     Json properties = Json::object();
     for (const Property& property : top->properties) add_property(properties, property);
     add_aliases(properties, "", *top);
+    for (const char* word : kAccelerateTrackerWords) {
+      properties[word] = {{"type", "object"}};
+      deprecate(properties[word], "trackers");
+    }
     root["properties"] = std::move(properties);
     root["additionalProperties"] = false;
 
@@ -66,7 +72,10 @@ class Assembler {
   void find_list_kinds(const std::vector<Property>& properties) {
     for (const Property& property : properties) {
       const bool list = property.type == Type::kArray;
-      if (list && property.element->type == Type::kComponent) list_kinds_.insert(property.element->kind);
+      if (list && property.element->type == Type::kComponent) {
+        list_kinds_.insert(property.element->kind);
+        words_[property.element->kind] = property.words;
+      }
       if (property.type == Type::kComponent) single_kinds_.insert(property.kind);
       find_list_kinds(property.properties);
     }
@@ -177,10 +186,19 @@ class Assembler {
     const bool of_texts = (element == Type::kString || element == Type::kPath) && property.element->enum_values.empty();
     if (!property.single || of_texts) {
       list["type"] = {"array", "string"};
-      if (!property.single) list["pattern"] = kReference;
+      if (!property.single) list["pattern"] = property.words.empty() ? kReference : with_words(property);
       return list;
     }
     return {{"anyOf", Json::array({list, value_of(*property.element), definition("reference")})}};
+  }
+
+  /// A reference, a word, or the name of one component.
+  std::string with_words(const Property& property) const {
+    std::string pattern = std::string(kReference) + "|^(";
+    for (const std::string& word : property.words) pattern += word + "|";
+    for (const std::string& name : registry_.names(property.element->kind)) pattern += name + "|";
+    pattern.back() = ')';
+    return pattern + "$";
   }
 
   static Json object_or_reference(Json object) {
@@ -279,6 +297,7 @@ class Assembler {
       definitions[kind.name + "." + name] = component(*fragment, common, complete);
     }
     Json type = {{"description", "Which of the " + kind.title + ": `roux list " + kind.name + "` describes them."}};
+    for (const std::string& word : words_[kind.name]) bare.push_back(word);
     type["anyOf"] =
         Json::array({Json{{"type", "string"}, {"enum", names}, {"enumDescriptions", titles}}, definition("reference")});
     cases.push_back({{"if", {{"type", "string"}}},
@@ -306,6 +325,7 @@ class Assembler {
   AliasTable aliases_;
   std::set<std::string> list_kinds_;
   std::set<std::string> single_kinds_;
+  std::map<std::string, std::vector<std::string>> words_;  // by the kind in whose list they may stand
 };
 
 }  // namespace

@@ -17,8 +17,9 @@ namespace {
 using core::Node;
 using Type = Property::Type;
 
-const std::vector<std::string> kFragmentKeywords = {"title",      "description",  "x-source", "type",   "examples",
-                                                    "properties", "x-short-form", "x-checks", "x-holds"};
+const std::vector<std::string> kFragmentKeywords = {"title",    "description", "x-source",       "type",
+                                                    "examples", "properties",  "x-short-form",   "x-checks",
+                                                    "x-holds",  "x-anew",      "x-configured-by"};
 const std::vector<std::string> kPropertyKeywords = {"description",
                                                     "type",
                                                     "properties",
@@ -40,9 +41,11 @@ const std::vector<std::string> kPropertyKeywords = {"description",
                                                     "x-type",
                                                     "x-kind",
                                                     "x-single",
+                                                    "x-words",
                                                     "x-aliases",
                                                     "x-exclusive",
                                                     "examples"};
+const std::vector<std::string> kSignKeywords = {"variable", "pattern", "file", "holds"};
 const std::vector<std::string> kCheckKeywords = {"rule", "at", "message", "hint"};
 
 std::string joined(const std::vector<std::string>& words) {
@@ -136,6 +139,7 @@ class Reader {
       error(*root.find("x-short-form"),
             "x-short-form names " + quoted(fragment_.short_form) + ", which is no property");
     read_holds(root);
+    read_tool(root);
     read_checks(root);
     read_examples(root);
     check_siblings(fragment_.properties);
@@ -252,6 +256,7 @@ class Reader {
     property.min_length = count(node, "minLength");
     property.aliases = texts(node, "x-aliases");
     property.exclusive_with = texts(node, "x-exclusive");
+    property.words = texts(node, "x-words");
     if (const Node* single = node.find("x-single")) {
       if (!single->is_bool()) error(*single, "x-single must be true or false, got " + shown(*single));
       property.single = single->is_bool() && single->as_bool();
@@ -330,7 +335,7 @@ class Reader {
     };
     only(numeric, {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}, "numbers");
     only(textual, {"enum", "pattern", "x-pattern-hint", "minLength"}, "texts");
-    only(property.type == Type::kArray, {"items", "minItems", "maxItems", "x-single"}, "arrays");
+    only(property.type == Type::kArray, {"items", "minItems", "maxItems", "x-single", "x-words"}, "arrays");
     only(property.type == Type::kObject || property.type == Type::kMap, {"properties", "additionalProperties"},
          "objects");
     if (property.single && property.element && property.element->type == Type::kArray)
@@ -361,6 +366,27 @@ class Reader {
     for (const std::string& word : fragment_.holds)
       if (std::find(holdable().begin(), holdable().end(), word) == holdable().end())
         error(*root.find("x-holds"), "x-holds must name some of " + joined(holdable()) + ", got " + quoted(word));
+  }
+
+  void read_tool(const Node& root) {
+    if (fragment_.kind == "tracker") {
+      fragment_.anew = required_text(root, "x-anew");
+    } else {
+      for (const char* keyword : {"x-anew", "x-configured-by"})
+        if (const Node* value = root.find(keyword)) error(*value, std::string(keyword) + " applies to trackers only");
+    }
+    const Node* signs = root.find("x-configured-by");
+    if (signs == nullptr) return;
+    if (!signs->is_sequence()) return error(*signs, "x-configured-by must be a list, got " + shown(*signs));
+    fragment_.configured_by.emplace();
+    for (const Node& node : signs->items()) {
+      known_keywords(node, kSignKeywords, "a sign");
+      const ToolSign sign = {text(node, "variable"), text(node, "pattern"), text(node, "file"), text(node, "holds")};
+      if (sign.variable.empty() == sign.file.empty()) error(node, "a sign is a variable or a file");
+      if (!sign.pattern.empty() && !is_pattern(sign.pattern))
+        error(*node.find("pattern"), "pattern is no regular expression: " + quoted(sign.pattern));
+      fragment_.configured_by->push_back(sign);
+    }
   }
 
   void read_checks(const Node& root) {

@@ -46,6 +46,7 @@ struct Property {
   std::vector<std::string> aliases;         ///< x-aliases: names inside the same section, accepted with a notice
   std::vector<std::string> exclusive_with;  ///< x-exclusive: sibling keys that must not be given together with this one
   bool single = false;                      ///< x-single: an array may be written as one scalar
+  std::vector<std::string> words;           ///< x-words: that stand for items of a list of components
   std::vector<core::Node> examples;         ///< values worth showing
   std::string kind;                         ///< x-kind of a component
   std::shared_ptr<Property> element;        ///< of an array or a map
@@ -58,6 +59,12 @@ struct Check {
   std::string rule, at, message, hint;  ///< message and hint may use {key}
 };
 
+/// What shows that somebody uses a tool here (x-configured-by).
+struct ToolSign {
+  std::string variable, pattern;  ///< of the environment: set, and as the pattern wants it where there is one
+  std::string file, holds;        ///< `~/...`, or in the working folder or one above it; with this text in it
+};
+
 /// One schema fragment: a component of a kind, or a fixed section of the recipe (kind "section").
 struct Fragment {
   std::string kind, name;
@@ -66,8 +73,11 @@ struct Fragment {
   std::vector<Check> checks;
   std::vector<core::Node> examples;
   std::vector<std::string> holds;  ///< x-holds: of the things that a run tells a tracker, those that it keeps
-  std::string short_form;          ///< x-short-form: key that a bare scalar sets (`loss: cross_entropy` sets `type`)
-  std::string text;                ///< The JSON as written.
+  std::string anew;                ///< x-anew: what everything once more does there, of a tracker
+  /// Of a tracker: one of them will do, and where there is none nothing is needed; no list: it has to be named.
+  std::optional<std::vector<ToolSign>> configured_by;
+  std::string short_form;  ///< x-short-form: key that a bare scalar sets (`loss: cross_entropy` sets `type`)
+  std::string text;        ///< The JSON as written.
 
   const Property* find(const std::string& key) const;
 };

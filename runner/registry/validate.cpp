@@ -1,5 +1,10 @@
 #include "runner/registry/validate.h"
 
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+
 #include "runner/core/error.h"
 #include "runner/registry/alias.h"
 #include "runner/registry/validator.h"
@@ -7,24 +12,28 @@
 namespace runner::registry {
 namespace {
 
-AliasTable aliases_of(const Registry& registry) {
+/// Read once a text, and there is one but in tests: a sweep checks hundreds of recipes a second.
+const AliasTable& aliases_of(const Registry& registry) {
+  static std::mutex mutex;
+  static std::map<std::string, AliasTable, std::less<>> tables;
+  const std::lock_guard lock(mutex);
+  auto found = tables.find(registry.aliases_json());
+  if (found != tables.end()) return found->second;
   core::Diagnostics ours;
-  AliasTable table = parse_aliases(registry.aliases_json(), ours);
+  found = tables.emplace(registry.aliases_json(), parse_aliases(registry.aliases_json(), ours)).first;
   RUNNER_ASSERT(!ours.has_errors(), "schema_gen has read schemas/aliases.json before");
-  return table;
+  return found->second;
 }
 
 }  // namespace
 
 core::Node validate_recipe(const core::Node& composed, const Registry& registry, core::Diagnostics& diagnostics) {
-  const AliasTable aliases = aliases_of(registry);
-  return Validator(registry, aliases, diagnostics).recipe(composed);
+  return Validator(registry, aliases_of(registry), diagnostics).recipe(composed);
 }
 
 core::Node validate_component(const core::Node& block, const std::string& kind, const std::string& path,
                               const Registry& registry, core::Diagnostics& diagnostics) {
-  const AliasTable aliases = aliases_of(registry);
-  return Validator(registry, aliases, diagnostics).component(block, kind, path);
+  return Validator(registry, aliases_of(registry), diagnostics).component(block, kind, path);
 }
 
 void check_settled(const core::Node& recipe, const Registry& registry, core::Diagnostics& diagnostics) {

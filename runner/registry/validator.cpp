@@ -7,6 +7,7 @@
 #include "runner/core/error.h"
 #include "runner/recipe/consistency.h"
 #include "runner/registry/expression.h"
+#include "runner/registry/tracker_words.h"
 #include "runner/registry/value_check.h"
 #include "runner/registry/wording.h"
 
@@ -311,7 +312,9 @@ Node Validator::recipe(Node composed) {
     }
   }
   check_plain_secrets(composed, diagnostics_);
+  take_init_trackers(composed, diagnostics_);
   apply_aliases(composed, aliases_, registry_, diagnostics_);
+  settle_trackers(composed, registry_, diagnostics_);
   const Fragment* fragment = registry_.find("section", "recipe");
   RUNNER_ASSERT(fragment != nullptr, "schema_gen embeds section/recipe.json");
   Node checked = block(composed, {"", "a recipe", "", "", pointers(fragment->properties)});

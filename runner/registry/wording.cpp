@@ -79,6 +79,20 @@ std::string kept_text(const Fragment& tracker) {
   return enumerated(tracker.holds) + (others.empty() ? "" : "; no " + enumerated(others, "or"));
 }
 
+std::string taken_text(const Fragment& tracker) {
+  if (!tracker.configured_by) return "leaves it out: it has to be named";
+  if (tracker.configured_by->empty()) return "always takes it";
+  std::vector<std::string> signs;
+  for (const ToolSign& sign : *tracker.configured_by) {
+    if (!sign.variable.empty()) {
+      signs.push_back(sign.variable + (sign.pattern.empty() ? "" : " like " + sign.pattern));
+    } else {
+      signs.push_back(sign.file + (sign.holds.empty() ? "" : " with " + sign.holds));
+    }
+  }
+  return "takes it where there is " + enumerated(signs, "or");
+}
+
 std::string line_beside(const core::Place& place, const core::Place& other) {
   if (place.line > 0 && place.source == other.source) return "line " + std::to_string(place.line);
   return place.known() ? place.text() : "elsewhere";

@@ -30,6 +30,9 @@ std::string joined_path(std::string_view block, std::string_view key);
 /// What a tracker keeps of a run and what not: `scalars and texts; no images, tables and artifacts`.
 std::string kept_text(const Fragment& tracker);
 
+/// When `trackers: all` takes a tracker: `takes it where there is COMET_API_KEY or ~/.netrc with api.wandb.ai`.
+std::string taken_text(const Fragment& tracker);
+
 /// `line 14` when both stand in one file, else the whole place.
 std::string line_beside(const core::Place& place, const core::Place& other);
 

@@ -5,6 +5,7 @@
 #include <sqlite3.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -12,6 +13,7 @@
 
 #include "runner/core/error.h"
 #include "runner/core/log.h"
+#include "runner/core/units.h"
 #include "runner/store/light_file.h"
 #include "runner/store/schema.h"
 
@@ -43,21 +45,38 @@ void put_info(const Database& database, std::string_view key, std::int64_t value
 }  // namespace
 
 Committer::Committer(Start start, Lease& lease, const core::Clock& clock)
-    : start_(std::move(start)), lease_(lease), clock_(clock), branch_(start_.branch), row_(start_.last_row) {
+    : start_(std::move(start)),
+      lease_(lease),
+      clock_(clock),
+      branch_(start_.branch),
+      row_(start_.last_row),
+      begun_ns_(clock.monotonic_ns()) {
   for (const Batch::Series& series : start_.series) ids_[{series.name, series.context}] = series.id;
   durable_row_ = row_;
   handed_row_ = row_;
   beaten_ns_ = clock_.monotonic_ns();
-  // Signals are the loop's to answer.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { run(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (!is_light()) begin_thread();
+}
+
+void Committer::begin_thread() {
+  std::call_once(thread_begun_, [this] {
+    // Signals are the loop's to answer.
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    thread_ = std::thread([this] { run(); });
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    has_thread_ = true;
+  });
+}
+
+void Committer::begin_thread_if_due() {
+  if (has_thread_.load(std::memory_order_relaxed)) return;
+  if (clock_.monotonic_ns() - begun_ns_ >= kCommitIntervalMs * kNsPerMs) begin_thread();
 }
 
 Committer::~Committer() {
-  if (thread_.joinable()) finish(RunStatus::kFailed, "the program left without saying why");
+  if (thread_.joinable() || !(has_thread_ || ended_)) finish(RunStatus::kFailed, "the program left without saying why");
 }
 
 MetricId Committer::metric(const std::string& name, const std::string& context) {
@@ -81,16 +100,12 @@ void Committer::go_back(std::int64_t step) {
 }
 
 void Committer::log(std::int64_t step, std::span<const MetricValue> values) {
+  begin_thread_if_due();
   const std::int64_t now = clock_.wall_ms();
   std::unique_lock lock(mutex_);
   throw_if_failed_locked();
-  const auto has_room = [&] { return pending_.points.size() + values.size() <= kQueuePointsMax || failure_; };
-  if (!has_room()) {
-    waited_.fetch_add(static_cast<std::int64_t>(values.size()), std::memory_order_relaxed);
-    work_.notify_one();
-    room_.wait(lock, has_room);
-    throw_if_failed_locked();
-  }
+  throw_if_full_for_too_long_locked();
+  wait_for_room(lock, values.size());
   const bool was_short = pending_.points.size() < kWakePoints;
   for (const MetricValue& value : values) {
     pending_.points.push_back({step, now, value.value, value.id, static_cast<std::int32_t>(branch_)});
@@ -99,7 +114,39 @@ void Committer::log(std::int64_t step, std::span<const MetricValue> values) {
   if (was_short && pending_.points.size() >= kWakePoints) work_.notify_one();
 }
 
+void Committer::wait_for_room(std::unique_lock<std::mutex>& lock, std::size_t points) {
+  const auto has_room = [&] { return pending_.points.size() + points <= kQueuePointsMax || failure_; };
+  if (has_room()) return;
+  begin_thread();
+  waited_.fetch_add(static_cast<std::int64_t>(points), std::memory_order_relaxed);
+  work_.notify_one();
+  while (!room_.wait_for(lock, std::chrono::milliseconds(kRetryMs), has_room)) {
+    throw_if_full_for_too_long_locked();
+    if (full_since_ns_ < 0 || !patience_.give_up || !patience_.give_up()) continue;
+    throw core::RunError(
+        "the disk does not take " + run_db_path(start_.run_dir) + ", and no more metrics fit into memory",
+        "free some space; the same command then goes on", core::kExitResumable);
+  }
+  throw_if_failed_locked();
+}
+
+void Committer::throw_if_full_for_too_long_locked() const {
+  if (full_since_ns_ < 0) return;
+  const std::int64_t waited_ms = (clock_.monotonic_ns() - full_since_ns_) / kNsPerMs;
+  if (waited_ms < patience_.ms) return;
+  throw core::RunError("the disk has not taken " + run_db_path(start_.run_dir) + " for " +
+                           core::format_duration(static_cast<double>(waited_ms) / 1000.0),
+                       "free some space, or raise checkpoint.full_disk_timeout; the same command then goes on",
+                       core::kExitResumable);
+}
+
+void Committer::set_patience(DiskPatience patience) {
+  const std::lock_guard lock(mutex_);
+  patience_ = std::move(patience);
+}
+
 void Committer::event(const std::string& kind, std::int64_t step, std::string data) {
+  begin_thread_if_due();
   const std::int64_t now = clock_.wall_ms();
   const std::lock_guard lock(mutex_);
   throw_if_failed_locked();
@@ -125,6 +172,7 @@ std::int64_t Committer::last_row() const {
 }
 
 std::int64_t Committer::flush_durable(std::int64_t patience_ms) {
+  begin_thread();
   std::unique_lock lock(mutex_);
   throw_if_failed_locked();
   const std::int64_t ticket = ++flush_wanted_;
@@ -147,7 +195,11 @@ bool Committer::finish(RunStatus status, const std::string& reason) {
     if (!is_light()) ++flush_wanted_;
   }
   work_.notify_one();
-  if (thread_.joinable()) thread_.join();
+  if (has_thread_) {
+    if (thread_.joinable()) thread_.join();
+  } else {
+    run();
+  }
   return complete_;
 }
 
@@ -196,7 +248,7 @@ void Committer::join_files() {
 
 Batch Committer::next_batch() {
   std::unique_lock lock(mutex_);
-  if (database_ || (is_light() && !opened_)) {
+  if (database_) {
     work_.wait_for(lock, std::chrono::milliseconds(kCommitIntervalMs), [&] {
       return pending_.ending || flush_wanted_ > flush_done_ || pending_.points.size() >= kWakePoints;
     });
@@ -209,7 +261,7 @@ Batch Committer::next_batch() {
 
 bool Committer::commit_with_patience(Batch& batch) {
   const std::int64_t since_ns = clock_.monotonic_ns();
-  bool told = false;
+  bool told = false, refuses = false;
   while (true) {
     try {
       if (!opened_ && is_light() && batch.ending && batch.flush_ticket == 0) {
@@ -222,6 +274,7 @@ bool Committer::commit_with_patience(Batch& batch) {
       break;
     } catch (const SqliteError& error) {
       if (!error.may_pass()) throw;
+      refuses = error.is_of_disk();
       if (!told) core::log_warning(std::string(error.what()) + "; metrics wait in memory until it takes them");
       told = true;
       // A refused unlock leaves a connection that waits for itself; a new one starts clean.
@@ -233,12 +286,13 @@ bool Committer::commit_with_patience(Batch& batch) {
     if (!beat()) return false;
     std::unique_lock lock(mutex_);
     stuck_since_ns_ = since_ns;
+    full_since_ns_ = refuses ? since_ns : -1;
     if (give_up(batch, since_ns)) return false;
     work_.wait_for(lock, std::chrono::milliseconds(kRetryMs));
   }
   if (told) core::log_info(run_db_path(start_.run_dir) + " takes metrics again, nothing was lost");
   const std::lock_guard lock(mutex_);
-  stuck_since_ns_ = -1;
+  stuck_since_ns_ = full_since_ns_ = -1;
   if (batch.flush_ticket > 0) {
     flush_done_ = batch.flush_ticket;
     durable_row_ = row_;
@@ -249,8 +303,11 @@ bool Committer::commit_with_patience(Batch& batch) {
 }
 
 bool Committer::give_up(const Batch& batch, std::int64_t since_ns) const {
-  if (!batch.ending && !pending_.ending) return false;
-  return clock_.monotonic_ns() - since_ns > kFinishPatienceMs * kNsPerMs;
+  const auto& ending = batch.ending ? batch.ending : pending_.ending;
+  if (!ending) return false;
+  const std::int64_t waited_ms = (clock_.monotonic_ns() - since_ns) / kNsPerMs;
+  const bool waits_longer = ending->status == RunStatus::kFinished && full_since_ns_ >= 0;
+  return waited_ms >= (waits_longer ? std::max(patience_.ms, kFinishPatienceMs) : kFinishPatienceMs);
 }
 
 /// Of a run that ended before there was a file: without the journal that a reader beside us would need.

@@ -66,6 +66,9 @@ struct Batch {
 
 /// The queue between the loop and run.db, and the thread that empties it twice a second. Owns the connection.
 ///
+/// A light run that is over within the first interval has no thread: its one commit is made by who ends it. After that
+/// the thread begins with the next call.
+///
 /// A full or busy disk is waited for: the data stay in memory, the user is told once. Any other refusal ends the
 /// thread; the next call then throws it as RunError.
 class Committer {
@@ -74,7 +77,7 @@ class Committer {
   static constexpr std::size_t kWakePoints = 65'536;  ///< commit now rather than at the next half second
   static constexpr std::int64_t kCommitIntervalMs = 500;
   static constexpr std::int64_t kRetryMs = 100;
-  static constexpr std::int64_t kFinishPatienceMs = 10'000;  ///< how long the end waits for a full disk
+  static constexpr std::int64_t kFinishPatienceMs = 10'000;  ///< how long the end waits for a full disk at least
 
   struct Start {
     std::string run_dir;
@@ -99,11 +102,14 @@ class Committer {
   void set_summary(std::string json);
   std::int64_t last_row() const;
   std::int64_t flush_durable(std::int64_t patience_ms);
+  void set_patience(DiskPatience patience);
   /// Writes what is left and ends the thread. False when the disk did not take it.
   bool finish(RunStatus status, const std::string& reason);
   std::int64_t points_waited() const { return waited_.load(std::memory_order_relaxed); }
 
  private:
+  void begin_thread();
+  void begin_thread_if_due();
   void run();
   Batch next_batch();
   bool commit_with_patience(Batch& batch);
@@ -114,6 +120,8 @@ class Committer {
   bool give_up(const Batch& batch, std::int64_t since_ns) const;
   void fail(const std::string& message, const std::string& hint, int exit_code);
   void throw_if_failed_locked() const;
+  void throw_if_full_for_too_long_locked() const;
+  void wait_for_room(std::unique_lock<std::mutex>& lock, std::size_t points);
   void join_files();
   bool beat();
 
@@ -127,7 +135,8 @@ class Committer {
   std::map<std::pair<std::string, std::string>, MetricId> ids_;       // guarded by mutex_
   std::int64_t flush_wanted_ = 0, flush_done_ = 0, durable_row_ = 0;  // guarded by mutex_
   std::int64_t handed_row_ = 0;                                       // guarded by mutex_
-  std::int64_t stuck_since_ns_ = -1;                                  // guarded by mutex_
+  std::int64_t stuck_since_ns_ = -1, full_since_ns_ = -1;             // guarded by mutex_
+  DiskPatience patience_;                                             // guarded by mutex_
   std::int64_t branch_;                                               // guarded by mutex_
   bool ended_ = false, complete_ = false;                             // guarded by mutex_
   std::optional<core::RunError> failure_;                             // guarded by mutex_
@@ -140,6 +149,9 @@ class Committer {
   std::int64_t beaten_ns_ = 0;
   bool opened_ = false, folder_durable_ = false;
   std::thread thread_;
+  const std::int64_t begun_ns_;
+  std::once_flag thread_begun_;
+  std::atomic<bool> has_thread_{false};
 };
 
 }  // namespace runner::store

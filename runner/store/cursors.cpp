@@ -76,6 +76,10 @@ void Cursors::put(const std::string& tracker, const TrackerRecord& record) {
       .run();
 }
 
+void Cursors::forget(const std::string& tracker) {
+  database_.prepare("DELETE FROM cursors WHERE tracker = ?").bind(1, tracker).run();
+}
+
 std::map<std::string, TrackerRecord> read_cursors(const std::string& run_dir) {
   std::map<std::string, TrackerRecord> records;
   try {

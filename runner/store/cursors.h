@@ -30,6 +30,7 @@ class Cursors {
 
   TrackerRecord get(const std::string& tracker) const;  ///< the beginning, for one that has taken nothing
   void put(const std::string& tracker, const TrackerRecord& record);
+  void forget(const std::string& tracker);  ///< it has taken nothing
 
  private:
   Database database_;

@@ -21,7 +21,8 @@ class Follower final : public RunWriter {
   std::int64_t last_row() const override { return 0; }
   std::int64_t flush_durable(std::int64_t) override { return 0; }
   void set_summary(core::Node) override {}
-  void finish(RunStatus, const std::string&) override {}
+  void set_patience(DiskPatience) override {}
+  bool finish(RunStatus, const std::string&) override { return true; }
   std::int64_t points_waited() const override { return 0; }
 
  private:

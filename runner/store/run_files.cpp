@@ -57,7 +57,8 @@ std::int64_t last_write_ms(const Database& database) {
 void read_database(RunSummary& run) {
   auto opened = open_run(run.run_dir);
   if (!opened) throw core::RunError(opened.failure().message, opened.failure().hint);
-  const Database& database = opened.value();
+  Database& database = opened.value();
+  const Moment moment(database);
   read_info(database, run);
   run.branch = newest_branch(database);
   const auto stretches = lineage(database, run.branch);
@@ -75,7 +76,7 @@ bool holds_nothing(const std::string& path) {
 
 bool is_run_folder(const std::string& path) { return exists(run_db_path(path)) || has_lease_file(path); }
 
-RunSummary read_run(const std::string& run_dir) {
+RunSummary read_record(const std::string& run_dir) {
   RunSummary run;
   run.run_dir = run_dir;
   const std::string folder = std::filesystem::path(run_dir).filename();
@@ -86,11 +87,6 @@ RunSummary read_run(const std::string& run_dir) {
   } else {
     run.id = run.name = folder;
   }
-  const Annotations annotations = read_annotations(run_dir);
-  run.label = annotations.label;
-  run.tags = annotations.tags;
-  for (const auto& [time_ms, text] : annotations.notes) run.notes.push_back(text);
-  run.archived = annotations.archived;
   // A run that has just begun: its lease is there, its database not yet.
   if (holds_nothing(run_db_path(run_dir))) return run;
   try {
@@ -100,6 +96,16 @@ RunSummary read_run(const std::string& run_dir) {
     run.reason = error.what();
     return run;
   }
+  return run;
+}
+
+RunSummary read_run(const std::string& run_dir) {
+  RunSummary run = read_record(run_dir);
+  const Annotations annotations = read_annotations(run_dir);
+  run.label = annotations.label;
+  run.tags = annotations.tags;
+  for (const auto& [time_ms, text] : annotations.notes) run.notes.push_back(text);
+  run.archived = annotations.archived;
   return run;
 }
 

@@ -10,6 +10,8 @@ namespace runner::store {
 /// One run read from its own files, without the index; `resolved` is left empty. Never fails: what cannot be read is
 /// kUnreadable. The status is the one that run.db holds; settle_status() asks the lease.
 RunSummary read_run(const std::string& run_dir);
+/// The same without what people have said about it.
+RunSummary read_record(const std::string& run_dir);
 
 /// For a run that says running: is there somebody? Sets `owner`, or kCrashed and the reason. `ended_ms` holds the time
 /// of the last write before, and stays only where nobody writes any more.

@@ -73,14 +73,18 @@ class Writer final : public RunWriter {
   std::int64_t flush_durable(std::int64_t patience_ms) override { return committer_.flush_durable(patience_ms); }
   void set_summary(core::Node summary) override { committer_.set_summary(core::to_json(summary, -1)); }
 
-  void finish(RunStatus status, const std::string& reason) override {
-    if (finished_) return;
+  void set_patience(DiskPatience patience) override { committer_.set_patience(std::move(patience)); }
+
+  bool finish(RunStatus status, const std::string& reason) override {
+    if (finished_) return complete_;
     finished_ = true;
-    if (!committer_.finish(status, reason)) {
+    complete_ = committer_.finish(status, reason);
+    if (!complete_) {
       core::log_warning("the end of the run could not be written to " + run_db_path(run_dir_) +
                         "; the run will show as crashed");
     }
     lease_->release();
+    return complete_;
   }
 
   std::int64_t points_waited() const override { return committer_.points_waited(); }
@@ -89,7 +93,7 @@ class Writer final : public RunWriter {
   std::string run_dir_, run_id_;
   std::unique_ptr<Lease> lease_;
   Committer committer_;
-  bool finished_ = false;
+  bool finished_ = false, complete_ = true;
 };
 
 void put(const Database& database, std::string_view key, std::string_view value) {

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -44,6 +46,12 @@ struct ResumePoint {
   std::int64_t branch = 0;  ///< that the checkpoint was written on
 };
 
+/// How long a full disk is waited for. Meanwhile what is logged waits in memory.
+struct DiskPatience {
+  std::int64_t ms = std::numeric_limits<std::int64_t>::max();
+  std::function<bool()> give_up = {};  ///< asked by whoever waits for room in the queue; true ends the waiting
+};
+
 using MetricId = std::int32_t;
 struct MetricValue {
   MetricId id;
@@ -73,6 +81,7 @@ class RunWriter {
   virtual MetricId metric(const std::string& name, const std::string& context = "train") = 0;
   /// One row of metrics at a step. Copies into a bounded queue (1,000,000 points) and returns; blocks only when it is
   /// full, and counts that. Unique by (branch, name, step, context): the last one wins.
+  /// RunError (exit code 75) when the disk has been full for longer than its patience.
   virtual void log(std::int64_t step, std::span<const MetricValue> values) = 0;
   /// `kind`: start, resume, eval, checkpoint, text, stop, nan, skip, rollback, finish, ...; `data` is free JSON.
   virtual void event(const std::string& kind, std::int64_t step, core::Node data) = 0;
@@ -88,8 +97,11 @@ class RunWriter {
   static constexpr std::int64_t kFlushPatienceMs = 60'000;
   /// Key figures for lists: final metrics, steps, seconds. May be called more than once.
   virtual void set_summary(core::Node summary) = 0;
-  /// Drains, writes the status, gives the lease back. `reason` is shown by `runs show`.
-  virtual void finish(RunStatus status, const std::string& reason) = 0;
+  virtual void set_patience(DiskPatience patience) = 0;
+  /// Drains, writes the status, gives the lease back. `reason` is shown by `runs show`. A full disk is waited for:
+  /// where the run has finished as long as its patience says, else ten seconds. False when it took nothing, which is
+  /// told; the run then shows as crashed.
+  virtual bool finish(RunStatus status, const std::string& reason) = 0;
 
   virtual std::int64_t points_waited() const = 0;  ///< points that met a full queue
 };

@@ -69,6 +69,8 @@ bool SqliteError::may_pass() const {
 
 bool SqliteError::is_full() const { return is_full_code(code_); }
 
+bool SqliteError::is_of_disk() const { return is_full() || (code_ & 0xff) == SQLITE_IOERR; }
+
 bool SqliteError::is_damage() const {
   const int primary = code_ & 0xff;
   return primary == SQLITE_CORRUPT || primary == SQLITE_NOTADB || primary == SQLITE_ERROR;

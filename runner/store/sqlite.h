@@ -20,6 +20,8 @@ class SqliteError : public core::RunError {
   /// The disk is full, or the file is held by somebody: worth another try with the same data.
   bool may_pass() const;
   bool is_full() const;
+  /// The disk takes nothing: it is full, a quota is used up, or it fails.
+  bool is_of_disk() const;
   /// The bytes are not a database, or a damaged one.
   bool is_damage() const;
 

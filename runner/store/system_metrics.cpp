@@ -9,9 +9,24 @@
 
 namespace runner::store {
 
-SystemMetrics::SystemMetrics(RunWriter& run, double interval_s, const core::Clock& clock)
-    : run_(run), reader_(run.run_dir(), clock) {
-  if (interval_s > 0) watching_ = core::beside([this, interval_s] { watch(interval_s); });
+SystemMetrics::SystemMetrics(RunWriter& run, double interval_s, const core::Clock& clock, bool begins_late)
+    : run_(run),
+      interval_s_(interval_s),
+      clock_(clock),
+      made_ns_(clock.monotonic_ns()),
+      begins_late_(begins_late && interval_s > 0) {
+  if (!begins_late_) begin();
+}
+
+void SystemMetrics::begin() {
+  reader_.emplace(run_.run_dir(), clock_);
+  if (interval_s_ > 0) watching_ = core::beside([this] { watch(); });
+}
+
+void SystemMetrics::begin_if_late() {
+  if (clock_.monotonic_ns() - made_ns_ < kLate_ms * 1'000'000) return;
+  begins_late_ = false;
+  begin();
 }
 
 SystemMetrics::~SystemMetrics() {
@@ -24,12 +39,12 @@ SystemMetrics::~SystemMetrics() {
 
 void SystemMetrics::log() {
   std::vector<MetricValue> values;
-  for (const auto& [name, value] : reader_.read()) values.push_back({run_.metric(name, kSystemContext), value});
+  for (const auto& [name, value] : reader_->read()) values.push_back({run_.metric(name, kSystemContext), value});
   run_.log(step_.load(std::memory_order_relaxed), values);
 }
 
-void SystemMetrics::watch(double interval_s) {
-  const auto interval = std::chrono::duration<double>(interval_s);
+void SystemMetrics::watch() {
+  const auto interval = std::chrono::duration<double>(interval_s_);
   std::unique_lock lock(mutex_);
   try {
     while (!leaving_.wait_for(lock, interval, [this] { return leaves_; })) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <future>
 #include <mutex>
+#include <optional>
 
 #include "runner/core/clock.h"
 #include "runner/core/usage.h"
@@ -17,22 +18,33 @@ inline constexpr const char* kSystemContext = "system";  ///< of the series that
 /// Logs the use of the machine into a run at an interval, from a thread of its own.
 class SystemMetrics {
  public:
-  /// `run` must outlive this. `interval_s`: 0 does nothing.
-  SystemMetrics(RunWriter& run, double interval_s, const core::Clock& clock);
+  /// `run` must outlive this. `interval_s`: 0 does nothing. `begins_late`: with the first step after kLate_ms, for a
+  /// run that may be over by then.
+  SystemMetrics(RunWriter& run, double interval_s, const core::Clock& clock, bool begins_late = false);
+  static constexpr std::int64_t kLate_ms = 500;
   ~SystemMetrics();
   SystemMetrics(const SystemMetrics&) = delete;
   SystemMetrics& operator=(const SystemMetrics&) = delete;
 
   /// What comes belongs to this step; before the first call nothing does. Costs the loop one store to memory.
-  void at_step(std::int64_t step) { step_.store(step, std::memory_order_relaxed); }
+  void at_step(std::int64_t step) {
+    step_.store(step, std::memory_order_relaxed);
+    if (begins_late_) begin_if_late();
+  }
   /// One reading, now.
   void log();
 
  private:
-  void watch(double interval_s);
+  void begin();
+  void begin_if_late();
+  void watch();
 
   RunWriter& run_;
-  core::UsageReader reader_;
+  std::optional<core::UsageReader> reader_;  ///< from the moment on from which it looks
+  const double interval_s_;
+  const core::Clock& clock_;
+  const std::int64_t made_ns_;
+  bool begins_late_;                    ///< and has not yet
   std::atomic<std::int64_t> step_{-1};  ///< -1: nobody has said
   std::mutex mutex_;
   std::condition_variable leaving_;

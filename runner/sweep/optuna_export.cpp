@@ -88,7 +88,7 @@ OptunaStudy to_optuna(const Sweep& sweep, Study& study) {
   for (std::size_t i = 0; i < space.dimensions().size(); ++i) distributions.push_back(distribution(space, i, variants));
   OptunaStudy out;
   out.name = study.info().name;
-  out.maximize = {sweep.maximizes()};
+  for (const Metric& objective : sweep.objectives()) out.maximize.push_back(objective.maximize);
   for (const Trial& trial : study.trials()) {
     OptunaTrial one;
     one.state = state_of(trial.state);
@@ -100,6 +100,7 @@ OptunaStudy to_optuna(const Sweep& sweep, Study& study) {
     }
     const bool has_value = trial.state == TrialState::kComplete || trial.state == TrialState::kPruned;
     if (has_value && trial.value) one.values = {*trial.value};
+    if (has_value && trial.value) one.values.insert(one.values.end(), trial.others.begin(), trial.others.end());
     one.curve = study.curve(trial.number);
     one.attributes = {{"run", Node::string(trial.run)},
                       {"variant", Node::integer(trial.variant)},

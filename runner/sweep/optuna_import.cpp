@@ -154,7 +154,11 @@ std::optional<TrialEnd> end_of(const OptunaTrial& trial) {
   }
   end.curve = trial.curve;
   if (!trial.curve.empty()) end.step = trial.curve.back().step;
-  if (!trial.values.empty() && std::isfinite(trial.values[0])) end.value = trial.values[0];
+  const bool finite = std::all_of(trial.values.begin(), trial.values.end(), [](double v) { return std::isfinite(v); });
+  if (!trial.values.empty() && finite) {
+    end.value = trial.values[0];
+    end.others.assign(trial.values.begin() + 1, trial.values.end());
+  }
   if (!end.value && end.state == TrialState::kPruned && !trial.curve.empty()) end.value = trial.curve.back().value;
   if (end.state == TrialState::kComplete && !end.value) end.state = TrialState::kFailed;
   for (const auto& [key, value] : trial.attributes) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "runner/core/error.h"
 #include "runner/core/files.h"
@@ -29,27 +30,31 @@ bool met_nan(const std::string& run_dir) {
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
-void take_value(Outcome& outcome, const Metric& metric) {
-  const auto point = point_that_counts(outcome.curve, metric);
-  if (!point) {
-    outcome.kind = Outcome::Kind::kOther;
-    outcome.reason = metric.name + " was never measured";
-    return;
+/// What a trial that trained to its end came to.
+void take_values(Outcome& outcome, const std::string& run_dir, const std::vector<Metric>& objectives) {
+  const auto is_nothing = [&outcome](Outcome::Kind kind, std::string reason) {
+    outcome.kind = kind;
+    outcome.reason = std::move(reason);
+    outcome.value.reset();
+    outcome.others.clear();
+  };
+  for (const Metric& metric : objectives) {
+    const bool first = &metric == &objectives.front();
+    const auto point = point_that_counts(first ? outcome.curve : read_curve(run_dir, metric.name), metric);
+    if (!point) return is_nothing(Outcome::Kind::kOther, metric.name + " was never measured");
+    if (first) outcome.step = point->step;
+    if (!std::isfinite(point->value)) {
+      return is_nothing(Outcome::Kind::kNan, metric.name + (std::isnan(point->value) ? " is nan" : " is infinite"));
+    }
+    first ? void(outcome.value = point->value) : outcome.others.push_back(point->value);
   }
-  outcome.step = point->step;
-  if (std::isfinite(point->value)) {
-    outcome.value = point->value;
-    return;
-  }
-  outcome.kind = Outcome::Kind::kNan;
-  outcome.reason = metric.name + (std::isnan(point->value) ? " is nan" : " is infinite");
 }
 
 }  // namespace
 
 std::optional<store::RunSummary> look_at_run(const std::string& run_dir, const core::Clock& clock) {
   if (!store::is_run_folder(run_dir)) return std::nullopt;
-  store::RunSummary run = store::read_run(run_dir);
+  store::RunSummary run = store::read_record(run_dir);
   store::settle_status(run, clock);
   return run;
 }
@@ -81,14 +86,15 @@ std::optional<SeriesPoint> point_that_counts(const std::vector<SeriesPoint>& cur
   return best ? best : curve.back();
 }
 
-Outcome judge(const std::optional<store::RunSummary>& run, int status, const std::string& words, const Metric& metric) {
+Outcome judge(const std::optional<store::RunSummary>& run, int status, const std::string& words,
+              const std::vector<Metric>& objectives) {
   Outcome outcome;
-  if (run) outcome.curve = read_curve(run->run_dir, metric.name);
+  if (run) outcome.curve = read_curve(run->run_dir, objectives.front().name);
   outcome.reason = first_line(!words.empty() ? words : run ? run->reason : "");
   if (status == core::kExitDone && run) {
     outcome.kind = Outcome::Kind::kComplete;
     outcome.reason.clear();
-    take_value(outcome, metric);
+    take_values(outcome, run->run_dir, objectives);
   } else if (status == core::kExitResumable) {
     outcome.kind = Outcome::Kind::kInterrupted;
   } else if (status >= 128) {

@@ -7,6 +7,7 @@
 
 #include "runner/core/clock.h"
 #include "runner/store/run_reader.h"
+#include "runner/sweep/metric.h"
 
 namespace runner::sweep {
 
@@ -23,7 +24,8 @@ struct Outcome {
     kOther,
   };
   Kind kind = Kind::kOther;
-  std::optional<double> value;
+  std::optional<double> value;      ///< of the first objective
+  std::vector<double> others = {};  ///< of the further ones; empty while `value` is
   std::int64_t step = 0;
   std::string reason;
   std::vector<store::SeriesPoint> curve;
@@ -36,12 +38,6 @@ std::optional<store::RunSummary> look_at_run(const std::string& run_dir, const c
 std::optional<store::RunSummary> find_trial_run(const std::string& output_dir, const std::string& run_name,
                                                 const core::Clock& clock);
 
-/// What is compared: the series, and which of its points counts.
-struct Metric {
-  std::string name;
-  bool maximize = false, best = false;
-};
-
 /// The points that a run has on record; none where it has none yet.
 std::vector<store::SeriesPoint> read_curve(const std::string& run_dir, const std::string& metric);
 
@@ -49,8 +45,9 @@ std::vector<store::SeriesPoint> read_curve(const std::string& run_dir, const std
 std::optional<store::SeriesPoint> point_that_counts(const std::vector<store::SeriesPoint>& curve, const Metric& metric);
 
 /// `status` is the exit status of the process, or what it would have been: judged from the run where nobody saw it.
-/// `words`: the error that it printed.
-Outcome judge(const std::optional<store::RunSummary>& run, int status, const std::string& words, const Metric& metric);
+/// `words`: the error that it printed. `objectives`: at least one; the curve is that of the first.
+Outcome judge(const std::optional<store::RunSummary>& run, int status, const std::string& words,
+              const std::vector<Metric>& objectives);
 
 /// Of a run that has ended under nobody's eyes; nothing while it can go on.
 std::optional<int> status_of(const store::RunSummary& run);

@@ -42,6 +42,7 @@ class RecipeSpace final : public components::sampler::Space {
   static std::shared_ptr<const RecipeSpace> read(const registry::Recipe& recipe, core::Diagnostics& diagnostics);
 
   const std::vector<Dimension>& dimensions() const override { return dimensions_; }
+  const std::vector<SpacePart>& parts() const { return parts_; }
   bool is_active(const Point& point, std::size_t index) const override;
   bool is_always_active(std::size_t index) const override { return !parts_[index].when; }
   bool allows(const Point& point) const override;

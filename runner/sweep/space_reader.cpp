@@ -148,7 +148,8 @@ void SpaceReader::distribution(const Node& block, const std::string& path, Space
   const Node *kind = given(block, "distribution"), *min = given(block, "min"), *max = given(block, "max"),
              *q = given(block, "q");
   if (q != nullptr) dimension.step = q->as_double();
-  const std::string name = kind != nullptr ? kind->as_string() : takes_integers(path) ? "int" : "uniform";
+  std::string name = kind != nullptr ? kind->as_string() : takes_integers(path) ? "int" : "uniform";
+  if (name == "log") name = takes_integers(path) ? "log_int" : "log_uniform";
   dimension.log = name.starts_with("log_");
   if (name.ends_with("normal")) return around(block, path, dimension);
   for (const char* key : {"mu", "sigma"}) {

@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <utility>
+
+#include "components/sampler/ranking.h"
+#include "runner/core/units.h"
 
 namespace runner::sweep {
 namespace {
@@ -28,7 +32,7 @@ VariantStanding standing_of(std::int64_t variant, std::int64_t replicates, const
     }
     return 4;
   };
-  VariantStanding standing{variant, TrialState::kComplete, std::nullopt, 0};
+  VariantStanding standing{variant, TrialState::kComplete, std::nullopt, 0, {}};
   double sum = 0;
   std::int64_t measured = 0;
   for (std::int64_t i = variant * replicates; i < (variant + 1) * replicates; ++i) {
@@ -36,10 +40,13 @@ VariantStanding standing_of(std::int64_t variant, std::int64_t replicates, const
     if (weight(trial.state) > weight(standing.state)) standing.state = trial.state;
     if (!trial.value || !is_over(trial.state)) continue;
     sum += *trial.value;
+    standing.others.resize(trial.others.size());
+    for (std::size_t k = 0; k < trial.others.size(); ++k) standing.others[k] += trial.others[k];
     standing.step = measured == 0 ? trial.step : std::min(standing.step, trial.step);
     ++measured;
   }
   if (measured > 0) standing.value = sum / static_cast<double>(measured);
+  for (double& other : standing.others) other /= static_cast<double>(measured);
   return standing;
 }
 
@@ -51,13 +58,30 @@ std::vector<VariantStanding> standings_of(const std::vector<Variant>& variants, 
   return list;
 }
 
-std::optional<VariantStanding> best_of(const Sweep& sweep, const std::vector<VariantStanding>& standings) {
-  std::optional<VariantStanding> best;
+std::vector<VariantStanding> front_of(const Sweep& sweep, const std::vector<VariantStanding>& standings) {
+  std::vector<VariantStanding> complete;
+  std::vector<std::vector<double>> values;
   for (const VariantStanding& standing : standings) {
     if (standing.state != TrialState::kComplete || !standing.value) continue;
-    if (!best || sweep.signed_value(*standing.value) < sweep.signed_value(*best->value)) best = standing;
+    complete.push_back(standing);
+    values.push_back(sweep.signed_values(*standing.value, standing.others));
   }
-  return best;
+  if (complete.empty()) return {};
+  if (sweep.objectives().size() == 1) {
+    return {complete[static_cast<std::size_t>(std::min_element(values.begin(), values.end()) - values.begin())]};
+  }
+  const std::vector<std::size_t> fronts = components::sampler::fronts_of(values);
+  std::vector<VariantStanding> front;
+  for (std::size_t i = 0; i < complete.size(); ++i) {
+    if (fronts[i] == 0) front.push_back(std::move(complete[i]));
+  }
+  return front;
+}
+
+std::optional<VariantStanding> best_of(const Sweep& sweep, const std::vector<VariantStanding>& standings) {
+  std::vector<VariantStanding> front = front_of(sweep, standings);
+  if (front.empty()) return std::nullopt;
+  return std::move(front.front());
 }
 
 std::string standing_line(const Sweep& sweep, Study& study, std::int64_t number) {
@@ -67,9 +91,16 @@ std::string standing_line(const Sweep& sweep, Study& study, std::int64_t number)
   std::string line = "trial " + std::to_string(number);
   if (trial.state == TrialState::kPruned) line += " pruned at step " + std::to_string(trial.step);
   if (trial.value) line += "  " + sweep.metric() + " " + short_number(*trial.value);
+  for (std::size_t i = 0; i < trial.others.size(); ++i) {
+    line += "  " + sweep.objectives()[i + 1].name + " " + short_number(trial.others[i]);
+  }
   line += "  " + variants.at(static_cast<std::size_t>(trial.variant)).text;
   if (sweep.config().replicates > 1) line += " seed+" + std::to_string(trial.replicate);
-  if (const auto best = best_of(sweep, standings_of(variants, trials))) {
+  const auto front = front_of(sweep, standings_of(variants, trials));
+  if (sweep.objectives().size() > 1) {
+    line += "  front " + core::counted(static_cast<std::int64_t>(front.size()), "variant", "variants");
+  } else if (!front.empty()) {
+    const VariantStanding* best = &front.front();
     line += "  best " + short_number(*best->value) +
             (best->variant == trial.variant ? "" : " (" + variants[static_cast<std::size_t>(best->variant)].text + ")");
   }

@@ -17,13 +17,18 @@ struct VariantStanding {
   TrialState state = TrialState::kWaiting;
   std::optional<double> value;  ///< the mean of those that are complete or pruned
   std::int64_t step = 0;        ///< the least at which one of them was measured
+  std::vector<double> others;   ///< means of the further objectives
 };
 
 /// Of one variant; each has as many trials, in the order of the variants.
 VariantStanding standing_of(std::int64_t variant, std::int64_t replicates, const std::vector<Trial>& trials);
 std::vector<VariantStanding> standings_of(const std::vector<Variant>& variants, const std::vector<Trial>& trials);
 
-/// The complete variant with the best value, the first of several; nothing before there is one.
+/// Complete variants than which no other one is better: by one objective the best, the first of several; by several
+/// their Pareto front, by number.
+std::vector<VariantStanding> front_of(const Sweep& sweep, const std::vector<VariantStanding>& standings);
+
+/// The first of the front; nothing before there is one.
 std::optional<VariantStanding> best_of(const Sweep& sweep, const std::vector<VariantStanding>& standings);
 
 /// `trial 3  val/loss 0.0640  optimizer.lr=0.01  best 0.0612 (trial 1)  4 of 9 done`.

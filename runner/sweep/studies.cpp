@@ -10,6 +10,9 @@
 #include "runner/core/suggest.h"
 #include "runner/recipe/compose.h"
 #include "runner/store/text.h"
+#include "runner/sweep/limits.h"
+#include "runner/sweep/next_variant.h"
+#include "runner/sweep/pruning.h"
 #include "runner/sweep/standing.h"
 #include "runner/sweep/tried_list.h"
 
@@ -110,13 +113,16 @@ std::optional<Sweep> recorded_sweep(const Study& study, core::Diagnostics& diagn
 bool is_over(const Sweep& sweep, Study& study) {
   const std::vector<Variant>& variants = study.variants();
   const std::vector<Trial>& trials = study.trials();
-  const bool open = std::any_of(trials.begin(), trials.end(), [](const Trial& trial) {
-    return trial.state == TrialState::kWaiting || trial.state == TrialState::kRunning;
+  const bool reached = has_limits(sweep) && !study.end_reason().empty();
+  const bool open = std::any_of(trials.begin(), trials.end(), [reached](const Trial& trial) {
+    return trial.state == TrialState::kRunning || (trial.state == TrialState::kWaiting && !reached);
   });
   if (open) return false;
+  if (reached) return true;
+  if (promoted(sweep, study)) return false;
   const auto most = sweep.config().n_trials;
   if (most && static_cast<std::int64_t>(variants.size()) >= *most) return true;
-  return !sweep.sampler().propose(TriedList(sweep).update(study.changes(), variants, trials));
+  return !next_variant(sweep, TriedList(sweep).update(study.changes(), variants, trials));
 }
 
 }  // namespace runner::sweep

@@ -1,10 +1,12 @@
 #include "runner/sweep/study.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
 
 #include "runner/core/error.h"
+#include "runner/core/json.h"
 #include "runner/store/schema.h"
 
 namespace runner::sweep {
@@ -14,22 +16,27 @@ using store::Database;
 using store::Statement;
 using store::Transaction;
 
-constexpr std::int64_t kStudyFormat = 2;
+constexpr std::int64_t kStudyFormat = 4;
 
 // A choice's coordinate is its position; a NULL coordinate plays no part in the variant. `waiting` and `running` trials
 // belong to their worker as long as that lives. `curve` is the metric as the trial reported it, once it has ended.
-// Transactions that change trials are numbered by `changes` in `info`, and `changed` is the last one that changed this
-// row.
+// `others` are the values of the objectives after the first, as a JSON list. Transactions that change trials are
+// numbered by `changes` in `info`, and `changed` is the last one that changed this row. A variant with a `parent` goes
+// on from that one's checkpoint. A worker was at work from `since_ms` to `seen_ms`.
 constexpr const char* kTables = R"(
 CREATE TABLE info(key TEXT PRIMARY KEY, value) WITHOUT ROWID;
-CREATE TABLE workers(id INTEGER PRIMARY KEY, since_ms INTEGER NOT NULL);
-CREATE TABLE variants(number INTEGER PRIMARY KEY, text TEXT NOT NULL);
+CREATE TABLE workers(id INTEGER PRIMARY KEY, since_ms INTEGER NOT NULL, seen_ms INTEGER NOT NULL);
+CREATE TABLE variants(number INTEGER PRIMARY KEY, text TEXT NOT NULL, parent INTEGER NOT NULL DEFAULT -1,
+                      until INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE coordinates(variant INTEGER NOT NULL REFERENCES variants(number), dimension INTEGER NOT NULL, value REAL,
                          PRIMARY KEY(variant, dimension)) WITHOUT ROWID;
 CREATE TABLE trials(number INTEGER PRIMARY KEY, variant INTEGER NOT NULL REFERENCES variants(number),
-                    replicate INTEGER NOT NULL, state TEXT NOT NULL, value REAL, step INTEGER NOT NULL DEFAULT 0,
+                    replicate INTEGER NOT NULL, state TEXT NOT NULL, value REAL, others TEXT NOT NULL DEFAULT '[]',
+                    step INTEGER NOT NULL DEFAULT 0,
                     run TEXT NOT NULL DEFAULT '', reason TEXT NOT NULL DEFAULT '', retries INTEGER NOT NULL DEFAULT 0,
-                    shrink INTEGER NOT NULL DEFAULT 0, worker INTEGER, started_ms INTEGER NOT NULL DEFAULT 0,
+                    shrink INTEGER NOT NULL DEFAULT 0, promoted INTEGER NOT NULL DEFAULT 0,
+                    steps INTEGER NOT NULL DEFAULT 0, samples INTEGER NOT NULL DEFAULT 0,
+                    tokens INTEGER NOT NULL DEFAULT 0, worker INTEGER, started_ms INTEGER NOT NULL DEFAULT 0,
                     ended_ms INTEGER NOT NULL DEFAULT 0, changed INTEGER NOT NULL, UNIQUE(variant, replicate));
 CREATE INDEX trials_changed ON trials(changed);
 CREATE INDEX trials_waiting ON trials(number) WHERE state = 'waiting';
@@ -47,6 +54,20 @@ TrialState state_of(const std::string& text) {
   throw core::RunError("sweep.db has a trial in the state \"" + text + "\", which this roux does not know");
 }
 
+std::string text_of(const std::vector<double>& numbers) {
+  core::Node list = core::Node::sequence();
+  for (const double number : numbers) list.items().push_back(core::Node::floating(number));
+  return core::to_json(list, -1);
+}
+
+std::vector<double> numbers_of(const std::string& text) {
+  std::vector<double> numbers;
+  if (text == "[]") return numbers;  // of most sweeps
+  const core::Node list = core::parse_json(text).value();
+  for (const core::Node& number : list.items()) numbers.push_back(number.as_double());
+  return numbers;
+}
+
 void put(const Database& database, std::string_view key, std::string_view value) {
   database.prepare("INSERT OR REPLACE INTO info VALUES(?, ?)").bind(1, key).bind(2, value).run();
 }
@@ -58,7 +79,7 @@ void put(const Database& database, std::string_view key, std::int64_t value) {
 void set_up(Database& database, const std::string& folder) {
   database.execute("PRAGMA busy_timeout=30000");  // other workers' transactions take milliseconds
   database.execute(store::wal_is_safe_in(folder) ? "PRAGMA journal_mode=WAL" : "PRAGMA journal_mode=DELETE");
-  database.execute("PRAGMA synchronous=FULL");  // what was said to be done stays done, whatever becomes of the machine
+  database.execute("PRAGMA synchronous=NORMAL");  // a kill takes nothing back, and sync() says when a power cut cannot
 }
 
 }  // namespace
@@ -143,7 +164,8 @@ const std::vector<Trial>& Study::trials() {
 void Study::refresh() {
   Statement rows = database_.prepare(
       "SELECT number, variant, replicate, state, value, step, run, reason, retries, shrink, started_ms, ended_ms, "
-      "worker, changed FROM trials WHERE changed > ? ORDER BY changed, number");
+      "worker, changed, promoted, steps, samples, tokens, others FROM trials WHERE changed > ? "
+      "ORDER BY changed, number");
   rows.bind(1, seen_);
   std::int64_t newest = seen_;
   while (rows.step()) {
@@ -162,15 +184,19 @@ void Study::refresh() {
     trial.ended_ms = rows.integer(11);
     trial.worker = rows.integer(12);
     trial.changed = newest = rows.integer(13);
+    trial.promoted = rows.integer(14);
+    trial.spent = {rows.integer(15), rows.integer(16), rows.integer(17)};
+    trial.others = numbers_of(rows.text(18));
     take_in(std::move(trial));
   }
   seen_ = newest;
   const auto known = static_cast<std::int64_t>(variants_.size());
   const std::int64_t last = trials_.empty() ? -1 : trials_.back().variant;
   if (known > last) return;
-  Statement texts = database_.prepare("SELECT number, text FROM variants WHERE number BETWEEN ? AND ? ORDER BY number");
+  Statement texts = database_.prepare(
+      "SELECT number, text, parent, until FROM variants WHERE number BETWEEN ? AND ? ORDER BY number");
   texts.bind(1, known).bind(2, last);
-  while (texts.step()) variants_.push_back({texts.integer(0), {}, texts.text(1)});
+  while (texts.step()) variants_.push_back({texts.integer(0), {}, texts.text(1), texts.integer(2), texts.integer(3)});
   Statement values = database_.prepare(
       "SELECT variant, value FROM coordinates WHERE variant BETWEEN ? AND ? ORDER BY variant, dimension");
   values.bind(1, known).bind(2, last);
@@ -202,7 +228,7 @@ const std::vector<store::SeriesPoint>& Study::curve(std::int64_t trial) {
 
 std::int64_t Study::add_worker(std::int64_t now_ms) {
   Transaction transaction(database_);
-  database_.prepare("INSERT INTO workers(since_ms) VALUES(?)").bind(1, now_ms).run();
+  database_.prepare("INSERT INTO workers(since_ms, seen_ms) VALUES(?, ?)").bind(1, now_ms).bind(2, now_ms).run();
   Statement last = database_.prepare("SELECT max(id) FROM workers");
   last.step();
   const std::int64_t id = last.integer(0);
@@ -210,6 +236,28 @@ std::int64_t Study::add_worker(std::int64_t now_ms) {
   transaction.commit();
   return id;
 }
+
+void Study::see_worker(std::int64_t worker, std::int64_t now_ms) {
+  database_.prepare("UPDATE workers SET seen_ms = max(seen_ms, ?) WHERE id = ?").bind(1, now_ms).bind(2, worker).run();
+}
+
+std::int64_t Study::worked_ms() {
+  std::int64_t worked = 0, counted_to = 0;
+  Statement rows = database_.prepare("SELECT since_ms, seen_ms FROM workers ORDER BY since_ms");
+  while (rows.step()) {
+    const std::int64_t from = std::max(rows.integer(0), counted_to), to = rows.integer(1);
+    worked += std::max<std::int64_t>(0, to - from);
+    counted_to = std::max(counted_to, to);
+  }
+  return worked;
+}
+
+std::string Study::end_reason() {
+  Statement rows = database_.prepare("SELECT value FROM info WHERE key = 'end_reason'");
+  return rows.step() ? rows.text(0) : "";
+}
+
+void Study::set_end_reason(const std::string& reason) { put(database_, "end_reason", reason); }
 
 /// The number of the transaction that asks for it.
 std::int64_t Study::next_change() {
@@ -235,8 +283,9 @@ void Study::take_back(const std::function<bool(std::int64_t)>& is_alive) {
 
 /// False where there is one of that number.
 bool Study::add_variant(const Variant& variant, std::int64_t replicates, std::int64_t change) {
-  Statement added = database_.prepare("INSERT INTO variants VALUES(?, ?) ON CONFLICT DO NOTHING RETURNING number");
-  added.bind(1, variant.number).bind(2, variant.text);
+  Statement added =
+      database_.prepare("INSERT INTO variants VALUES(?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING number");
+  added.bind(1, variant.number).bind(2, variant.text).bind(3, variant.parent).bind(4, variant.until);
   if (!added.step()) return false;
   added.reset();
   Statement coordinate = database_.prepare("INSERT INTO coordinates VALUES(?, ?, ?)");
@@ -254,11 +303,22 @@ bool Study::add_variant(const Variant& variant, std::int64_t replicates, std::in
   return true;
 }
 
+/// Its run is one to go on with again, and waits for it. False where somebody else has promoted it.
+bool Study::promote(std::int64_t trial, std::int64_t change) {
+  Statement promoted = database_.prepare(
+      "UPDATE trials SET state = 'waiting', promoted = step, run = '', ended_ms = 0, changed = ? "
+      "WHERE number = ? AND state = 'pruned' RETURNING number");
+  promoted.bind(1, change).bind(2, trial);
+  return promoted.step();
+}
+
 std::optional<Trial> Study::claim(const Demand& demand) {
   for (;;) {  // once more for each trial that another worker takes meanwhile
     refresh();
     std::optional<Variant> next;
-    if (waiting_.empty()) {
+    std::optional<std::int64_t> promoted;
+    if (waiting_.empty() && demand.promote) promoted = demand.promote();
+    if (waiting_.empty() && !promoted) {
       if (static_cast<std::int64_t>(variants_.size()) >= demand.variants_max) return std::nullopt;
       // Before the transaction: while that is open no other worker writes.
       next = demand.propose(variants_, trials_);
@@ -266,6 +326,7 @@ std::optional<Trial> Study::claim(const Demand& demand) {
     }
     Transaction transaction(database_);
     const std::int64_t change = next_change();
+    if (promoted && !promote(*promoted, change)) continue;
     if (next && !add_variant(*next, demand.replicates, change)) continue;
     Statement claimed = database_.prepare(
         "UPDATE trials SET state = 'running', worker = ?, changed = ?, "
@@ -286,7 +347,8 @@ void Study::end(std::int64_t trial, const TrialEnd& end, std::int64_t now_ms) {
   database_
       .prepare(
           "UPDATE trials SET state = ?, value = ?, step = ?, run = ?, reason = ?, retries = retries + ?, "
-          "shrink = max(shrink, ?), ended_ms = ?, changed = ? WHERE number = ?")
+          "shrink = max(shrink, ?), ended_ms = ?, changed = ?, steps = ?, samples = ?, tokens = ?, "
+          "others = ? WHERE number = ?")
       .bind(1, to_text(end.state))
       .bind(2, end.value.value_or(std::numeric_limits<double>::quiet_NaN()))
       .bind(3, end.step)
@@ -296,11 +358,28 @@ void Study::end(std::int64_t trial, const TrialEnd& end, std::int64_t now_ms) {
       .bind(7, std::int64_t{end.shrink})
       .bind(8, end.state == TrialState::kWaiting ? 0 : now_ms)
       .bind(9, next_change())
-      .bind(10, trial)
+      .bind(10, end.spent.steps)
+      .bind(11, end.spent.samples)
+      .bind(12, end.spent.tokens)
+      .bind(13, text_of(end.others))
+      .bind(14, trial)
+      .run();
+  database_
+      .prepare("UPDATE workers SET seen_ms = max(seen_ms, ?) WHERE id = (SELECT worker FROM trials WHERE number = ?)")
+      .bind(1, now_ms)
+      .bind(2, trial)
       .run();
   Statement point = database_.prepare("INSERT OR REPLACE INTO curve VALUES(?, ?, ?)");
   for (const store::SeriesPoint& at : end.curve) point.bind(1, trial).bind(2, at.step).bind(3, at.value).run();
   transaction.commit();
+}
+
+void Study::sync() {
+  database_.execute("PRAGMA synchronous=FULL");
+  Transaction transaction(database_);
+  put(database_, "synced", next_change());  // one that writes nothing syncs nothing
+  transaction.commit();
+  database_.execute("PRAGMA synchronous=NORMAL");
 }
 
 }  // namespace runner::sweep

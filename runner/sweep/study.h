@@ -31,16 +31,24 @@ struct StudyInfo {
 enum class TrialState { kWaiting, kRunning, kComplete, kPruned, kFailed };
 std::string_view to_text(TrialState state);
 
+/// What a trial has trained itself, without what it went on from.
+struct Spent {
+  std::int64_t steps = 0, samples = 0, tokens = 0;
+};
+
 /// One training of one variant.
 struct Trial {
   std::int64_t number = 0, variant = 0, replicate = 0;
   TrialState state = TrialState::kWaiting;
-  std::optional<double> value;  ///< of the metric, with its own sign
-  std::int64_t step = 0;        ///< at which it was measured
-  std::string run;              ///< id of the run that was judged last; "" before
-  std::string reason;           ///< why it failed, or was started again
-  std::int64_t retries = 0;     ///< that failures have cost
+  std::optional<double> value;      ///< of the metric, or the first objective, with its own sign
+  std::vector<double> others = {};  ///< of the further objectives; empty while `value` is
+  std::int64_t step = 0;            ///< at which it was measured
+  std::string run;                  ///< id of the run that was judged last; "" before
+  std::string reason;               ///< why it failed, or was started again
+  std::int64_t retries = 0;         ///< that failures have cost
   bool shrink = false;
+  std::int64_t promoted = 0;  ///< step at which it had been given up before it went on; 0: never
+  Spent spent;
   std::int64_t started_ms = 0, ended_ms = 0;
   std::int64_t worker = 0;   ///< that it was given to last
   std::int64_t changed = 0;  ///< number of the transaction that wrote this
@@ -49,16 +57,20 @@ struct Trial {
 struct Variant {
   std::int64_t number = 0;
   Point point;
-  std::string text;  ///< `optimizer.lr=0.001 model.n_layer=4`
+  std::string text;          ///< `optimizer.lr=0.001 model.n_layer=4`
+  std::int64_t parent = -1;  ///< the variant whose checkpoint it goes on from; -1: none
+  std::int64_t until = 0;    ///< the step to which it trains; 0: to the recipe's end
 };
 
 /// How a trial came out of one life of its process.
 struct TrialEnd {
   TrialState state = TrialState::kComplete;  ///< kWaiting: it is to be started again
   std::optional<double> value;
+  std::vector<double> others = {};
   std::int64_t step = 0;
   std::string run, reason;
   bool costs_retry = false, shrink = false;
+  Spent spent;
   std::vector<store::SeriesPoint> curve;  ///< the metric, as it was reported on the way
 };
 
@@ -85,6 +97,13 @@ class Study {
 
   /// Signs a worker in; its number names the folder that holds its lease.
   std::int64_t add_worker(std::int64_t now_ms);
+  /// Writes down that it is still at work.
+  void see_worker(std::int64_t worker, std::int64_t now_ms);
+  /// For how long there was at least one worker at work.
+  std::int64_t worked_ms();
+  /// Why no further trial is begun, once that is so: a limit that was reached. "" before.
+  std::string end_reason();
+  void set_end_reason(const std::string& reason);
   /// Trials that a worker left in the middle wait again. `is_alive` is asked of each worker that has some.
   void take_back(const std::function<bool(std::int64_t worker)>& is_alive);
 
@@ -93,11 +112,16 @@ class Study {
     std::int64_t variants_max = 0, replicates = 1;
     /// The next variant, given all before it; nothing when there is none. Asked again where another worker was faster.
     std::function<std::optional<Variant>(const std::vector<Variant>&, const std::vector<Trial>&)> propose;
+    /// A trial that was given up and goes on after all; nothing where there is none.
+    std::function<std::optional<std::int64_t>()> promote;
   };
-  /// The next trial, which is this worker's from now on: one that waits, else the first of a new variant. Nothing when
+  /// The next trial, which is this worker's from now on: one that waits, else one that is promoted, else the first of
+  /// a new variant. Nothing when
   /// there is no more to do.
   std::optional<Trial> claim(const Demand& demand);
   void end(std::int64_t trial, const TrialEnd& end, std::int64_t now_ms);
+  /// What was committed is on the disk itself when this returns; before, a power cut may take it back, but no kill.
+  void sync();
 
  private:
   Study(std::string folder, store::Database database);
@@ -106,6 +130,7 @@ class Study {
   void take_in(Trial trial);
   std::int64_t next_change();
   bool add_variant(const Variant& variant, std::int64_t replicates, std::int64_t change);
+  bool promote(std::int64_t trial, std::int64_t change);
 
   struct KeptCurve {
     std::int64_t changed = 0;  ///< of the trial, when it was read

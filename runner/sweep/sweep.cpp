@@ -15,13 +15,14 @@ namespace {
 
 using core::Node;
 
-/// `grid` where that comes to an end by itself.
+/// `grid` where that comes to an end by itself; a population only begins with it.
 Node sampler_block(const Sweep::Config& config, const RecipeSpace& space) {
   if (config.sampler) return *config.sampler;
   const bool all = !config.n_trials && components::sampler::is_finite(space);
   core::Diagnostics none;
-  return registry::validate_component(Node::string(all ? "grid" : "tpe"), "sampler", "sweep.sampler",
-                                      registry::Registry::builtin(), none);
+  const char* type = config.population ? "random" : all ? "grid" : "tpe";
+  return registry::validate_component(Node::string(type), "sampler", "sweep.sampler", registry::Registry::builtin(),
+                                      none);
 }
 
 /// What the sampler asks of the space, and who says when it is enough.
@@ -39,7 +40,7 @@ class SamplerCheck {
       const Node* then = block.find("then");
       return then->is_null() ? void() : look_at(*then);
     }
-    if (config_.n_trials) return;
+    if (config_.n_trials || config_.population) return;
     diagnostics_.error(recipe_.at("sweep").place(), "nothing says how many variants to try",
                        components::sampler::is_finite(space_)
                            ? "add n_trials, or sampler: grid, which tries all there are"
@@ -73,6 +74,11 @@ class SamplerCheck {
   core::Diagnostics& diagnostics_;
 };
 
+std::uint64_t seed_of(const Node& sampler, const registry::Recipe& recipe) {
+  const auto own = sections::sampler_common::parse_config(sampler).seed;
+  return static_cast<std::uint64_t>(own ? *own : recipe.at("seed").as_integer());
+}
+
 /// Null where there is no sweep, or a wrong one.
 std::shared_ptr<const RecipeSpace> read_space(const registry::Recipe& recipe, core::Diagnostics& diagnostics) {
   const Node* section = recipe.root.find("sweep");
@@ -81,14 +87,56 @@ std::shared_ptr<const RecipeSpace> read_space(const registry::Recipe& recipe, co
   if (!diagnostics.has_errors()) {
     const auto config = sections::sweep::parse_config(*section);
     SamplerCheck(recipe, config, *space, diagnostics).look_at(sampler_block(config, *space));
+    if (config.population && !diagnostics.has_errors()) Population::read(recipe, space, 0, diagnostics);
   }
   diagnostics.sort();
   return space;
 }
 
-std::uint64_t seed_of(const Node& sampler, const registry::Recipe& recipe) {
-  const auto own = sections::sampler_common::parse_config(sampler).seed;
-  return static_cast<std::uint64_t>(own ? *own : recipe.at("seed").as_integer());
+std::vector<Metric> objectives_of(const Sweep::Config& config) {
+  using sections::sweep::Goal;
+  using sections::sweep::Take;
+  std::vector<Metric> objectives;
+  for (const auto& one : config.objectives) {
+    objectives.push_back({one.name, one.goal == Goal::kMaximize, one.take == Take::kBest});
+  }
+  if (!objectives.empty()) return objectives;
+  return {{*config.metric.name, config.metric.goal == Goal::kMaximize, config.metric.take == Take::kBest}};
+}
+
+/// Steps of a trial; nothing where the recipe limits it otherwise.
+std::optional<std::int64_t> steps_of_a_trial(const registry::Recipe& recipe) {
+  const Node& steps = recipe.at("training.max_steps");
+  if (steps.is_null()) return std::nullopt;
+  return steps.as_integer();
+}
+
+/// What chooses variants, and what gives up trials; the latter may be null.
+struct Choosers {
+  std::shared_ptr<components::sampler::Sampler> sampler;
+  std::shared_ptr<components::pruner::Pruner> pruner;
+};
+
+/// Nothing where one of them and the rest of the recipe do not fit together, which is told at its place.
+std::optional<Choosers> build_choosers(const registry::Recipe& recipe, std::shared_ptr<const RecipeSpace> space,
+                                       core::Diagnostics& diagnostics) {
+  const auto config = sections::sweep::parse_config(recipe.at("sweep"));
+  const Node block = sampler_block(config, *space);
+  const char* part = config.sampler ? "sweep.sampler" : "sweep";
+  Choosers choosers;
+  try {
+    const std::vector<Metric> objectives = objectives_of(config);
+    choosers.sampler = components::sampler::build(block, {std::move(space), seed_of(block, recipe), objectives.size()});
+    part = "sweep.pruner";
+    if (config.pruner) {
+      choosers.pruner =
+          components::pruner::build(*config.pruner, {objectives.front().maximize, steps_of_a_trial(recipe)});
+    }
+  } catch (const core::RunError& misfit) {
+    diagnostics.error(recipe.at(part).place(), misfit.what(), misfit.hint());
+    return std::nullopt;
+  }
+  return choosers;
 }
 
 }  // namespace
@@ -108,29 +156,30 @@ std::optional<Sweep> Sweep::read(const std::string& recipe_path, recipe::Compose
     return std::nullopt;
   }
   sweep.config_ = sections::sweep::parse_config(sweep.base_.at("sweep"));
-  const Node block = sampler_block(sweep.config_, *sweep.space_);
-  const char* part = sweep.config_.sampler ? "sweep.sampler" : "sweep";
-  try {
-    sweep.sampler_ = components::sampler::build(block, {sweep.space_, seed_of(block, sweep.base_)});
-    part = "sweep.pruner";
-    if (sweep.config_.pruner) {
-      sweep.pruner_ = components::pruner::build(*sweep.config_.pruner, {sweep.maximizes(), sweep.total_steps()});
-    }
-  } catch (const core::RunError& misfit) {  // of a component and the rest of the recipe
-    diagnostics.error(sweep.base_.at(part).place(), misfit.what(), misfit.hint());
-    return std::nullopt;
+  sweep.objectives_ = objectives_of(sweep.config_);
+  auto choosers = build_choosers(sweep.base_, sweep.space_, diagnostics);
+  if (!choosers) return std::nullopt;
+  sweep.sampler_ = std::move(choosers->sampler);
+  sweep.pruner_ = std::move(choosers->pruner);
+  if (sweep.config_.population) {
+    sweep.population_ = Population::read(
+        sweep.base_, sweep.space_, seed_of(sampler_block(sweep.config_, *sweep.space_), sweep.base_), diagnostics);
+    if (sweep.population_ == nullptr) return std::nullopt;
   }
   return sweep;
 }
 
-std::optional<std::int64_t> Sweep::total_steps() const {
-  const Node& steps = base_.at("training.max_steps");
-  if (steps.is_null()) return std::nullopt;
-  return steps.as_integer();
+std::vector<double> Sweep::signed_values(double value, const std::vector<double>& others) const {
+  std::vector<double> values = {signed_value(value)};
+  for (std::size_t i = 0; i < others.size(); ++i) values.push_back(objectives_[i + 1].signed_value(others[i]));
+  return values;
 }
+
+std::optional<std::int64_t> Sweep::total_steps() const { return steps_of_a_trial(base_); }
 
 std::optional<std::int64_t> Sweep::variants_to_come() const {
   constexpr std::int64_t kCountedMax = 100'000;
+  if (population_ != nullptr) return population_->variants();
   const Node block = sampler_block(config_, *space_);
   const std::string& type = block.find("type")->as_string();
   std::int64_t count = 0;
@@ -151,7 +200,9 @@ std::string Sweep::identity() const { return core::to_json(open_.root, -1); }
 std::string Sweep::identity_of_trials() const {
   Node root = open_.root;
   if (Node* sweep = root.find("sweep")) {
-    for (const char* key : {"n_trials", "max_concurrent_trials", "isolation", "failures"}) sweep->erase(key);
+    for (const char* key : {"n_trials", "max_concurrent_trials", "isolation", "failures", "checkpoints", "stop"}) {
+      sweep->erase(key);
+    }
   }
   return core::to_json(root, -1);
 }
@@ -171,6 +222,15 @@ std::optional<registry::Recipe> Sweep::variant(const Point& point, core::Diagnos
   return with(space_->assignments(point), diagnostics);
 }
 
+/// A part of a training ends where it says and leaves a checkpoint there; rates are those of the whole training.
+void Sweep::add_stretch(std::int64_t until, std::vector<Assignment>& changes, core::Diagnostics& diagnostics) const {
+  const auto whole = with(changes, diagnostics);
+  if (!whole) return;
+  changes.push_back({"lr_scheduler", whole->at("lr_scheduler")});  // its length was settled with that of the training
+  changes.push_back({"training.max_steps", Node::integer(until)});
+  changes.push_back({"checkpoint.save_at_end", Node::boolean(true)});
+}
+
 std::optional<registry::Recipe> Sweep::trial(const Point& point, const TrialPlace& place,
                                              core::Diagnostics& diagnostics) const {
   std::vector<Assignment> changes = space_->assignments(point);
@@ -182,9 +242,13 @@ std::optional<registry::Recipe> Sweep::trial(const Point& point, const TrialPlac
     changes.push_back({"launch.num_cpu_threads_per_process", Node::integer(place.threads)});
   }
   if (place.shrink) changes.push_back({"training.auto_micro_batch", Node::string("halve")});
+  if (place.until > 0) add_stretch(place.until, changes, diagnostics);
   return with(std::move(changes), diagnostics);
 }
 
-void check_sweep(const registry::Recipe& recipe, core::Diagnostics& diagnostics) { read_space(recipe, diagnostics); }
+void check_sweep(const registry::Recipe& recipe, core::Diagnostics& diagnostics) {
+  auto space = read_space(recipe, diagnostics);
+  if (space != nullptr && !diagnostics.has_errors()) build_choosers(recipe, std::move(space), diagnostics);
+}
 
 }  // namespace runner::sweep

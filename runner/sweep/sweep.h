@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "components/pruner/pruner.h"
 #include "components/sampler/sampler.h"
@@ -11,6 +12,8 @@
 #include "runner/core/diagnostics.h"
 #include "runner/recipe/compose.h"
 #include "runner/registry/load.h"
+#include "runner/sweep/metric.h"
+#include "runner/sweep/population.h"
 #include "runner/sweep/space.h"
 
 namespace runner::sweep {
@@ -21,6 +24,7 @@ struct TrialPlace {
   std::int64_t replicate = 0;  ///< added to the seed
   std::int64_t threads = 0;    ///< of a process; 0: as the recipe says
   bool shrink = false;         ///< micro-batches shrink where memory runs out
+  std::int64_t until = 0;      ///< step at which it ends, as a part of a longer training; 0: as the recipe says
 };
 
 /// A recipe with a sweep, and the recipes of its variants.
@@ -38,16 +42,22 @@ class Sweep {
   const RecipeSpace& space() const { return *space_; }
   const components::sampler::Sampler& sampler() const { return *sampler_; }
   const std::string& recipe_dir() const { return open_.recipe_dir; }
-  const std::string& metric() const { return *config_.metric.name; }
+  /// What variants are compared by; the first is what curves show.
+  const std::vector<Metric>& objectives() const { return objectives_; }
+  const std::string& metric() const { return objectives_.front().name; }
   /// Null where no trial is given up on the way.
   const components::pruner::Pruner* pruner() const { return pruner_.get(); }
+  /// Null where each variant is trained on its own.
+  const Population* population() const { return population_.get(); }
   /// Steps of a trial; nothing where the recipe limits it otherwise.
   std::optional<std::int64_t> total_steps() const;
   /// How many variants there will be; nothing where they are too many to count out.
   std::optional<std::int64_t> variants_to_come() const;
-  bool maximizes() const { return config_.metric.goal == sections::sweep::Goal::kMaximize; }
-  /// `maximize` made `minimize` and back: what samplers see of a value, and the value of what they see.
-  double signed_value(double value) const { return maximizes() ? -value : value; }
+  bool maximizes() const { return objectives_.front().maximize; }
+  /// Of the first objective, as Metric::signed_value.
+  double signed_value(double value) const { return objectives_.front().signed_value(value); }
+  /// Of all of them: what samplers see of a variant.
+  std::vector<double> signed_values(double value, const std::vector<double>& others) const;
   /// The recipe with `${...}` and the sweep, as JSON: two sweeps that are the same say the same.
   std::string identity() const;
   /// What goes on with a sweep may change: how many, how many at once, and in what kind of process.
@@ -60,14 +70,17 @@ class Sweep {
 
  private:
   Sweep() = default;
+  void add_stretch(std::int64_t until, std::vector<Assignment>& changes, core::Diagnostics& diagnostics) const;
   std::optional<registry::Recipe> with(std::vector<Assignment> changes, core::Diagnostics& diagnostics) const;
 
   recipe::Composed open_;
   registry::Recipe base_;
   Config config_;
+  std::vector<Metric> objectives_;
   std::shared_ptr<const RecipeSpace> space_;
   std::shared_ptr<components::sampler::Sampler> sampler_;
   std::shared_ptr<components::pruner::Pruner> pruner_;
+  std::shared_ptr<const Population> population_;
 };
 
 /// Reads the sweep of a checked recipe for its mistakes alone; nothing where there is none.

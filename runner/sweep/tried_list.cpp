@@ -30,7 +30,7 @@ const std::vector<Tried>& TriedList::update(const std::vector<std::int64_t>& cha
     tried.point = variants[static_cast<std::size_t>(number)].point;
     tried.state = state_for_samplers(standing.state);
     tried.values.clear();
-    if (standing.value) tried.values = {sweep_.signed_value(*standing.value)};
+    if (standing.value) tried.values = sweep_.signed_values(*standing.value, standing.others);
     tried.step = standing.step;
   }
   return tried_;

@@ -9,33 +9,32 @@
 #include <limits>
 #include <utility>
 
-#include "runner/core/diagnostics.h"
+#include "runner/artifact/checkpoint_dir.h"
 #include "runner/core/error.h"
 #include "runner/core/files.h"
 #include "runner/core/units.h"
 #include "runner/store/light_file.h"
 #include "runner/store/schema.h"
 #include "runner/store/text.h"
+#include "runner/sweep/descent.h"
+#include "runner/sweep/limits.h"
+#include "runner/sweep/next_variant.h"
+#include "runner/sweep/spare_checkpoints.h"
 #include "runner/sweep/standing.h"
+#include "runner/sweep/studies.h"
 
 namespace runner::sweep {
 namespace {
 
 constexpr int kTick_ms = 500;
+constexpr std::int64_t kSyncMs = 500;  // what a power cut may take back, as of a run
 
 using sections::sweep::to_text;
-
-std::string first_error(const core::Diagnostics& diagnostics) {
-  for (const core::Diagnostic& one : diagnostics.all()) {
-    if (one.severity == core::Severity::kError) return one.message;
-  }
-  return "";
-}
 
 /// Whether there is something to go on with; not where it was killed in its first moments.
 bool has_something(const store::RunSummary& run) {
   std::error_code ignored;
-  return !store::branch_file(run.run_dir, "resolved.json").empty() &&
+  return run.status != store::RunStatus::kUnreadable && !store::branch_file(run.run_dir, "resolved.json").empty() &&
          std::filesystem::exists(store::run_db_path(run.run_dir), ignored);
 }
 
@@ -51,7 +50,6 @@ Worker::Worker(const Sweep& sweep, Study& study, Options options, const core::Cl
       tried_(sweep),
       options_(std::move(options)),
       clock_(clock),
-      metric_{sweep.metric(), sweep.maximizes(), sweep.config().metric.take == sections::sweep::Take::kBest},
       output_dir_(sweep.base().at("output_dir").as_string()) {
   id_ = study_.add_worker(clock_.wall_ms());
   const std::string folder = worker_folder(study_, id_);
@@ -62,22 +60,27 @@ Worker::Worker(const Sweep& sweep, Study& study, Options options, const core::Cl
 
 Worker::End Worker::run() {
   for (;;) {
-    while (may_start() && start_next()) {
-    }
-    if (running_.empty()) break;
+    look_at_limits();
+    while (may_start() && start_next()) look_at_limits();
+    if (running_.empty() && !(waits_ && may_start())) break;
     options_.look();
     wait_for_something();
     if (sweep_.pruner() != nullptr) prune();
     if (sweep_.config().failures.hang_timeout) look_for_hangs();
     look_at_trainings();
+    if (has_news_ && clock_.monotonic_ns() - synced_ns_ > kSyncMs * 1'000'000) sync();
     beat();
   }
+  study_.see_worker(id_, clock_.wall_ms());
+  const bool over = complete_ || is_over(sweep_, study_);
+  if (over) remove_spare_checkpoints(sweep_, study_, output_dir_, is_over(sweep_, study_), spared_);
+  if (has_news_) sync();
   lease_->release();
-  return {signals_heard_ > 0 && !complete_, failure_};
+  return {signals_heard_ > 0 && !over, failure_, limit_};
 }
 
 bool Worker::may_start() const {
-  return signals_heard_ == 0 && failure_.empty() && !complete_ &&
+  return signals_heard_ == 0 && failure_.empty() && limit_.empty() && !complete_ &&
          static_cast<std::int64_t>(running_.size()) < sweep_.config().max_concurrent_trials;
 }
 
@@ -93,63 +96,81 @@ bool Worker::start_next() {
   demand.replicates = sweep_.config().replicates;
   demand.propose = [this](const std::vector<Variant>& variants,
                           const std::vector<Trial>& trials) -> std::optional<Variant> {
-    const auto point = sweep_.sampler().propose(tried_.update(study_.changes(), variants, trials));
-    if (!point) return std::nullopt;
-    return Variant{static_cast<std::int64_t>(variants.size()), *point, sweep_.space().text(*point)};
+    const auto& tried = tried_.update(study_.changes(), variants, trials);
+    waits_ = next_variant_waits(sweep_, tried);
+    return waits_ ? std::nullopt : next_variant(sweep_, tried);
   };
+  demand.promote = [this] { return promoted(sweep_, study_); };
+  waits_ = false;
   auto trial = study_.claim(demand);
-  complete_ = !trial;
-  const bool is_new = trial && trial->started_ms == demand.now_ms && trial->run.empty();
-  if (trial) start(*std::move(trial), is_new);
-  return !complete_;
+  complete_ = !trial && !waits_;
+  if (!trial) return false;
+  if (trial->promoted > 0) {
+    options_.say("trial " + std::to_string(trial->number) + " goes on from step " + std::to_string(trial->promoted) +
+                 ": it is among the best after all");
+  }
+  const bool is_new = trial->started_ms == demand.now_ms && trial->run.empty() && trial->promoted == 0;
+  start(*std::move(trial), is_new);
+  return true;
 }
 
 void Worker::start(Trial trial, bool is_new) {
-  const std::string run_name = study_.info().name + "-" + std::to_string(trial.number);
+  const std::string run_name = trial_run_name(study_, trial.number);
   const auto run = is_new ? std::nullopt : find_trial_run(output_dir_, run_name, clock_);
   const bool unjudged = run && run->id != trial.run;
   // Of a run that has ended: its worker went before it could write down how the trial came out.
   const std::optional<int> status = unjudged ? status_of(*run) : std::nullopt;
   if (unjudged) {
-    if (const auto at = pruned_at(sweep_, study_, trial.number, read_curve(run->run_dir, metric_.name))) {
+    if (const auto at =
+            pruned_at(sweep_, study_, trial.number, read_curve(run->run_dir, sweep_.metric()), live_curves())) {
       return give_up(trial, *run, *at);
     }
   }
-  if (status) return conclude(trial, run, judge(run, *status, "", metric_));
-  const auto recipe = write_recipe(trial, run_name);
-  if (!recipe) {
+  if (status) return conclude(trial, run, judge(run, *status, "", sweep_.objectives()));
+  const auto beginning = begin(trial, run_name, unjudged ? &*run : nullptr);
+  if (!beginning) {
     Outcome refused;
     refused.kind = Outcome::Kind::kRecipe;
-    refused.reason = recipe.failure().message;
+    refused.reason = beginning.failure().message;
     return conclude(trial, std::nullopt, refused);
   }
-  // A run that was interrupted goes on; any other begins.
-  const std::string id = store::new_run_id(clock_.wall_ms());
-  std::string run_dir = output_dir_ + "/" + run_name + "-" + id;
-  std::vector<std::string> words = {"run", recipe.value(), "--new", "--quiet", "--run-id", id};
-  if (unjudged && has_something(*run)) {
-    run_dir = run->run_dir;
-    words = {"resume", run_dir, "--quiet"};
-  }
-  options_.trainings->start(trial.number, words);
-  running_.push_back({.trial = std::move(trial), .run_dir = run_dir, .step_seen_ns = clock_.monotonic_ns()});
+  options_.trainings->start(trial.number, beginning.value().words);
+  running_.push_back(
+      {.trial = std::move(trial), .run_dir = beginning.value().run_dir, .step_seen_ns = clock_.monotonic_ns()});
 }
 
-core::Result<std::string> Worker::write_recipe(const Trial& trial, const std::string& run_name) {
-  const std::string folder = study_.folder() + "/trials";
-  core::make_folders(folder).value();
-  TrialPlace place;
-  place.run_name = run_name;
-  place.replicate = trial.replicate;
-  place.threads = study_.info().threads;
-  place.shrink = trial.shrink;
-  const Point& point = study_.variants().at(static_cast<std::size_t>(trial.variant)).point;
-  core::Diagnostics diagnostics;
-  const auto recipe = sweep_.trial(point, place, diagnostics);
+/// A run that was interrupted goes on; any other begins, from nothing or from the checkpoint of another trial.
+core::Result<Worker::Beginning> Worker::begin(const Trial& trial, const std::string& run_name,
+                                              const store::RunSummary* interrupted) {
+  const auto recipe = trial_recipe(sweep_, study_, trial, run_name);
+  if (!recipe) return recipe.failure();
+  core::make_folders(study_.folder() + "/trials").value();
   const std::string path = trial_recipe_path(study_, trial.number);
-  if (!recipe) return core::Failure{first_error(diagnostics)};
-  store::write_light(path, recipe->resolved_json());
-  return path;
+  store::write_light(path, recipe.value().resolved_json());
+  const std::int64_t parent = study_.variants().at(static_cast<std::size_t>(trial.variant)).parent;
+  // Before its first save a run knows nothing of the checkpoint that it was begun from.
+  const bool goes_on = interrupted != nullptr && has_something(*interrupted) &&
+                       (parent < 0 || !artifact::list_checkpoints(interrupted->run_dir + "/checkpoints").empty());
+  if (goes_on) return Beginning{{"resume", interrupted->run_dir, "--quiet"}, interrupted->run_dir};
+  const std::string id = store::new_run_id(clock_.wall_ms());
+  Beginning beginning{{"run", path, "--new", "--quiet", "--run-id", id}, output_dir_ + "/" + run_name + "-" + id};
+  if (parent < 0) return beginning;
+  const Trial& model = study_.trials().at(static_cast<std::size_t>(parent));  // of a population: one trial a variant
+  const auto before = trial_recipe(sweep_, study_, model, trial_run_name(study_, parent));
+  if (!before) return before.failure();
+  const auto checkpoint = checkpoint_at(trial_run_dir(study_, output_dir_, model), first_step_of(trial));
+  if (!checkpoint) return checkpoint.failure();
+  for (std::string& word : words_to_go_on(checkpoint.value(), before.value(), recipe.value())) {
+    beginning.words.push_back(std::move(word));
+  }
+  return beginning;
+}
+
+/// At which its run begins: that of the checkpoint which it goes on from.
+std::int64_t Worker::first_step_of(const Trial& trial) {
+  const std::vector<Variant>& variants = study_.variants();
+  const std::int64_t parent = variants.at(static_cast<std::size_t>(trial.variant)).parent;
+  return parent < 0 ? 0 : variants.at(static_cast<std::size_t>(parent)).until;
 }
 
 void Worker::wait_for_something() {
@@ -174,12 +195,13 @@ void Worker::look_at_trainings() {
     const auto run = look_at_run(ended->run_dir, clock_);
     // It may have gone on beyond the point at which it is given up, or may have reported it just before its end.
     if (run && !ended->pruned_at) {
-      ended->pruned_at = pruned_at(sweep_, study_, ended->trial.number, read_curve(run->run_dir, metric_.name));
+      ended->pruned_at =
+          pruned_at(sweep_, study_, ended->trial.number, read_curve(run->run_dir, sweep_.metric()), live_curves());
     }
     if (run && ended->pruned_at) {
       give_up(ended->trial, *run, *ended->pruned_at);
     } else {
-      Outcome outcome = judge(run, end.status, end.words, metric_);
+      Outcome outcome = judge(run, end.status, end.words, sweep_.objectives());
       if (ended->hangs && outcome.kind == Outcome::Kind::kCrash) {
         outcome.kind = Outcome::Kind::kHang;
         outcome.reason = "no progress for " + core::format_duration(*sweep_.config().failures.hang_timeout);
@@ -187,12 +209,14 @@ void Worker::look_at_trainings() {
       conclude(ended->trial, run, outcome);
     }
     running_.erase(ended);
+    complete_ = false;  // it may have made room at a rung
   }
 }
 
 void Worker::conclude(const Trial& trial, const std::optional<store::RunSummary>& run, const Outcome& outcome) {
   TrialEnd end = end_of(trial, outcome);
   end.value = outcome.value;
+  end.others = outcome.others;
   end.step = outcome.step;
   end.curve = outcome.curve;
   end.reason = outcome.reason;
@@ -200,16 +224,39 @@ void Worker::conclude(const Trial& trial, const std::optional<store::RunSummary>
   const bool goes_on = outcome.kind == Outcome::Kind::kInterrupted || outcome.kind == Outcome::Kind::kCrash ||
                        outcome.kind == Outcome::Kind::kHang;
   end.run = run && !(goes_on && end.state == TrialState::kWaiting) ? run->id : trial.run;
+  if (run) end.spent = spent_by(*run, first_step_of(trial));
+  write_down(trial, end);
+}
+
+void Worker::write_down(const Trial& trial, const TrialEnd& end) {
   study_.end(trial.number, end, clock_.wall_ms());
+  has_news_ = true;
   tell(trial, end);
+  remove_spare_checkpoints(sweep_, study_, output_dir_, false, spared_);
+}
+
+/// Of all trials that run, those of other workers too; none where no pruner looks at them.
+LiveCurves Worker::live_curves() {
+  LiveCurves curves;
+  if (sweep_.pruner() == nullptr) return curves;
+  for (const Trial& trial : study_.trials()) {
+    if (trial.state != TrialState::kRunning) continue;
+    const auto own = std::find_if(running_.begin(), running_.end(),
+                                  [&trial](const Running& running) { return running.trial.number == trial.number; });
+    const auto run = own != running_.end() ? look_at_run(own->run_dir, clock_)
+                                           : find_trial_run(output_dir_, trial_run_name(study_, trial.number), clock_);
+    if (run && run->id != trial.run) curves[trial.number] = read_curve(run->run_dir, sweep_.metric());
+  }
+  return curves;
 }
 
 void Worker::prune() {
+  const LiveCurves live = live_curves();
   for (Running& running : running_) {
     if (running.pruned_at) continue;
-    const auto run = look_at_run(running.run_dir, clock_);
-    if (!run || run->id == running.trial.run) continue;
-    running.pruned_at = pruned_at(sweep_, study_, running.trial.number, read_curve(run->run_dir, metric_.name));
+    const auto curve = live.find(running.trial.number);
+    if (curve == live.end()) continue;
+    running.pruned_at = pruned_at(sweep_, study_, running.trial.number, curve->second, live);
     // It saves, so that somebody can go on with it.
     if (running.pruned_at) options_.trainings->send(running.trial.number, SIGTERM);
   }
@@ -238,11 +285,22 @@ void Worker::give_up(const Trial& trial, const store::RunSummary& run, const sto
   end.step = at.step;
   end.value = at.value;
   end.reason = "given up at step " + std::to_string(at.step);
-  for (const store::SeriesPoint& point : read_curve(run.run_dir, metric_.name)) {
+  for (const store::SeriesPoint& point : read_curve(run.run_dir, sweep_.metric())) {
     if (point.step <= at.step) end.curve.push_back(point);
   }
-  study_.end(trial.number, end, clock_.wall_ms());
-  tell(trial, end);
+  end.spent = spent_by(run, first_step_of(trial));
+  write_down(trial, end);
+}
+
+/// Once a limit is reached no further trial begins, now or when somebody goes on, unless the limits are others then.
+void Worker::look_at_limits() {
+  if (!limit_.empty() || !has_limits(sweep_)) return;
+  limit_ = study_.end_reason();
+  if (limit_.empty()) limit_ = reached_limit(sweep_, study_.variants(), study_.trials(), study_.worked_ms());
+  if (limit_.empty()) return;
+  study_.set_end_reason(limit_);
+  if (sweep_.config().stop.running == sections::sweep::Running::kFinish) return;
+  for (const Running& running : running_) options_.trainings->send(running.trial.number, SIGTERM);
 }
 
 TrialEnd Worker::end_of(const Trial& trial, const Outcome& outcome) {
@@ -253,7 +311,7 @@ TrialEnd Worker::end_of(const Trial& trial, const Outcome& outcome) {
       TrialEnd waits;
       waits.state = TrialState::kWaiting;
       // Nobody told it to: a full disk, a time limit. Trying again at once would spin.
-      if (signals_heard_ == 0)
+      if (signals_heard_ == 0 && limit_.empty())
         failure_ = "trial " + std::to_string(trial.number) + " stopped by itself: " + outcome.reason;
       return waits;
     }
@@ -294,38 +352,21 @@ void Worker::tell(const Trial& trial, const TrialEnd& end) {
   options_.say(standing_line(sweep_, study_, trial.number));
 }
 
+void Worker::sync() {
+  study_.sync();
+  synced_ns_ = clock_.monotonic_ns();
+  has_news_ = false;
+}
+
 /// The lease of this worker is what tells the others that it is at work.
 void Worker::beat() {
   if (clock_.monotonic_ns() - beaten_ns_ < store::kHeartbeatMs * 1'000'000) return;
   beaten_ns_ = clock_.monotonic_ns();
+  study_.see_worker(id_, clock_.wall_ms());
   if (!lease_->heartbeat(clock_)) {
     throw core::RunError("another worker took over the trials of this one, which slept for too long",
                          "start it again: roux sweep resume " + study_.info().name);
   }
-}
-
-std::optional<store::SeriesPoint> pruned_at(const Sweep& sweep, Study& study, std::int64_t number,
-                                            const std::vector<store::SeriesPoint>& curve) {
-  if (sweep.pruner() == nullptr || curve.empty()) return std::nullopt;
-  using components::pruner::Curve;
-  const auto reports_of = [&sweep](const std::vector<store::SeriesPoint>& points) {
-    std::vector<components::pruner::Report> reports;
-    for (const store::SeriesPoint& point : points) reports.push_back({point.step, sweep.signed_value(point.value)});
-    return reports;
-  };
-  std::vector<Curve> others;
-  for (const Trial& trial : study.trials()) {
-    if (trial.number == number || trial.ended_ms == 0) continue;
-    others.push_back({trial.number, trial.state == TrialState::kComplete, reports_of(study.curve(trial.number))});
-  }
-  Curve mine{number, false, {}};
-  for (const store::SeriesPoint& point : curve) {
-    // At its last step a trial is complete, whoever looks first.
-    if (sweep.total_steps() && point.step >= *sweep.total_steps()) break;
-    mine.reports.push_back({point.step, sweep.signed_value(point.value)});
-    if (sweep.pruner()->gives_up(mine, others)) return point;
-  }
-  return std::nullopt;
 }
 
 }  // namespace runner::sweep

@@ -3,6 +3,7 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "runner/launch/signals.h"
 #include "runner/store/lease.h"
 #include "runner/sweep/outcome.h"
+#include "runner/sweep/pruning.h"
 #include "runner/sweep/study.h"
 #include "runner/sweep/sweep.h"
 #include "runner/sweep/trainings.h"
@@ -31,6 +33,7 @@ class Worker {
   struct End {
     bool stopped = false;  ///< by a signal: there is more to do
     std::string failure;   ///< why the sweep was stopped; "" otherwise
+    std::string limit;     ///< of `sweep.stop` that was reached; "" otherwise
   };
 
   Worker(const Sweep& sweep, Study& study, Options options, const core::Clock& clock);
@@ -51,42 +54,51 @@ class Worker {
   bool start_next();
   /// `is_new`: nobody has begun it before.
   void start(Trial trial, bool is_new);
-  /// Failure: the variant is refused.
-  core::Result<std::string> write_recipe(const Trial& trial, const std::string& run_name);
+  struct Beginning {
+    std::vector<std::string> words;
+    std::string run_dir;
+  };
+  /// How a trial is to be trained; `interrupted` is its run where there is one that may go on. Failure: the variant is
+  /// refused.
+  core::Result<Beginning> begin(const Trial& trial, const std::string& run_name, const store::RunSummary* interrupted);
+  std::int64_t first_step_of(const Trial& trial);
   void wait_for_something();
   void hear(int signal);
+  LiveCurves live_curves();
   void prune();
+  void look_at_limits();
   void look_for_hangs();
   void look_at_trainings();
   void conclude(const Trial& trial, const std::optional<store::RunSummary>& run, const Outcome& outcome);
   void give_up(const Trial& trial, const store::RunSummary& run, const store::SeriesPoint& at);
+  void write_down(const Trial& trial, const TrialEnd& end);
   TrialEnd end_of(const Trial& trial, const Outcome& outcome);
   TrialEnd failed(const Trial& trial, const Outcome& outcome, std::string_view policy);
   void tell(const Trial& trial, const TrialEnd& end);
   void beat();
+  void sync();
 
   const Sweep& sweep_;
   Study& study_;
   TriedList tried_;
   Options options_;
   const core::Clock& clock_;
-  Metric metric_;
   std::string output_dir_;
   std::int64_t id_ = 0;
   std::unique_ptr<store::Lease> lease_;
   std::int64_t beaten_ns_ = 0;
+  std::int64_t synced_ns_ = 0;
+  bool has_news_ = false;  ///< something ended since then
   launch::Signals signals_;
   std::list<Running> running_;
   int signals_heard_ = 0;
   bool complete_ = false;  ///< the study has nothing more to give
-  std::string failure_;
+  bool waits_ = false;     ///< what comes next depends on trials that run
+  std::string failure_, limit_;
+  std::set<std::int64_t> spared_;  ///< trials whose checkpoints were removed
 };
 
 /// `sweeps/NAME/workers/3`: whoever holds the lease in it is at work.
 std::string worker_folder(const Study& study, std::int64_t worker);
-
-/// Where a pruner gives up a trial with this curve, nothing where it does not; a function of what is on record.
-std::optional<store::SeriesPoint> pruned_at(const Sweep& sweep, Study& study, std::int64_t trial,
-                                            const std::vector<store::SeriesPoint>& curve);
 
 }  // namespace runner::sweep

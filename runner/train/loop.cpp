@@ -72,7 +72,8 @@ class Loop final : public Context, public core::Stateful {
         saver_(experiment, stepper_, faults_, run, console_, signals_, clock),
         time_limit_(experiment.recipe, request.process_age_s, clock),
         profiler_(experiment, run, request.peak_flops, clock),
-        system_metrics_(run, experiment.is_first() ? system_metrics_interval(experiment.recipe) : 0.0, clock) {
+        system_metrics_(run, experiment.is_first() ? system_metrics_interval(experiment.recipe) : 0.0, clock,
+                        request.light) {
     saver_.add_state("loop", *this);
     if (options_.scaler.enabled) saver_.add_state("scaler", stepper_.scaler());
     if (experiment_.rounded_weights) saver_.add_state("rounded_weights", *experiment_.rounded_weights);

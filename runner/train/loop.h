@@ -32,6 +32,7 @@ struct LoopRequest {
   double peak_flops = 0;                        ///< of this machine for the recipe's precision; 0 when not measured
   double process_age_s = 0;                     ///< for `launch.time_limit`, which counts from the start of the process
   const std::atomic<int>* signal = nullptr;     ///< TrainRequest::signal
+  bool light = false;                           ///< TrainRequest::light
 };
 
 struct LoopResult {

@@ -63,18 +63,21 @@ SavePlan plan_saves(const Experiment& experiment) {
   return plan;
 }
 
-void check_room(const Experiment& experiment, const std::string& checkpoints_dir, bool smoke) {
+void check_room(const Experiment& experiment, const std::string& folder, const std::string& checkpoints_dir,
+                bool smoke) {
   const SavePlan plan = plan_saves(experiment);
   std::int64_t there = 0;
-  for (const auto& info : artifact::list_checkpoints(checkpoints_dir)) there += artifact::bytes_of(info.manifest);
-  const std::int64_t free = artifact::free_bytes_at(checkpoints_dir);
+  if (!checkpoints_dir.empty()) {
+    for (const auto& info : artifact::list_checkpoints(checkpoints_dir)) there += artifact::bytes_of(info.manifest);
+  }
+  const std::int64_t free = artifact::free_bytes_at(folder);
   const std::int64_t all = smoke ? 1 : plan.at_once;
   const std::int64_t count = plan.limited ? all : 1;
   const std::int64_t needed = std::max(plan.checkpoint_bytes, count * plan.checkpoint_bytes - there);
   const std::string room = core::format_bytes(free) + " are free there";
   if (needed > free) {
     const bool resumes = there > 0;  // the run is no worse than before, and goes on once there is room
-    throw core::RunError("checkpoints need " + core::format_bytes(needed) + " in " + checkpoints_dir + " (" +
+    throw core::RunError("checkpoints need " + core::format_bytes(needed) + " in " + folder + " (" +
                              counted(count, plan.checkpoint_bytes) + (count > 1 ? " while one is written" : "") +
                              "), but only " + room,
                          std::string("free some space, ") + (count > 1 ? "lower checkpoint.save_total_limit, " : "") +
@@ -83,7 +86,7 @@ void check_room(const Experiment& experiment, const std::string& checkpoints_dir
   }
   if (!plan.limited && all * plan.checkpoint_bytes - there > free) {
     core::log_warning("the checkpoints of the whole training need " + core::format_bytes(all * plan.checkpoint_bytes) +
-                      " in " + checkpoints_dir + " (" + counted(all, plan.checkpoint_bytes) + "), but only " + room +
+                      " in " + folder + " (" + counted(all, plan.checkpoint_bytes) + "), but only " + room +
                       "; checkpoint.save_total_limit keeps fewer");
   }
 }

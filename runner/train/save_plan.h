@@ -18,8 +18,9 @@ struct SavePlan {
 
 SavePlan plan_saves(const Experiment& experiment);
 
-/// Whether the disk has room for what the recipe will keep in `checkpoints_dir`, beside what it holds there already;
-/// for one checkpoint when it keeps all, with a warning when all will not fit. RunError with the figures.
-void check_room(const Experiment& experiment, const std::string& checkpoints_dir, bool smoke);
+/// Whether the disk of `folder` has room for what the recipe will keep, beside what `checkpoints_dir` holds already (""
+/// for none); for one checkpoint when it keeps all, with a warning when all will not fit. RunError with the figures.
+void check_room(const Experiment& experiment, const std::string& folder, const std::string& checkpoints_dir,
+                bool smoke);
 
 }  // namespace runner::train

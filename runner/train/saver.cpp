@@ -46,6 +46,11 @@ std::string recipe_hash_of(const Experiment& experiment) {
   return recipe.hash();
 }
 
+std::int64_t metrics_patience_ms(const sections::checkpoint::Config& config) {
+  const bool waits = config.on_full_disk == sections::checkpoint::OnFullDisk::kWait;
+  return waits ? static_cast<std::int64_t>(config.full_disk_timeout * 1000.0) : 0;
+}
+
 }  // namespace
 
 Saver::Saver(Experiment& experiment, Stepper& stepper, core::Stateful& faults, store::RunWriter& run, Console& console,
@@ -59,9 +64,12 @@ Saver::Saver(Experiment& experiment, Stepper& stepper, core::Stateful& faults, s
       clock_(clock),
       config_(sections::checkpoint::parse_config(*experiment.recipe.find("checkpoint"))),
       checkpoints_dir_(run.run_dir() + "/checkpoints"),
-      recipe_hash_(recipe_hash_of(experiment)) {}
+      recipe_hash_(recipe_hash_of(experiment)) {
+  run_.set_patience({metrics_patience_ms(config_), [this] { return signals_.received() != nullptr; }});
+}
 
 Saver::~Saver() {
+  run_.set_patience({metrics_patience_ms(config_)});  // the signals are not looked at any more
   over_ = true;
   if (pace_ != nullptr) pace_->hurry();
   if (prefault_.valid()) prefault_.wait();
@@ -92,7 +100,8 @@ void Saver::prepare() {
   first_step_ = stepper_.progress().step;
   rhythm_.note(first_step_, clock_.monotonic_ns());
   const std::int64_t bytes = checkpoint::estimate_bytes(*experiment_.model, JudgedWeights::saved_tensors(experiment_));
-  artifact::probe_folder(checkpoints_dir_, bytes);
+  const bool saves = config_.save_steps || config_.save_best || config_.save_at_end;
+  if (saves) artifact::probe_folder(checkpoints_dir_, bytes);  // before hours are spent on what cannot be kept
   async_ = config_.async_save && (config_.save_steps || config_.save_best) && copies_fit(bytes);
   // What max_memory leaves for copies is known when the steps have taken theirs.
   if (!async_ || tensor_memory_is_limited()) return;

@@ -202,8 +202,8 @@ void write_summary_json(const std::string& path, const store::RunWriter& run, co
 int finish(store::RunWriter& run, const LoopResult& result) {
   run.set_summary(result.summary);
   const bool interrupted = is_resumable(result.ending);
-  run.finish(interrupted ? store::RunStatus::kStopped : store::RunStatus::kFinished, result.reason);
-  return interrupted ? core::kExitResumable : core::kExitDone;
+  const bool whole = run.finish(interrupted ? store::RunStatus::kStopped : store::RunStatus::kFinished, result.reason);
+  return interrupted || !whole ? core::kExitResumable : core::kExitDone;
 }
 
 /// What a component, LibTorch or the memory threw, in words for a person.
@@ -302,9 +302,10 @@ int train(const registry::Recipe& recipe, const TrainRequest& request, double pe
   // What there was to go on from at first may be gone by now.
   if (start.checkpoint.empty() && !first->checkpoint.empty()) init = init_weights(*experiment, diagnostics);
   if (diagnostics.has_errors()) return core::kExitUsage;
-  const std::string folder =
-      start.resume ? start.resume->run_dir + "/checkpoints" : recipe.at("output_dir").as_string();
-  if (is_first) check_room(*experiment, folder, request.smoke);
+  if (is_first) {
+    const std::string there = start.resume ? start.resume->run_dir + "/checkpoints" : "";
+    check_room(*experiment, there.empty() ? recipe.at("output_dir").as_string() : there, there, request.smoke);
+  }
   const auto run = open_together(ranks.get(), [&] { return open_run(recipe, start, request, clock); });
   lock.reset();
   if (is_first && request.on_opened) request.on_opened(run->run_dir());
@@ -343,6 +344,7 @@ int train(const registry::Recipe& recipe, const TrainRequest& request, double pe
   loop.peak_flops = peak_flops;
   loop.process_age_s = request.signal == nullptr ? core::process_age_s() : 0.0;
   loop.signal = request.signal;
+  loop.light = request.light;
   return train_into(*experiment, *run, recorder, request, loop, clock);
 }
 

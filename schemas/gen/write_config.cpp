@@ -85,12 +85,18 @@ std::string initialiser(const Property& property, const Node& value, const std::
 /// Walks a fragment's properties and calls back for every enum and every nested object, the innermost first.
 void for_each_nested(const std::vector<Property>& properties,
                      const std::function<void(const Property&, const std::string&)>& visit) {
-  for (const Property& property : properties) {
-    const Property* value = &property;
-    while (value->element) value = value->element.get();
-    if (value->type == Type::kObject) for_each_nested(value->properties, visit);
-    if (value->type == Type::kObject || is_enum(*value)) visit(*value, property.name);
-  }
+  // Keys that share their name and their words share the type.
+  std::set<std::pair<std::string, std::vector<std::string>>> visited;
+  const std::function<void(const std::vector<Property>&)> walk = [&](const std::vector<Property>& list) {
+    for (const Property& property : list) {
+      const Property* value = &property;
+      while (value->element) value = value->element.get();
+      if (value->type == Type::kObject) walk(value->properties);
+      if (is_enum(*value) && !visited.emplace(property.name, value->enum_values).second) continue;
+      if (value->type == Type::kObject || is_enum(*value)) visit(*value, property.name);
+    }
+  };
+  walk(properties);
 }
 
 std::string comment_of(const Property& property) {

@@ -4,6 +4,7 @@
 #include <sys/mount.h>
 #include <sys/statvfs.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
@@ -178,6 +179,50 @@ TEST_CASE("a signal and the end of the patience stop a save that waits", "[ranks
       INFO(process.output());
       CHECK(status == 75);
       CHECK(disk.whole_checkpoints() >= 1);
+    }
+  }
+}
+
+TEST_CASE("metrics that find no room wait for it in memory, and the run ends as if nothing had been",
+          "[ranks][full_disk]") {
+  const SmallDisk disk("4");
+  if (!disk.mounted()) return;
+  const std::vector<std::string> words = {"--set", "checkpoint={save_at_end: false, full_disk_timeout: 1h}", "--set",
+                                          "logging_steps=1"};
+  {
+    Process process(disk.run(words), kOneThread, disk.folder());
+    REQUIRE(process.wait_for("run "));
+    disk.fill();
+    REQUIRE(process.wait_for("metrics wait in memory until it takes them"));
+    disk.make_room();
+    const int status = process.wait();
+    INFO(process.output());
+    CHECK(status == 0);
+    CHECK(process.output().find("takes metrics again, nothing was lost") != std::string::npos);
+  }
+  Process show({tests::roux_program(), "runs", "show", "last", "--metric", "loss", "--format", "json", "--output-dir",
+                disk.path()},
+               {}, disk.folder());
+  CHECK(show.wait() == 0);
+  const std::string points = show.output();
+  CHECK(std::count(points.begin(), points.end(), '[') == 301);  // a list of 300 pairs
+}
+
+TEST_CASE("a run without checkpoints whose metrics find no room ends as resumable", "[ranks][full_disk]") {
+  for (const char* policy : {"on_full_disk: stop", "full_disk_timeout: 0.3s"}) {
+    DYNAMIC_SECTION(policy) {
+      const SmallDisk disk("4");
+      if (!disk.mounted()) return;
+      Process process(disk.run({"--set", "checkpoint={save_at_end: false, " + std::string(policy) + "}", "--set",
+                                "logging_steps=1", "--set", "training={max_time: 1h, micro_batch_size: 2}"}),
+                      kOneThread, disk.folder());
+      REQUIRE(process.wait_for("run "));
+      disk.fill();
+      const int status = process.wait();
+      INFO(process.output());
+      CHECK(status == 75);
+      CHECK(process.output().find("error: the disk has not taken ") != std::string::npos);
+      CHECK(process.output().find("hint: free some space, or raise") != std::string::npos);
     }
   }
 }

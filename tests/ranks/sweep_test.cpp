@@ -3,14 +3,19 @@
 #include <catch2/catch.hpp>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "runner/core/clock.h"
 #include "runner/core/json.h"
+#include "runner/store/lease.h"
+#include "runner/store/run_files.h"
 #include "runner/store/run_reader.h"
+#include "runner/store/text.h"
 #include "tests/support/process.h"
 #include "tests/support/run_place.h"
 
@@ -68,6 +73,25 @@ std::vector<std::string> undisturbed() {
   return list;
 }
 
+/// Processes that this one has started and that run.
+std::vector<pid_t> children_of(pid_t parent) {
+  std::vector<pid_t> children;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    std::string stat;
+    std::getline(std::ifstream(entry.path() / "stat"), stat);
+    const std::size_t name_end = stat.rfind(')');  // the name in parentheses may hold anything
+    if (name_end == std::string::npos) continue;   // it has ended meanwhile
+    std::istringstream rest(stat.substr(name_end + 1));
+    std::string state;
+    pid_t its_parent = 0;
+    rest >> state >> its_parent;
+    if (its_parent == parent && state != "Z") children.push_back(static_cast<pid_t>(std::stol(name)));
+  }
+  return children;
+}
+
 void check_nothing_is_lost_or_doubled(const tests::RunPlace& place) {
   CHECK(trials(place) == undisturbed());
   const auto runs = finished_runs(place);
@@ -77,12 +101,13 @@ void check_nothing_is_lost_or_doubled(const tests::RunPlace& place) {
 
 /// Who trains this trial now, waited for; nothing when its run has ended before anybody looked.
 std::optional<runner::store::LeaseOwner> owner_of_trial(const tests::RunPlace& place, const std::string& trial) {
-  const runner::core::Clock& clock = runner::core::system_clock();
   for (;; sched_yield()) {
-    for (const auto& run : runner::store::list_runs((place.path() / "runs").string(), clock)) {
-      if (!run.name.ends_with("-" + trial)) continue;
-      if (run.owner && run.owner->pid > 0) return run.owner;  // its name may not be written yet
-      if (run.status == runner::store::RunStatus::kFinished) return std::nullopt;
+    for (const auto& entry : std::filesystem::directory_iterator(place.path() / "runs")) {
+      const auto name = runner::store::parse_folder_name(entry.path().filename().string());
+      if (!name || !name->run_name.ends_with("-" + trial)) continue;
+      const auto owner = runner::store::live_owner(entry.path().string(), runner::core::system_clock());
+      if (owner && owner->pid > 0) return owner;  // it may not have written down yet who it is
+      if (runner::store::read_run(entry.path().string()).status == runner::store::RunStatus::kFinished) return {};
     }
   }
 }
@@ -129,6 +154,51 @@ TEST_CASE("two workers share a sweep, each trial has one", "[ranks][sweep]") {
   check_nothing_is_lost_or_doubled(place);  // random draws do not depend on who ends first
 }
 
+TEST_CASE("a trial comes to the same bits whatever process it has", "[ranks][sweep]") {
+  for (const char* isolation : {"exec", "none"}) {
+    DYNAMIC_SECTION(isolation) {
+      const tests::RunPlace place(kRecipe);
+      const auto sweep =
+          place.roux({"sweep", "run", "recipe.yaml", "--set", std::string("sweep.isolation=") + isolation});
+      INFO(sweep.output);
+      REQUIRE(sweep.status == 0);
+      check_nothing_is_lost_or_doubled(place);
+    }
+  }
+}
+
+TEST_CASE("a sweep outlives the process that its trials are forked from, and each of them", "[ranks][sweep]") {
+  for (const bool trial : {false, true}) {
+    DYNAMIC_SECTION((trial ? "a trial" : "their origin") << " is killed") {
+      const tests::RunPlace place(kRecipe);
+      tests::Process sweep({tests::roux_program(), "sweep", "run", "recipe.yaml"}, place.environment(),
+                           place.path().string());
+      REQUIRE(sweep.wait_for("trial 0 "));
+      const std::vector<pid_t> origin = children_of(sweep.pid());
+      REQUIRE(origin.size() == 1);
+      pid_t victim = origin.front();
+      while (trial && victim == origin.front() && !children_of(sweep.pid()).empty()) {  // one is sure to begin
+        if (const std::vector<pid_t> forks = children_of(origin.front()); !forks.empty()) victim = forks.front();
+      }
+      kill(victim, SIGKILL);
+      CHECK(sweep.wait() == 0);
+      INFO(sweep.output());
+      check_nothing_is_lost_or_doubled(place);
+    }
+  }
+}
+
+TEST_CASE("a sweep without isolation drains, and goes on", "[ranks][sweep]") {
+  const tests::RunPlace place(kRecipe);
+  tests::Process sweep({tests::roux_program(), "sweep", "run", "recipe.yaml", "--set", "sweep.isolation=none"},
+                       place.environment(), place.path().string());
+  REQUIRE(sweep.wait_for("trial 1 "));
+  sweep.send(SIGINT);
+  CHECK(sweep.wait() == 75);
+  REQUIRE(place.roux({"sweep", "resume"}).status == 0);
+  check_nothing_is_lost_or_doubled(place);
+}
+
 TEST_CASE("failures are classed, and handled by their policies", "[ranks][sweep]") {
   const tests::RunPlace place(kRecipe);
   const auto sweep = [&](std::vector<std::string> more) {
@@ -138,7 +208,8 @@ TEST_CASE("failures are classed, and handled by their policies", "[ranks][sweep]
     return place.roux(words);
   };
   SECTION("a loss that is no number fails its trial alone") {
-    const auto ended = sweep({"optimizer.lr=0.01,1e30,0.1"});
+    const char* isolation = GENERATE("fork", "none");
+    const auto ended = sweep({"optimizer.lr=0.01,1e30,0.1", "--set", std::string("sweep.isolation=") + isolation});
     INFO(ended.output);
     CHECK(ended.status == 0);
     CHECK(ended.output.find("trial 1 failed: the loss is nan at step") != std::string::npos);
@@ -232,6 +303,8 @@ TEST_CASE("a trial that was killed, or hangs, goes on from its checkpoint", "[ra
                                           "--set",
                                           "training.max_steps=2000",
                                           "--set",
+                                          "eval.eval_steps=500",
+                                          "--set",
                                           "sweep.failures={hang_timeout: 5s, max_retries: 1000}"};
   static const std::vector<std::string> undisturbed = [&words] {
     const tests::RunPlace calm(kRecipe);
@@ -299,4 +372,151 @@ TEST_CASE("a trial is given up at the same step however the sweep is disturbed",
   sweep.wait();
   REQUIRE(killed.roux({"sweep", "resume"}).status == 0);
   CHECK(trials(killed) == trials(calm));
+}
+
+TEST_CASE("trials that are promoted go on from their checkpoints, however the sweep is disturbed", "[ranks][sweep]") {
+  // By two, so that with six trials somebody enters the best half of a rung late.
+  const std::string recipe = std::string(kRecipe) + "  pruner: {type: asha, min_steps: 10, reduction_factor: 2}\n";
+  const tests::RunPlace calm(recipe), killed(recipe), whole(kRecipe);
+  const std::vector<std::string> words = {"sweep", "run", "recipe.yaml", "--n-trials", "8"};
+  REQUIRE(calm.roux(words).status == 0);
+  std::vector<std::string> command = words;
+  command.insert(command.begin(), tests::roux_program());
+  for (const char* moment : {"runs/sweeps/", "trial 1 ", "trial 3 ", "trial 2 "}) {
+    tests::Process sweep(command, killed.environment(), killed.path().string());
+    sweep.wait_for(moment);  // where it has come by already the sweep ends in peace
+    sweep.send(SIGKILL);
+    sweep.wait();
+  }
+  REQUIRE(killed.roux(words).status == 0);
+  CHECK(trials(killed) == trials(calm));
+  // What was stopped on the way came to the same in the end as what was not.
+  REQUIRE(whole.roux(words).status == 0);
+  const auto of = [](const std::vector<std::string>& list, std::size_t trial) {
+    return runner::core::parse_json(list[trial]).value();
+  };
+  const auto found = trials(calm), expected = trials(whole);
+  int complete = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    if (of(found, i).find("state")->as_string() != "complete") continue;
+    ++complete;
+    CHECK(found[i] == expected[i]);
+  }
+  CHECK(complete >= 1);
+}
+
+TEST_CASE("the lineage of a population's best member replays to the same bits", "[ranks][sweep][population]") {
+  const std::string recipe = std::string(kRecipe).replace(std::string(kRecipe).find("  n_trials: 6"), 13,
+                                                          "  population: {size: 3, interval: 10}") +
+                             "lr_scheduler: cosine\n";
+  const tests::RunPlace calm(recipe), killed(recipe);
+  const auto run = calm.roux({"sweep", "run", "recipe.yaml"});
+  INFO(run.output);
+  REQUIRE(run.status == 0);
+  CHECK(run.output.find("12 of 12 done") != std::string::npos);
+  const auto best = calm.roux({"sweep", "best"});
+  INFO(best.output);
+  CHECK(best.output.find("lineage\n    trial ") != std::string::npos);
+  const auto replayed = calm.roux({"sweep", "replay"});
+  INFO(replayed.output);
+  CHECK(replayed.status == 0);
+  std::size_t same = 0;
+  for (std::size_t at = 0; (at = replayed.output.find("  the same bits\n", at)) != std::string::npos; ++at) ++same;
+  CHECK(same >= 2);
+  // Who goes on as before is at each step what one that was trained in one piece is, rates of a cosine included.
+  const tests::RunPlace whole(std::string(kRecipe) + "lr_scheduler: cosine\n");
+  REQUIRE(whole.roux({"sweep", "run", "recipe.yaml", "--n-trials", "3"}).status == 0);
+  const auto members = trials(calm), straight = trials(whole);
+  const auto of = [](const std::string& trial, const char* key) {
+    return *runner::core::parse_json(trial).value().find(key);
+  };
+  int unchanged = 0;
+  for (std::int64_t i = 0; i < 3; ++i) {
+    bool own = true;
+    for (std::int64_t at = i + 9; at >= 3; at -= 3) {
+      const Node from = of(members[static_cast<std::size_t>(at)], "from");
+      own = own && from.as_integer() == at - 3;
+    }
+    if (!own) continue;
+    ++unchanged;
+    CHECK(of(members[static_cast<std::size_t>(i + 9)], "value").as_double() ==
+          of(straight[static_cast<std::size_t>(i)], "value").as_double());
+  }
+  CHECK(unchanged >= 1);
+  for (const char* moment : {"runs/sweeps/", "trial 1 ", "trial 5 ", "trial 8 "}) {
+    tests::Process sweep({tests::roux_program(), "sweep", "run", "recipe.yaml"}, killed.environment(),
+                         killed.path().string());
+    sweep.wait_for(moment);
+    sweep.send(SIGKILL);
+    sweep.wait();
+  }
+  REQUIRE(killed.roux({"sweep", "run", "recipe.yaml"}).status == 0);
+  CHECK(trials(killed) == trials(calm));
+}
+
+TEST_CASE("trials of several processes are given up at the same step by all of them", "[ranks][sweep][processes]") {
+  const std::string recipe = std::string(kRecipe) + "  pruner: {type: asha, min_steps: 10, reduction_factor: 2}\n";
+  const std::vector<std::string> words = {"sweep", "run",   "recipe.yaml",           "--n-trials",
+                                          "4",     "--set", "launch.num_processes=2"};
+  const tests::RunPlace once(recipe), again(recipe);
+  const auto first = once.roux(words), second = again.roux(words);
+  INFO(first.output);
+  REQUIRE(first.status == 0);
+  REQUIRE(second.status == 0);
+  CHECK(first.output.find(" pruned at step 10") != std::string::npos);
+  CHECK(trials(once) == trials(again));
+}
+
+TEST_CASE("BOHB: Hyperband gives up trials that TPE proposes, however the sweep is disturbed", "[ranks][sweep]") {
+  const std::string recipe = std::string(kRecipe) + "  pruner: {type: hyperband, min_steps: 10, reduction_factor: 2}\n";
+  const std::vector<std::string> words = {"sweep",
+                                          "run",
+                                          "recipe.yaml",
+                                          "--n-trials",
+                                          "10",
+                                          "--set",
+                                          "sweep.sampler={type: tpe, n_startup_trials: 4, seed: 2}"};
+  const tests::RunPlace calm(recipe), killed(recipe);
+  const auto ended = calm.roux(words);
+  INFO(ended.output);
+  REQUIRE(ended.status == 0);
+  CHECK(ended.output.find(" pruned at step ") != std::string::npos);
+  std::vector<std::string> command = words;
+  command.insert(command.begin(), tests::roux_program());
+  for (const char* moment : {"trial 4 ", "trial 7 "}) {
+    tests::Process sweep(command, killed.environment(), killed.path().string());
+    sweep.wait_for(moment);
+    sweep.send(SIGKILL);
+    sweep.wait();
+  }
+  REQUIRE(killed.roux(words).status == 0);
+  CHECK(trials(killed) == trials(calm));
+}
+
+TEST_CASE("a limit ends a sweep, a resume knows it, and another limit lets it go on", "[ranks][sweep]") {
+  const tests::RunPlace place(kRecipe);
+  const auto begun = place.roux({"sweep", "run", "recipe.yaml", "--set", "sweep.stop.max_steps=100"});
+  INFO(begun.output);
+  CHECK(begun.status == 0);
+  CHECK(begun.output.find("no further trial begins: max_steps 100 is used up: 120") != std::string::npos);
+  CHECK(begun.output.find("3 of 6 done") != std::string::npos);
+  const auto resumed = place.roux({"sweep", "resume"});
+  INFO(resumed.output);
+  CHECK(resumed.status == 0);
+  CHECK(resumed.output.find("no further trial begins: max_steps 100 is used up: 120") != std::string::npos);
+  CHECK(trials(place).size() == 3);
+  CHECK(place.roux({"sweep", "show"}).output.find("ended: max_steps 100 is used up") != std::string::npos);
+  REQUIRE(place.roux({"sweep", "run", "recipe.yaml"}).status == 0);
+  CHECK(trials(place) == undisturbed());
+}
+
+TEST_CASE("only the best checkpoints of a sweep are kept", "[ranks][sweep]") {
+  const tests::RunPlace place(kRecipe);
+  REQUIRE(place.roux({"sweep", "run", "recipe.yaml", "--set", "sweep.checkpoints.keep_best=2"}).status == 0);
+  int with_checkpoints = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(place.path() / "runs")) {
+    const auto folder = entry.path() / "checkpoints";
+    if (std::filesystem::is_directory(folder) && !std::filesystem::is_empty(folder)) ++with_checkpoints;
+  }
+  CHECK(with_checkpoints == 2);
 }

@@ -12,17 +12,16 @@
 namespace tests {
 
 /// A recipe that could be trained, with `sweep` as its section; what is wrong goes to `diagnostics`.
-inline std::optional<runner::sweep::Sweep> read_sweep(const std::string& sweep,
-                                                      runner::core::Diagnostics& diagnostics) {
+inline std::optional<runner::sweep::Sweep> read_sweep(const std::string& sweep, runner::core::Diagnostics& diagnostics,
+                                                      int max_steps = 2) {
   const std::string text = R"(run_name: tiny
 vars: {width: 8}
 model: {type: mlp, hidden: ["${vars.width}"]}
 data: {train: {type: synthetic, task: regression, num_samples: 64}, val: {type: synthetic, task: regression, num_samples: 64}}
 loss: mse
 optimizer: {type: adamw, lr: 0.01}
-training: {max_steps: 2, micro_batch_size: 32}
-sweep:
-)" + sweep;
+training: {micro_batch_size: 32, max_steps: )" +
+                           std::to_string(max_steps) + "}\nsweep:\n" + sweep;
   const auto source = std::make_shared<const runner::core::Source>(
       runner::core::Source{"recipe.yaml", text, runner::core::Source::Kind::kFile});
   auto tree = runner::recipe::read_yaml(source, {}, diagnostics);

@@ -1,5 +1,7 @@
 #include "trackers/follow.h"
 
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 #include <deque>
 #include <fstream>
@@ -9,6 +11,7 @@
 
 #include "runner/store/cursors.h"
 #include "runner/store/run_writer.h"
+#include "runner/store/tracker_lock.h"
 #include "tests/runner/store/fixture.h"
 #include "tests/trackers/followed_run.h"
 
@@ -40,6 +43,7 @@ class Tool final : public Tracker {
                       std::to_string(static_cast<int>(point.value)));
     }
   }
+  std::int64_t left_out() const override { return without_place; }
   void log_text(const Text& text) override { given.push_back(text.name + ": " + text.text); }
   void log_image(const Image& image) override { given.push_back("image " + image.name); }
   void log_table(const Table& table) override {
@@ -67,6 +71,7 @@ class Tool final : public Tracker {
 
   std::deque<Remedy> starts_fail, logs_fail, flushes_fail;  // one a call, until none is left
   bool starts_anew = false;
+  std::int64_t without_place = 0;  // of the points of each call
   int starts = 0;
   Lines given, kept;
   Ending ended = Ending::kOpen;
@@ -179,6 +184,48 @@ TEST_CASE("without a run to wait for, a tool that is down ends the call", "[trac
   f.tool.starts_fail = {Remedy::kTryAgain};
   CHECK(f.follow().problem == "the tool says no");
   CHECK(f.meanwhile.waited_ms.empty());
+}
+
+TEST_CASE("one that has to leave brings what was written meanwhile, and the ending", "[trackers][follow]") {
+  Fixture f;
+  f.meanwhile.next = [&] {
+    f.log(1, 5);
+    f.writer->finish(RunStatus::kFinished, "");
+    return false;
+  };
+  CHECK(f.follow(true).points == 1);
+  CHECK(f.tool.kept == Lines{"loss@1=5"});
+  CHECK(f.tool.ended == Ending::kFinished);
+}
+
+TEST_CASE("points that a tool has no place for are counted", "[trackers][follow]") {
+  Fixture f;
+  f.log(1, 5);
+  f.log(2, 4);
+  f.commit();
+  f.tool.without_place = 1;
+  const FollowResult result = f.follow();
+  CHECK(result.points == 1);
+  CHECK(result.left_out == 1);
+  CHECK(runner::store::Cursors(f.run.dir).get("tool").left_out == 1);
+}
+
+TEST_CASE("one at a time brings a run to a tracker, and it can be told anew", "[trackers][follow]") {
+  Fixture f;
+  f.log(1, 5);
+  f.commit();
+  auto lock = runner::store::TrackerLock::take(f.run.dir, "tool");
+  REQUIRE(lock.ok());
+  CHECK(runner::store::TrackerLock::take(f.run.dir, "other").ok());
+  CHECK(runner::store::TrackerLock::take(f.run.dir, "tool").failure().message ==
+        "process " + std::to_string(getpid()) + " is bringing this run to it");
+  lock.value().reset();
+  CHECK(runner::store::TrackerLock::take(f.run.dir, "tool").ok());
+  f.follow();
+  CHECK(f.follow().points == 0);
+  runner::store::Cursors(f.run.dir).forget("tool");
+  CHECK(f.follow().points == 1);
+  CHECK(f.tool.kept == Lines{"loss@1=5"});
 }
 
 TEST_CASE("data that a tool does not take are left out and counted", "[trackers][follow]") {

@@ -60,30 +60,45 @@ TEST_CASE("a file goes on where it was flushed", "[trackers][files]") {
   file.append("three\n");
   file.flush(false);
   CHECK(content("a/b.txt") == "one\nthree\n");
+  CHECK_THROWS_AS(RecordFile("a/b.txt", 11), TrackerError);
+  CHECK(content("a/b.txt") == "one\nthree\n");
+  CHECK_THROWS_AS(RecordFile("a/none.txt", 1), TrackerError);
 }
 
-TEST_CASE("a file that holds something else is not emptied", "[trackers][files]") {
+TEST_CASE("a file that somebody else has written is not emptied", "[trackers][files]") {
   struct Case {
+    const char* name;
     const char* there;
-    bool is_own;
+    std::int64_t keep_bytes;
+    const char* problem;  // "" where the file can be written
+    bool aside;
   };
   static constexpr Case cases[] = {
-      {"", true},
-      {"head\nru", true},
-      {"head\nrun 1,", true},
-      {"head\nrun 1,loss\n", true},
-      {"head\nrun 2,", false},
-      {"my thesis", false},
+      {"nothing yet", "", 0, "", false},
+      {"torn in the title", "he", 0, "", false},
+      {"torn in the id", "head\nrun", 0, "", false},
+      {"this run's, to be written anew", "head\nrun1,loss\n", 0, "", false},
+      {"this run's, which goes on", "head\nrun1,loss\n", 14, "", false},
+      {"gone since", "", 3, " has not what this run wrote there any more", false},
+      {"another run's", "head\nrun2,loss\n", 0, "", true},
+      {"another run's by now", "head\nrun2,loss\n", 14, " has not what this run wrote there any more", false},
+      {"a person's", "my thesis", 0, " holds something already that no run of roux has written", false},
+      {"a person's with our titles", "head\n../x,", 0, " holds something already that no run of roux has written",
+       false},
   };
-  const tests::Folder here;
-  require_own("none.csv", "head\nrun 1,");
   for (const Case& c : cases) {
-    CAPTURE(c.there);
-    std::ofstream("a.csv") << c.there;
-    if (c.is_own) {
-      CHECK_NOTHROW(require_own("a.csv", "head\nrun 1,"));
-    } else {
-      CHECK_THROWS_AS(require_own("a.csv", "head\nrun 1,"), trackers::TrackerError);
+    DYNAMIC_SECTION(c.name) {
+      const tests::Folder here;
+      std::ofstream("a.csv") << c.there;
+      std::string problem;
+      try {
+        claim_file("a.csv", {"head\n", "run1", ","}, c.keep_bytes);
+      } catch (const TrackerError& error) {
+        problem = error.what();
+      }
+      CHECK(problem == (*c.problem != '\0' ? std::string("a.csv") + c.problem : ""));
+      CHECK(content("a.csv") == (c.aside ? "" : c.there));
+      CHECK(content("a.csv.run2") == (c.aside ? c.there : ""));
     }
   }
 }

@@ -189,4 +189,5 @@ def main():
     print(f"an Aim server has {count} points, parameters, tags, texts and pictures as run.db has them")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -170,6 +170,9 @@ TEST_CASE("unscrambled Sobol points are SciPy's", "[sampler][sobol]") {
   CHECK(points[100][17] == 0.7421875);
   CHECK(points[200][40] == 0.20703125);
   CHECK(points[255][63] == 0.33984375);
+  double sum = 0;
+  for (std::size_t i = 0; i < 256 * 64; ++i) sum += points[i / 64][i % 64] * static_cast<double>(i % 9973 + 1);
+  CHECK(sum == 35137830.84765625);
 }
 
 TEST_CASE("scrambled Sobol points fill each dimension evenly, in an order of the seed's own", "[sampler][sobol]") {
@@ -210,26 +213,80 @@ TEST_CASE("TPE finds the bottom of a bowl sooner than random draws do", "[sample
   CHECK(modelled[4] < 0.25 * drawn[4]);
 }
 
-TEST_CASE("what models the numbers finds the bottom of a bowl, whatever fails on the way", "[sampler][cma_es]") {
+TEST_CASE("what models the numbers finds the bottom of a bowl, whatever fails on the way", "[sampler][cma_es][gp]") {
   const std::vector<Dimension> dimensions = {reals(-5, 5), reals(1e-4, 1, 0, true), choices(3), integers(1, 9)};
   const auto value = [](const Point& x) {
     return x[0] * x[0] + std::pow(std::log10(x[1]) + 2, 2) + (x[2] == 1 ? 0 : 1) + 0.1 * std::pow(x[3] - 4, 2);
   };
-  for (const char* name : {"cma_es"}) {
+  for (const char* name : {"cma_es", "gp"}) {
     CAPTURE(name);
     const auto sampler = build(Node::string(name), dimensions, 3);
     std::vector<Tried> tried;
     double least = 1e9;
-    for (int i = 0; i < 150; ++i) {
+    for (int i = 0; i < 80; ++i) {
       const Point point = sampler->propose(tried).value();
       CHECK(sampler->propose(tried) == point);
       for (std::size_t d = 0; d < point.size(); ++d) CHECK(dimensions[d].has(point[d]));
       tried.push_back({point, Tried::State::kComplete, {value(point)}});
-      if (i % 7 == 3) tried.back() = {point, Tried::State::kFailed, {}};
-      if (i % 7 == 5) tried.back().state = Tried::State::kPruned;
+      if (point[0] > 3 || point[2] == 0) tried.back() = {point, Tried::State::kFailed, {}};
+      if (value(point) > 10 && !tried.back().values.empty()) tried.back().state = Tried::State::kPruned;
       if (tried.back().state == Tried::State::kComplete) least = std::min(least, value(point));
     }
     CHECK(least < 0.5);
+  }
+}
+
+TEST_CASE("what learns from several objectives covers more of their front than random draws do",
+          "[sampler][nsga2][tpe]") {
+  const std::vector<Dimension> dimensions = {reals(0, 1), reals(0, 1), reals(0, 1), choices(3), integers(0, 10)};
+  // ZDT1 with a choice and an integer: the front lies where all but the first are 0.
+  const auto values = [](const Point& x) {
+    const double g = 1 + 3 * (x[1] + x[2] + x[3] / 2 + x[4] / 10);
+    return std::vector<double>{x[0], g * (1 - std::sqrt(x[0] / g))};
+  };
+  /// What lies between the front and the corner (1, 8).
+  const auto covered = [&](const std::string& name, std::uint64_t seed) {
+    Node block = Node::mapping();
+    block.set("type", Node::string(name));
+    if (name == "nsga2") block.set("population", Node::integer(20));
+    runner::core::Diagnostics diagnostics;
+    const Node checked = runner::registry::validate_component(block, "sampler", "sampler",
+                                                              runner::registry::Registry::builtin(), diagnostics);
+    const auto sampler = components::sampler::build(checked, {std::make_shared<PlainSpace>(dimensions), seed, 2});
+    std::vector<Tried> tried;
+    std::vector<std::vector<double>> found;
+    for (int i = 0; i < 300; ++i) {
+      const Point point = sampler->propose(tried).value();
+      found.push_back(values(point));
+      tried.push_back({point, Tried::State::kComplete, found.back()});
+    }
+    std::sort(found.begin(), found.end());
+    double area = 0, least = 8;
+    for (const std::vector<double>& one : found) {
+      if (one[1] >= least) continue;
+      area += (1 - one[0]) * (least - one[1]);
+      least = one[1];
+    }
+    return area;
+  };
+  const auto all_covered = [&](const std::string& name) {
+    double sum = 0;
+    for (std::uint64_t seed = 0; seed < 5; ++seed) sum += covered(name, seed);
+    return sum / 5;
+  };
+  const double random = all_covered("random");
+  CHECK(all_covered("nsga2") > random + 0.2);
+  CHECK(all_covered("tpe") > random + 0.2);
+}
+
+TEST_CASE("what compares single numbers refuses several objectives", "[sampler][cma_es][gp]") {
+  for (const char* name : {"cma_es", "gp"}) {
+    runner::core::Diagnostics diagnostics;
+    const Node checked = runner::registry::validate_component(Node::string(name), "sampler", "sampler",
+                                                              runner::registry::Registry::builtin(), diagnostics);
+    CHECK_THROWS_WITH(
+        components::sampler::build(checked, {std::make_shared<PlainSpace>(std::vector<Dimension>{reals(0, 1)}), 3, 2}),
+        std::string(name) + " compares variants by one number, and the sweep has 2 objectives");
   }
 }
 

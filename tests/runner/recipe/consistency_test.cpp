@@ -246,6 +246,11 @@ TEST_CASE("each rule between sections speaks of what it found", "[recipe][consis
            "sweep: {parameters: {seed: {values: [1, 2]}}}\n",
        "r.yaml:6:8: error: a sweep compares an evaluation, but train is the only data set\n"
        "  hint: add a data set, such as data.val\n"},
+      {"sweep_isolation", "ranks are processes",
+       kParts + kData + kBatch +
+           "launch: {num_processes: 2}\nsweep: {isolation: none, parameters: {seed: {values: [1, 2]}}}\n",
+       "r.yaml:7:20: error: isolation is none, but launch.num_processes is 2\n"
+       "  hint: take isolation: fork, or one process\n"},
       {"compat", "settles without a word", kParts + kData + kBatch + "compat: accelerate\n", ""},
   };
   std::vector<std::string> told;

@@ -101,6 +101,7 @@ TEST_CASE("a wrong fragment is refused line by line", "[registry][fragment]") {
        "thing.json:1:79: error: a property knows no keyword \"min\"\n  hint: known are description, type, properties, "
        "items, additionalProperties, minimum, maximum, enum, exclusiveMinimum, exclusiveMaximum, pattern, "
        "x-pattern-hint, minItems, default, maxItems, minLength, x-default-from, x-unit, x-type, x-kind, x-single, "
+       "x-words, "
        "x-aliases, x-exclusive, examples\n"},
       {"no type", with_key(R"({"description": "K."})"),
        "thing.json:1:59: error: the value has no type\n  hint: give type, x-type or x-kind\n"},
@@ -168,6 +169,8 @@ TEST_CASE("a wrong fragment is refused line by line", "[registry][fragment]") {
       {"keeping, without tracking",
        R"({"title": "T", "description": "D.", "x-holds": ["texts"], "examples": ["thing"]})",
        "thing.json:1:1: error: x-holds applies to trackers only\n"},
+      {"once more, without tracking", R"({"title": "T", "description": "D.", "x-anew": "a", "examples": ["thing"]})",
+       "thing.json:1:47: error: x-anew applies to trackers only\n"},
       {"an example of another component", R"({"title": "T", "description": "D.", "examples": [{"type": "sgd"}]})",
        "thing.json:1:50: error: an example of this component must have type \"thing\"\n"},
       {"a rule that cannot be read",
@@ -193,10 +196,25 @@ TEST_CASE("a section may have a key called type and no examples", "[registry][fr
 }
 
 TEST_CASE("a tracker says what it keeps, in known words", "[registry][fragment]") {
-  CHECK(complaints(R"({"title": "T", "description": "D.", "examples": ["thing"]})", "tracker") ==
+  CHECK(complaints(R"({"title": "T", "description": "D.", "x-anew": "a", "examples": ["thing"]})", "tracker") ==
         "thing.json:1:1: error: a tracker says in x-holds what it keeps\n");
-  CHECK(complaints(R"({"title": "T", "description": "D.", "x-holds": ["scalars", "smells"], "examples": ["thing"]})",
-                   "tracker") ==
-        "thing.json:1:48: error: x-holds must name some of scalars, texts, histograms, images, tables, artifacts, "
-        "console, hyperparameters, got \"smells\"\n");
+  CHECK(
+      complaints(
+          R"({"title": "T", "description": "D.", "x-holds": ["scalars", "smells"], "x-anew": "a", "examples": ["thing"]})",
+          "tracker") ==
+      "thing.json:1:48: error: x-holds must name some of scalars, texts, histograms, images, tables, artifacts, "
+      "console, hyperparameters, got \"smells\"\n");
+}
+
+TEST_CASE("what shows that a tool is in use is a variable or a file", "[registry][fragment]") {
+  const auto signs = [](const std::string& list) {
+    return complaints(R"({"title": "T", "description": "D.", "x-holds": [], "x-anew": "a",
+  "x-configured-by": )" + list +
+                          R"(, "examples": ["thing"]})",
+                      "tracker");
+  };
+  CHECK(signs("[]") == "");
+  CHECK(signs(R"([{"variable": "A", "pattern": "^b"}, {"file": "~/.c", "holds": "d"}])") == "");
+  CHECK(signs(R"([{"variable": "A", "file": "b"}])") == "thing.json:2:23: error: a sign is a variable or a file\n");
+  CHECK(signs("3") == "thing.json:2:22: error: x-configured-by must be a list, got 3\n");
 }

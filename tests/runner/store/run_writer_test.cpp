@@ -10,6 +10,7 @@
 #include <limits>
 #include <sstream>
 
+#include "runner/core/error.h"
 #include "runner/core/files.h"
 #include "runner/store/schema.h"
 #include "runner/store/sqlite.h"
@@ -68,6 +69,50 @@ TEST_CASE("a finished run is one database file with everything that was logged",
   CHECK(run.metrics == std::map<std::string, double>{{"loss", 1.25}, {"val/loss", 3.0}});
   CHECK(run.resolved.at_path("optimizer.type")->as_string() == "adamw");
   CHECK_FALSE(run.owner);
+}
+
+TEST_CASE("a light run says what another one says", "[store][writer]") {
+  const OutputDir output;
+  const FixedClock clock;
+  NewRun run = new_run(output);
+  run.light = true;
+  const bool is_flushed = GENERATE(false, true);
+  CAPTURE(is_flushed);
+  auto writer = create(run, clock);
+  const std::string run_dir = writer->run_dir();
+  log(*writer, "loss", 1, 2.5);
+  if (is_flushed) {
+    CHECK(writer->flush_durable() == 1);
+    CHECK(series(run_dir, "loss") == Points{{1, 2.5}});
+  }
+  log(*writer, "loss", 2, 1.25);
+  writer->event("eval", 2, runner::core::Node::mapping());
+  writer->finish(RunStatus::kFinished, "2 steps are done");
+
+  CHECK(series(run_dir, "loss") == Points{{1, 2.5}, {2, 1.25}});
+  CHECK(text_of(run_dir + "/recipe/lib/base.yaml") == "seed: 1\n");
+  for (const char* beside : {"/run.db-wal", "/run.db-journal", "/run.db.new", "/annotations.db.new"}) {
+    CHECK_FALSE(std::filesystem::exists(run_dir + beside));
+  }
+  const auto found = std::move(find_run(output.path, "last", clock)).value();
+  CHECK(found.status == RunStatus::kFinished);
+  CHECK(found.reason == "2 steps are done");
+  CHECK(found.metrics == std::map<std::string, double>{{"loss", 1.25}});
+  CHECK(found.notes.empty());
+  auto again = RunWriter::resume({run_dir, 1, 0}, clock);
+  REQUIRE(again);
+  again.value()->finish(RunStatus::kStopped, "");
+}
+
+TEST_CASE("a run has the id that was chosen for it, and no other has it", "[store][writer]") {
+  const OutputDir output;
+  const FixedClock clock;
+  NewRun run = new_run(output);
+  run.id = new_run_id(clock.wall_ms());
+  const auto writer = create(run, clock);
+  CHECK(writer->run_id() == run.id);
+  CHECK(writer->run_dir() == output.path + "/tiny-" + run.id);
+  CHECK_FALSE(RunWriter::create(run, clock));
 }
 
 TEST_CASE("NaN and infinities come back as they were", "[store][writer]") {
@@ -266,6 +311,38 @@ TEST_CASE("a full disk is waited for and nothing is lost", "[store][crash]") {
   CHECK(status == 0);
   CHECK(find_run(output.path, "last", clock).value().status == RunStatus::kFinished);
   CHECK(series(find_run(output.path, "last", clock).value().run_dir, "loss").size() == 20'000);
+}
+
+TEST_CASE("the patience with a full disk ends, and what was accepted is kept all the same", "[store][crash]") {
+  const OutputDir output;
+  const FixedClock clock;
+  const pid_t child = fork();
+  if (child == 0) {
+    signal(SIGXFSZ, SIG_IGN);
+    auto writer = create(new_run(output), clock);
+    writer->flush_durable();
+    const rlimit small{64 << 10, RLIM_INFINITY}, large{RLIM_INFINITY, RLIM_INFINITY};
+    setrlimit(RLIMIT_FSIZE, &small);
+    writer->set_patience({0});
+    bool refused = false;
+    std::int64_t step = 0;
+    while (!refused && step < 100'000'000) {
+      try {
+        log(*writer, "loss", step + 1, 1.0);
+        ++step;
+      } catch (const runner::core::RunError& error) {
+        refused = error.exit_code() == runner::core::kExitResumable;
+      }
+    }
+    setrlimit(RLIMIT_FSIZE, &large);
+    const bool complete = writer->finish(RunStatus::kStopped, "");
+    const std::string run_dir = writer->run_dir();
+    writer.reset();
+    _exit(refused && complete && series(run_dir, "loss").size() == static_cast<std::size_t>(step) ? 0 : 1);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  CHECK(status == 0);
 }
 
 TEST_CASE("half a transaction of a killed writer is taken back where WAL is not used", "[store][crash]") {

@@ -198,3 +198,18 @@ TEST_CASE("what is compared follows from what is monitored", "[sweep]") {
   CHECK(sweep->metric() == "val/loss");
   CHECK(sweep->maximizes());
 }
+
+TEST_CASE("logarithms spread evenly are of integers where the key takes them", "[sweep]") {
+  using Kind = components::sampler::Dimension::Kind;
+  Diagnostics diagnostics;
+  const auto sweep = read_sweep(
+      "  n_trials: 3\n  parameters: {optimizer.lr: {distribution: log, min: 1, max: 3}, vars.width: {distribution: "
+      "log, "
+      "min: 1, max: 3}}",
+      diagnostics);
+  REQUIRE(sweep.has_value());
+  const auto& dimensions = sweep->space().dimensions();
+  CHECK(dimensions[0].kind == Kind::kReal);
+  CHECK(dimensions[1].kind == Kind::kInteger);
+  CHECK((dimensions[0].log && dimensions[1].log));
+}

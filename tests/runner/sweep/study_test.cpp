@@ -41,6 +41,7 @@ Study::Demand demand(std::int64_t worker, std::int64_t variants_max, std::int64_
 TrialEnd complete(double value) {
   TrialEnd end;
   end.value = value;
+  end.others = {3 * value};
   end.step = 20;
   end.run = "run";
   end.curve = {{10, 2 * value}, {20, value}};
@@ -65,6 +66,8 @@ TEST_CASE("each trial is given to one worker, and what became of it is kept", "[
   const std::vector<Trial> trials = other->trials();
   CHECK(trials[0].state == TrialState::kComplete);
   CHECK(trials[0].value == 0.5);
+  CHECK(trials[0].others == std::vector<double>{1.5});
+  CHECK(trials[1].others.empty());
   CHECK(trials[0].ended_ms == 9);
   CHECK(trials[1].state == TrialState::kRunning);
   CHECK_FALSE(trials[1].value.has_value());

@@ -1,0 +1,83 @@
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "components/sampler/ranking.h"
+#include "components/sampler/sampler.h"
+#include "components/sampler/walk.h"
+#include "generated/sampler/nsga2.h"  // Config; declares make()
+
+namespace components::sampler::nsga2 {
+namespace {
+
+constexpr int kAttemptsMax = 100;  // at a variant that the constraints allow, before one is drawn at random
+
+class Nsga2 final : public Sampler {
+ public:
+  Nsga2(const Config& config, Inputs inputs)
+      : config_(config), inputs_(std::move(inputs)), population_(static_cast<std::size_t>(config.population)) {}
+
+  std::optional<Point> propose(const std::vector<Tried>& tried) const override {
+    Draws draws(inputs_.seed, static_cast<std::int64_t>(tried.size()));
+    const std::vector<const Point*> parents = parents_of(tried);
+    if (parents.empty()) return draw_allowed(*inputs_.space, draws);
+    for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
+      const Point& one = *picked(parents, draws);
+      const Point& other = draws.uniform() < config_.crossover ? *picked(parents, draws) : one;
+      Point child = child_of(one, other, draws);
+      if (inputs_.space->allows(child)) return child;
+    }
+    return draw_allowed(*inputs_.space, draws);
+  }
+
+ private:
+  /// The best of all whole generations, the best first; empty while the first one is not whole. From all at once rather
+  /// than from each generation and its parents in turn: whoever is among the best of all was so then, too.
+  std::vector<const Point*> parents_of(const std::vector<Tried>& tried) const {
+    std::vector<Tried> judged;
+    std::vector<const Point*> points;
+    for (const Tried& one : tried) {
+      if (!is_judged(one)) continue;
+      judged.push_back(one);
+      points.push_back(&one.point);
+    }
+    judged.resize(judged.size() / population_ * population_);
+    std::vector<const Point*> parents;
+    for (const std::size_t i : ranked(judged)) {
+      if (parents.size() < population_) parents.push_back(points[i]);
+    }
+    return parents;
+  }
+
+  /// The better of two; they stand in their order.
+  static const Point* picked(const std::vector<const Point*>& parents, Draws& draws) {
+    const auto count = static_cast<double>(parents.size());
+    const double place = std::min(draws.uniform(), draws.uniform());
+    return parents[static_cast<std::size_t>(place * count)];
+  }
+
+  Point child_of(const Point& one, const Point& other, Draws& draws) const {
+    const std::vector<Dimension>& dimensions = inputs_.space->dimensions();
+    const double mutation = config_.mutation.value_or(1 / static_cast<double>(dimensions.size()));
+    return make_point(*inputs_.space, [&](std::size_t i) {
+      // What plays no part in one parent comes from the other; in both: anew.
+      const bool first = draws.uniform() < 0.5;
+      const double heir = first != std::isnan((first ? one : other)[i]) ? one[i] : other[i];
+      if (draws.uniform() < mutation || std::isnan(heir)) return dimensions[i].quantile(draws.uniform());
+      return heir;
+    });
+  }
+
+  Config config_;
+  Inputs inputs_;
+  std::size_t population_;
+};
+
+}  // namespace
+
+std::shared_ptr<Sampler> make(const Config& config, const Inputs& inputs) {
+  return std::make_shared<Nsga2>(config, inputs);
+}
+
+}  // namespace components::sampler::nsga2

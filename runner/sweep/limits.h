@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runner/sweep/study.h"
+#include "runner/sweep/sweep.h"
+
+namespace runner::sweep {
+
+/// Whether `sweep.stop` names one.
+bool has_limits(const Sweep& sweep);
+
+/// Which limit of `sweep.stop` is reached, in words; "" where none is. `worked_ms`: for how long there were workers.
+std::string reached_limit(const Sweep& sweep, const std::vector<Variant>& variants, const std::vector<Trial>& trials,
+                          std::int64_t worked_ms);
+
+}  // namespace runner::sweep

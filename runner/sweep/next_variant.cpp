@@ -1,0 +1,46 @@
+#include "runner/sweep/next_variant.h"
+
+#include "components/sampler/draws.h"
+#include "components/sampler/walk.h"
+
+namespace runner::sweep {
+namespace {
+
+using components::sampler::Tried;
+
+constexpr std::uint64_t kPurpose = 3;  // of members beyond what the sampler has
+
+/// A generation is to be whole: what a grid or a list does not fill is drawn.
+std::optional<Stretch> next_stretch(const Sweep& sweep, const std::vector<Tried>& tried) {
+  const Population& population = *sweep.population();
+  const auto number = static_cast<std::int64_t>(tried.size());
+  if (number >= population.size()) return population.next(tried);
+  auto point = sweep.sampler().propose(tried);
+  if (!point) {
+    components::sampler::Draws draws(0, number, kPurpose);
+    point = components::sampler::draw_allowed(sweep.space(), draws);
+  }
+  if (!point) return std::nullopt;
+  return Stretch{*std::move(point), -1, population.end_of_generation(0)};
+}
+
+}  // namespace
+
+bool next_variant_waits(const Sweep& sweep, const std::vector<Tried>& tried) {
+  return sweep.population() != nullptr && sweep.population()->waits(tried);
+}
+
+std::optional<Variant> next_variant(const Sweep& sweep, const std::vector<Tried>& tried) {
+  std::optional<Stretch> stretch;
+  if (sweep.population() != nullptr) {
+    stretch = next_stretch(sweep, tried);
+  } else if (const auto point = sweep.sampler().propose(tried)) {
+    stretch = Stretch{*point, -1, 0};
+  }
+  if (!stretch) return std::nullopt;
+  const std::string text = sweep.space().text(stretch->point);
+  return Variant{static_cast<std::int64_t>(tried.size()), std::move(stretch->point), text, stretch->parent,
+                 stretch->until};
+}
+
+}  // namespace runner::sweep

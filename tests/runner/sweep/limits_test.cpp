@@ -1,0 +1,81 @@
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "runner/sweep/limits.h"
+#include "tests/support/sweeps.h"
+#include "tests/support/temp_dir.h"
+
+using runner::sweep::Study;
+using runner::sweep::Trial;
+using runner::sweep::TrialState;
+using runner::sweep::Variant;
+
+namespace {
+
+/// Four complete trials of 20 steps, 64 samples and 1000 tokens each, in this order.
+std::string reached(const std::string& stop, std::int64_t worked_ms = 0) {
+  runner::core::Diagnostics diagnostics;
+  const auto sweep =
+      tests::read_sweep("  parameters: {vars.width: {values: [8, 16]}}\n  stop: " + stop + "\n", diagnostics);
+  INFO(runner::core::render(diagnostics));
+  REQUIRE(sweep.has_value());
+  CHECK(has_limits(*sweep));
+  std::vector<Variant> variants;
+  std::vector<Trial> trials;
+  for (const double value : {0.5, 0.4, 0.39, 0.6}) {
+    const auto number = static_cast<std::int64_t>(trials.size());
+    variants.push_back({number, {0}, ""});
+    Trial trial;
+    trial.number = trial.variant = number;
+    trial.state = TrialState::kComplete;
+    trial.value = value;
+    trial.spent = {20, 64, 1000};
+    trial.changed = number + 1;
+    trials.push_back(trial);
+  }
+  return reached_limit(*sweep, variants, trials, worked_ms);
+}
+
+}  // namespace
+
+TEST_CASE("a limit is reached when what was done says so", "[sweep][limits]") {
+  struct Case {
+    const char *name, *stop;
+    std::int64_t worked_ms;
+    const char* reason;
+  };
+  const Case cases[] = {
+      {"the target", "{target: 0.4}", 0, "target 0.4 is reached by variant 2"},
+      {"not yet", "{target: 0.3}", 0, ""},
+      {"steps", "{max_steps: 80}", 0, "max_steps 80 is used up: 80"},
+      {"not all steps", "{max_steps: 81}", 0, ""},
+      {"samples", "{max_samples: 200}", 0, "max_samples 200 is used up: 256"},
+      {"tokens", "{max_tokens: 4.0e+3}", 0, "max_tokens 4000 is used up: 4000"},
+      {"time", "{max_time: 2s}", 2000, "max_time 2.0 s is over"},
+      {"not all time", "{max_time: 2s}", 1999, ""},
+      {"no improvement", "{patience: 1}", 0, "patience 1 is at its end: no better variant since"},
+      {"some improvement", "{patience: 2}", 0, ""},
+      {"no improvement that counts", "{patience: 2, min_delta: 0.05}", 0,
+       "patience 2 is at its end: no better variant since"},
+  };
+  for (const Case& c : cases) {
+    DYNAMIC_SECTION(c.name) { CHECK(reached(c.stop, c.worked_ms) == c.reason); }
+  }
+}
+
+TEST_CASE("the time of a sweep is that in which there was a worker", "[sweep][limits]") {
+  const tests::TempDir dir;
+  runner::sweep::StudyInfo info;
+  info.name = "tiny-1";
+  const auto study = Study::create(dir.path(), info).value();
+  const std::int64_t one = study->add_worker(1000), two = study->add_worker(1500);
+  study->see_worker(one, 2000);
+  study->see_worker(two, 1800);
+  const std::int64_t later = study->add_worker(9000);
+  study->see_worker(later, 9500);
+  CHECK(study->worked_ms() == 1500);
+  CHECK(study->end_reason().empty());
+  study->set_end_reason("max_time 1.5 s is over");
+  CHECK(Study::open(dir.path()).value()->end_reason() == "max_time 1.5 s is over");
+}

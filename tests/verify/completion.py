@@ -1,0 +1,85 @@
+"""Completion as somebody types it: bash, zsh and fish, each on a terminal of its own.
+
+usage: completion.py SOURCE_DIR ROUX
+"""
+
+import os
+import pathlib
+import pty
+import select
+import shutil
+import signal
+import sys
+import tempfile
+import time
+
+PATIENCE_S = 60
+SOURCE = {
+    "bash": (["bash", "--norc", "--noprofile", "-i"], "source <(roux completion bash)"),
+    "zsh": (["zsh", "-f", "-i"], "source <(roux completion zsh)"),
+    "fish": (["fish", "--no-config", "-i"], "roux completion fish | source"),
+}
+# What is typed before a tabulator, and the line that then stands there.
+TYPED = {"roux expl": "roux explain", "roux explain optimizer/adag": "roux explain optimizer/adagrad",
+         "roux runs sho": "roux runs show", "roux list opt": "roux list optimizer", "roux run my_re": "roux run my_recipe.yaml"}
+
+
+class Terminal:
+    def __init__(self, command, folder, environment):
+        self.said = ""
+        self.pid, self.descriptor = pty.fork()
+        if self.pid == 0:
+            os.chdir(folder)
+            os.execvpe(command[0], command, environment)
+
+    def type(self, text):
+        os.write(self.descriptor, text.encode())
+
+    def wait_for(self, *words):
+        """Until one of them has been said; forgets what comes before it."""
+        end = time.monotonic() + PATIENCE_S
+        while True:
+            for word in words:
+                if word in self.said:
+                    self.said = self.said.split(word, 1)[1]
+                    return
+            ready, _, _ = select.select([self.descriptor], [], [], max(0, end - time.monotonic()))
+            assert ready, (words, self.said)
+            self.said += os.read(self.descriptor, 4096).decode(errors="replace")
+
+    def close(self):
+        os.close(self.descriptor)
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+
+
+def check(shell, roux, folder):
+    command, source = SOURCE[shell]
+    environment = {"PATH": f"{roux.parent}:/usr/bin:/bin", "HOME": str(folder), "TERM": "dumb", "LC_ALL": "C.UTF-8"}
+    terminal = Terminal(command, folder, environment)
+    try:
+        terminal.type(source + "; printf '%s_%s\\n' all set\n")
+        terminal.wait_for("all_set")
+        for typed, whole in TYPED.items():
+            terminal.type(typed + "\t")
+            # Some add what was missing, some write the word once more.
+            terminal.wait_for(whole[len(typed):], whole.split()[-1])
+            terminal.type("\x15")  # takes the line away
+    finally:
+        terminal.close()
+
+
+def main():
+    roux = pathlib.Path(sys.argv[2]).resolve()
+    checked = []
+    with tempfile.TemporaryDirectory() as folder:
+        (pathlib.Path(folder) / "my_recipe.yaml").write_text("run_name: mine\n")
+        for shell in SOURCE:
+            if shutil.which(shell):
+                check(shell, roux, folder)
+                checked.append(shell)
+    missing = [shell for shell in SOURCE if shell not in checked]
+    print(f"completed in {', '.join(checked)}" + (f"; not installed: {', '.join(missing)}" if missing else ""))
+
+
+main()
