@@ -151,6 +151,16 @@ void add_sweep_run(CLI::App& sweep, Session& session) {
   command->callback([&session, flags] { session.command = [&session, flags] { sweep_run(session, *flags); }; });
 }
 
+void add_sweep_work(CLI::App& sweep, Session& session, const char* word, const char* what) {
+  auto flags = std::make_shared<SweepWorkFlags>();
+  CLI::App* command = add_command(sweep, word, what, flags->name);
+  command->add_option("--max-concurrent-trials", flags->concurrent, "how many at once here")
+      ->check(CLI::Range(1, 1024));
+  command->add_flag("--no-wait", flags->no_wait,
+                    "leave when no trial is to be started, and not only when those of other workers are done");
+  command->callback([&session, flags] { session.command = [&session, flags] { sweep_work(session, *flags); }; });
+}
+
 }  // namespace
 
 std::optional<OpenSweep> open_sweep(Session& session, const std::string& name) {
@@ -179,8 +189,8 @@ void add_sweep(CLI::App& app, Session& session) {
       "  roux sweep best --recipe best.yaml\n");
   add_sweep_run(*sweep, session);
   const auto name = std::make_shared<std::string>("last");
-  CLI::App* resume = add_command(*sweep, "resume", "go on with a sweep, or join those that work on it", *name);
-  resume->callback([&session, name] { session.command = [&session, name] { sweep_resume(session, *name); }; });
+  add_sweep_work(*sweep, session, "resume", "Go on with a sweep that was stopped");
+  add_sweep_work(*sweep, session, "work", "Join those that work on a sweep, from another shell or machine");
   add_sweep_show(*sweep, session);
   const auto flags = std::make_shared<BestFlags>();
   CLI::App* best_one = add_command(*sweep, "best", "The best variant; of several objectives, all that are", *name);

@@ -20,7 +20,9 @@ inline runner::cli::OpenSweep open_sweep(const std::string& folder, const std::s
   info.name = "tiny-1";
   info.recipe_json = sweep->identity();
   info.created_ms = 1000;
-  return {runner::sweep::Study::create(folder, info).value(), *std::move(sweep)};
+  runner::cli::OpenSweep open{runner::sweep::Study::create(folder, info).value(), *std::move(sweep)};
+  open.study->add_worker(info.created_ms);
+  return open;
 }
 
 struct MadeTrial {
@@ -37,7 +39,6 @@ inline void add_trial(const runner::cli::OpenSweep& open, const runner::sweep::P
   using namespace runner::sweep;
   Study& study = *open.study;
   Study::Demand demand;
-  demand.worker = 1;
   demand.variants_max = 1000;
   demand.propose = [&](const std::vector<Variant>& before, const std::vector<Trial>&) -> std::optional<Variant> {
     return Variant{static_cast<std::int64_t>(before.size()), point, open.sweep.space().text(point)};
