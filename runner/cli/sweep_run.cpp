@@ -134,12 +134,12 @@ std::unique_ptr<sweep::Trainings> trainings_of(const Sweep& sweep) {
 void work(Session& session, const Sweep& sweep, Study& study, const SweepWorkFlags& flags = {}) {
   sweep::Worker::Options options;
   options.trainings = trainings_of(sweep);
+  options.concurrent = flags.concurrent;
+  options.waits_for_others = !flags.no_wait;
   SweepLive live(session, sweep, study, core::system_clock());
   options.say = [&live](const std::string& line) { live.say(line); };
   options.warn = [&live](const std::string& line) { live.warn(line); };
   options.look = [&live] { live.look(); };
-  options.concurrent = flags.concurrent;
-  options.waits_for_others = !flags.no_wait;
   sweep::Worker worker(sweep, study, std::move(options), core::system_clock());
   const sweep::Worker::End end = worker.run();
   live.clear();
