@@ -20,10 +20,18 @@ struct SweepRunFlags {
   bool start_anew = false, dry_run = false;
 };
 
+/// The sweep that the command line asks for; nothing after saying what is wrong with it.
+std::optional<sweep::Sweep> read_sweep(Session& session, const SweepRunFlags& flags);
 /// `roux sweep run`.
 void sweep_run(Session& session, SweepRunFlags& flags);
-/// `roux sweep resume`.
-void sweep_resume(Session& session, const std::string& name);
+/// How a worker goes about it.
+struct SweepWorkFlags {
+  std::string name = "last";
+  std::int64_t concurrent = 0;  ///< trials at once; 0: as the recipe says
+  bool no_wait = false;
+};
+/// `roux sweep work`, and `resume`, which is the same.
+void sweep_work(Session& session, const SweepWorkFlags& flags);
 
 /// `roux sweep replay`: of the best trial unless one is given.
 void sweep_replay(Session& session, const std::string& name, const std::optional<std::int64_t>& trial);
@@ -34,12 +42,6 @@ struct OpenSweep {
   sweep::Sweep sweep;
 };
 std::optional<OpenSweep> open_sweep(Session& session, const std::string& name);
-
-/// The table of `roux sweep show`.
-std::string sweep_table(const OpenSweep& open, const Terminal& terminal);
-/// Each trial with its values; the latter with its curve too.
-std::string sweep_csv(const OpenSweep& open);
-std::string sweep_json(const OpenSweep& open);
 
 /// `optimizer.lr=1e-4,3e-4`, `model.n_layer=2..6`, `training.clip_grad_norm=0..1:0.25`, `optimizer.lr=1e-5..1e-2:log`
 /// as what `--set` puts under `sweep.parameters`. Failure says what is wrong with it.

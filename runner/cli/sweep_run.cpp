@@ -5,6 +5,7 @@
 #include "runner/cli/engine_commands.h"
 #include "runner/cli/program.h"
 #include "runner/cli/sweep.h"
+#include "runner/cli/sweep_live.h"
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
@@ -43,18 +44,6 @@ bool add_changes(Session& session, const SweepRunFlags& flags, recipe::ComposeOp
   return true;
 }
 
-std::optional<Sweep> read_sweep(Session& session, const SweepRunFlags& flags) {
-  auto options = session.changes(flags.recipe);
-  if (!options || !add_changes(session, flags, *options)) return std::nullopt;
-  core::Diagnostics diagnostics;
-  auto open = recipe::compose_open(flags.recipe.path, *options, diagnostics);
-  std::optional<Sweep> sweep;
-  if (open) sweep = Sweep::read(flags.recipe.path, *std::move(open), diagnostics);
-  session.show(diagnostics);
-  if (!sweep) session.exit_code = core::kExitUsage;
-  return sweep;
-}
-
 /// False after telling what is wrong.
 bool variants_are_sound(Session& session, const Sweep& sweep) {
   engine::Engine* engine = engine_or_fail(session);
@@ -77,7 +66,7 @@ bool variants_are_sound(Session& session, const Sweep& sweep) {
 
 /// The sweep that this command goes on with: null for a new one. Nothing after saying why neither will do.
 std::optional<std::unique_ptr<Study>> study_to_go_on_with(Session& session, const Sweep& sweep) {
-  auto newest = sweep::newest_study(sweep.base().at("output_dir").as_string(), sweep.base().at("run_name").as_string());
+  auto newest = sweep::newest_study(sweep);
   if (!newest) {
     session.fail(newest.failure().message, newest.failure().hint, newest.failure().exit_code);
     return std::nullopt;
@@ -142,13 +131,18 @@ std::unique_ptr<sweep::Trainings> trainings_of(const Sweep& sweep) {
   });
 }
 
-void work(Session& session, const Sweep& sweep, Study& study) {
+void work(Session& session, const Sweep& sweep, Study& study, const SweepWorkFlags& flags = {}) {
   sweep::Worker::Options options;
   options.trainings = trainings_of(sweep);
-  options.say = [](const std::string& line) { core::log_info(line); };
-  options.warn = [](const std::string& line) { core::log_warning(line); };
+  options.concurrent = flags.concurrent;
+  options.waits_for_others = !flags.no_wait;
+  SweepLive live(session, sweep, study, core::system_clock());
+  options.say = [&live](const std::string& line) { live.say(line); };
+  options.warn = [&live](const std::string& line) { live.warn(line); };
+  options.look = [&live] { live.look(); };
   sweep::Worker worker(sweep, study, std::move(options), core::system_clock());
   const sweep::Worker::End end = worker.run();
+  live.clear();
   if (!end.failure.empty()) {
     return session.fail("sweep " + study.info().name + " was stopped: " + end.failure,
                         "roux sweep resume " + study.info().name + " goes on", core::kExitFailed);
@@ -165,6 +159,18 @@ void work(Session& session, const Sweep& sweep, Study& study) {
 
 }  // namespace
 
+std::optional<sweep::Sweep> read_sweep(Session& session, const SweepRunFlags& flags) {
+  auto options = session.changes(flags.recipe);
+  if (!options || !add_changes(session, flags, *options)) return std::nullopt;
+  core::Diagnostics diagnostics;
+  auto open = recipe::compose_open(flags.recipe.path, *options, diagnostics);
+  std::optional<Sweep> sweep;
+  if (open) sweep = Sweep::read(flags.recipe.path, *std::move(open), diagnostics);
+  session.show(diagnostics);
+  if (!sweep) session.exit_code = core::kExitUsage;
+  return sweep;
+}
+
 void sweep_run(Session& session, SweepRunFlags& flags) {
   const auto sweep = read_sweep(session, flags);
   if (!sweep || !variants_are_sound(session, *sweep) || flags.dry_run) return;
@@ -180,11 +186,16 @@ void sweep_run(Session& session, SweepRunFlags& flags) {
   work(session, *sweep, *study);
 }
 
-void sweep_resume(Session& session, const std::string& name) {
-  const auto open = open_sweep(session, name);
+void sweep_work(Session& session, const SweepWorkFlags& flags) {
+  const auto open = open_sweep(session, flags.name);
   if (!open) return;
+  if (flags.concurrent > 1 && open->sweep.config().isolation == sections::sweep::Isolation::kNone) {
+    return session.fail(
+        "with sweep.isolation none a worker has one trial at a time",
+        "leave out --max-concurrent-trials " + std::to_string(flags.concurrent) + ", or start more workers");
+  }
   core::log_info("going on with sweep " + open->study->folder());
-  work(session, open->sweep, *open->study);
+  work(session, open->sweep, *open->study, flags);
 }
 
 }  // namespace runner::cli
