@@ -188,6 +188,7 @@ TEST_CASE("without a run to wait for, a tool that is down ends the call", "[trac
 
 TEST_CASE("one that has to leave brings what was written meanwhile, and the ending", "[trackers][follow]") {
   Fixture f;
+  f.commit();  // run.db is there: it is made on another thread
   f.meanwhile.next = [&] {
     f.log(1, 5);
     f.writer->finish(RunStatus::kFinished, "");
