@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <set>
 
+#include "runner/cli/sweep_command.h"
 #include "runner/core/clock.h"
 #include "runner/core/path.h"
 #include "runner/core/utf8.h"
 #include "runner/registry/registry.h"
 #include "runner/store/filter.h"
+#include "runner/store/text.h"
 
 namespace runner::cli {
 namespace {
@@ -21,7 +23,7 @@ using registry::Registry;
 using store::RunSummary;
 
 /// What a name of an option or an argument stands for.
-enum class What { kFiles, kRuns, kMetrics, kNames, kTags, kRecipeKeys, kKinds, kComponents };
+enum class What { kFiles, kRuns, kMetrics, kNames, kTags, kRecipeKeys, kKinds, kComponents, kSweeps, kSweepPlots };
 
 /// Flags by their name, arguments by theirs; what is not here is the shell's business.
 What meaning_of(const std::string& command, const std::string& name) {
@@ -30,7 +32,8 @@ What meaning_of(const std::string& command, const std::string& name) {
   if (name == "--set") return What::kRecipeKeys;
   if (name == "RUN" || name == "run" || name == "A" || name == "B") return What::kRuns;
   if (name == "TAG") return What::kTags;
-  if (name == "KIND") return What::kKinds;
+  if (name == "SWEEP") return What::kSweeps;
+  if (name == "KIND") return command == "plot" ? What::kSweepPlots : What::kKinds;
   if (command == "explain") return What::kComponents;
   return What::kFiles;
 }
@@ -111,6 +114,14 @@ Words components() {
   return words;
 }
 
+Words sweeps(const Session& session) {
+  Words words = sweep_names(session.runs_dir());
+  std::set<std::string> names = {"last"};
+  for (const std::string& word : words) names.insert(store::parse_folder_name(word)->run_name);
+  words.insert(words.end(), names.begin(), names.end());
+  return words;
+}
+
 Words words_for(What what, const Session& session) {
   switch (what) {
     case What::kFiles: return {};
@@ -120,6 +131,8 @@ Words words_for(What what, const Session& session) {
     case What::kTags: return tags(session);
     case What::kKinds: return kinds();
     case What::kComponents: return components();
+    case What::kSweeps: return sweeps(session);
+    case What::kSweepPlots: return sweep_plot_kinds();
     case What::kRecipeKeys: {
       Words words;
       add_keys(Registry::builtin().find("section", "recipe")->properties, "", words);

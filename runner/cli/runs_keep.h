@@ -43,6 +43,10 @@ std::optional<std::string> runs_archive(const RunsContext& context, const RunsSe
 std::optional<std::string> runs_unarchive(const RunsContext& context, const RunsSetRequest& request,
                                           core::Diagnostics& diagnostics);
 
+/// Whether to go ahead with what takes something away: asks where there is a terminal, and is refused by `command`
+/// without one, unless told to go ahead (`yes`).
+bool go_ahead(const std::string& question, bool yes, const std::string& command, core::Diagnostics& diagnostics);
+
 /// Moves runs to the trash of their folder; asks first where there is a terminal, and is refused without one unless
 /// told to go ahead. A run that somebody writes stays.
 std::optional<std::string> runs_remove(const RunsContext& context, const RunsRemoveRequest& request,

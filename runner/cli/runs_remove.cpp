@@ -22,6 +22,8 @@ namespace fs = std::filesystem;
 using store::RunSummary;
 using Runs = std::vector<RunSummary>;
 
+constexpr const char* kCommand = "roux runs rm";
+
 enum class Answer { kYes, kNo, kNobodyToAsk };
 
 Answer ask(const std::string& question) {
@@ -30,17 +32,6 @@ Answer ask(const std::string& question) {
   std::string line;
   std::getline(std::cin, line);
   return line == "y" || line == "Y" || line == "yes" ? Answer::kYes : Answer::kNo;
-}
-
-/// Whether to go ahead; tells where nobody can be asked.
-bool go_ahead(const std::string& question, const RunsRemoveRequest& request, core::Diagnostics& diagnostics) {
-  if (request.yes) return true;
-  const Answer answer = ask(question);
-  if (answer == Answer::kNobodyToAsk) {
-    diagnostics.error({}, "`roux runs rm` asks before it does anything, and there is no terminal to ask on",
-                      "--yes goes ahead without asking");
-  }
-  return answer == Answer::kYes;
 }
 
 void refuse_held(const Runs& runs, core::Diagnostics& diagnostics) {
@@ -95,7 +86,7 @@ std::optional<std::string> remove_runs(const RunsContext& context, const RunsRem
   if (!runs) return std::nullopt;
   refuse_held(*runs, diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;
-  if (!go_ahead(question_about(*runs), request, diagnostics)) {
+  if (!go_ahead(question_about(*runs), request.yes, kCommand, diagnostics)) {
     return diagnostics.has_errors() ? std::nullopt : std::optional<std::string>("nothing was removed\n");
   }
   std::string text;
@@ -154,8 +145,8 @@ std::optional<std::string> empty_trash(const RunsContext& context, const RunsRem
   if (diagnostics.has_errors()) return std::nullopt;
   const std::string what =
       core::counted(static_cast<std::int64_t>(runs.size()), "run", "runs") + ", " + core::format_bytes(bytes_of(runs));
-  if (!go_ahead("delete for good what is in the trash of " + context.output_dir + " (" + what + ")?", request,
-                diagnostics)) {
+  if (!go_ahead("delete for good what is in the trash of " + context.output_dir + " (" + what + ")?", request.yes,
+                kCommand, diagnostics)) {
     return diagnostics.has_errors() ? std::nullopt : std::optional<std::string>("nothing was deleted\n");
   }
   if (const std::error_code error = delete_for_good(runs, trash)) {
@@ -166,6 +157,16 @@ std::optional<std::string> empty_trash(const RunsContext& context, const RunsRem
 }
 
 }  // namespace
+
+bool go_ahead(const std::string& question, bool yes, const std::string& command, core::Diagnostics& diagnostics) {
+  if (yes) return true;
+  const Answer answer = ask(question);
+  if (answer == Answer::kNobodyToAsk) {
+    diagnostics.error({}, "`" + command + "` asks before it does anything, and there is no terminal to ask on",
+                      "--yes goes ahead without asking");
+  }
+  return answer == Answer::kYes;
+}
 
 std::optional<std::string> runs_remove(const RunsContext& context, const RunsRemoveRequest& request,
                                        core::Diagnostics& diagnostics) {

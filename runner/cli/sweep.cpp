@@ -19,16 +19,6 @@ namespace {
 
 using core::Node;
 
-void show(Session& session, const std::string& name) {
-  const auto open = open_sweep(session, name);
-  if (open) std::fputs(sweep_table(*open, Terminal::of_stdout(session.color)).c_str(), stdout);
-}
-
-void export_sweep(Session& session, const std::string& name, const std::string& format) {
-  const auto open = open_sweep(session, name);
-  if (open) std::fputs((format == "csv" ? sweep_csv(*open) : sweep_json(*open)).c_str(), stdout);
-}
-
 /// What a member of a population went through before.
 std::string lineage_text(const std::vector<sweep::Variant>& variants, std::int64_t variant) {
   const std::vector<std::int64_t> lineage = sweep::lineage_of(variants, variant);
@@ -190,35 +180,42 @@ std::optional<OpenSweep> open_sweep(Session& session, const std::string& name) {
 }
 
 void add_sweep(CLI::App& app, Session& session) {
-  CLI::App* sweep = app.add_subcommand("sweep", "try variants of a recipe, and compare them");
+  CLI::App* sweep = app.add_subcommand("sweep", "Try variants of a recipe, and compare them");
+  sweep->footer(
+      "\nExamples:\n"
+      "  roux sweep run recipe.yaml optimizer.lr=1e-4,3e-4,1e-3\n"
+      "  roux sweep show\n"
+      "  roux sweep plot history\n"
+      "  roux sweep best --recipe best.yaml\n");
   add_sweep_run(*sweep, session);
   const auto name = std::make_shared<std::string>("last");
-  add_sweep_work(*sweep, session, "resume", "go on with a sweep that was stopped");
-  add_sweep_work(*sweep, session, "work", "join those that work on a sweep, from another shell or machine");
-  CLI::App* table = add_command(*sweep, "show", "its trials, what is best, and how long it still takes", *name);
-  table->callback([&session, name] { session.command = [&session, name] { show(session, *name); }; });
+  add_sweep_work(*sweep, session, "resume", "Go on with a sweep that was stopped");
+  add_sweep_work(*sweep, session, "work", "Join those that work on a sweep, from another shell or machine");
+  add_sweep_show(*sweep, session);
   const auto flags = std::make_shared<BestFlags>();
-  CLI::App* best_one = add_command(*sweep, "best", "the best variant; of several objectives, all that are", *name);
-  best_one->add_option("--recipe", flags->file, "write a recipe that trains it once more, to the same bits")
+  CLI::App* best_one = add_command(*sweep, "best", "The best variant; of several objectives, all that are", *name);
+  best_one->add_option("--recipe", flags->file, "Write a recipe that trains it once more, to the same bits")
       ->type_name("FILE");
-  best_one->add_option("--trial", flags->trial, "the variant of this trial, in place of the best")
+  best_one->add_option("--trial", flags->trial, "The variant of this trial, in place of the best")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1'000'000'000}));
+  best_one->footer(
+      "\nExamples:\n"
+      "  roux sweep best\n"
+      "  roux sweep best tiny-gpt --recipe best.yaml && roux run best.yaml\n");
   best_one->callback(
       [&session, name, flags] { session.command = [&session, name, flags] { best(session, *name, *flags); }; });
   add_sweep_plot(*sweep, session);
   add_sweep_importance(*sweep, session);
-  const auto format = std::make_shared<std::string>("csv");
+  add_sweep_report(*sweep, session);
+  add_sweep_export(*sweep, session);
+  add_sweep_import(*sweep, session);
+  add_sweep_studies(*sweep, session);
   const auto member = std::make_shared<std::optional<std::int64_t>>();
   CLI::App* again = add_command(
-      *sweep, "replay", "train a trial again, with all that it went on from, and compare the checkpoints", *name);
-  again->add_option("--trial", *member, "its number; the best one unless given")->check(CLI::Range(0, 1'000'000'000));
+      *sweep, "replay", "Train a trial again, with all that it went on from, and compare the checkpoints", *name);
+  again->add_option("--trial", *member, "Its number; the best one unless given")->check(CLI::Range(0, 1'000'000'000));
   again->callback([&session, name, member] {
     session.command = [&session, name, member] { sweep_replay(session, *name, *member); };
-  });
-  CLI::App* exported = add_command(*sweep, "export", "every trial with its values", *name);
-  exported->add_option("--format", *format, "csv, or json with curves")->check(CLI::IsMember({"csv", "json"}));
-  exported->callback([&session, name, format] {
-    session.command = [&session, name, format] { export_sweep(session, *name, *format); };
   });
 }
 

@@ -20,6 +20,8 @@ struct SweepRunFlags {
   bool start_anew = false, dry_run = false;
 };
 
+/// The sweep that the command line asks for; nothing after saying what is wrong with it.
+std::optional<sweep::Sweep> read_sweep(Session& session, const SweepRunFlags& flags);
 /// `roux sweep run`.
 void sweep_run(Session& session, SweepRunFlags& flags);
 /// How a worker goes about it.
@@ -40,12 +42,6 @@ struct OpenSweep {
   sweep::Sweep sweep;
 };
 std::optional<OpenSweep> open_sweep(Session& session, const std::string& name);
-
-/// The table of `roux sweep show`.
-std::string sweep_table(const OpenSweep& open, const Terminal& terminal);
-/// Each trial with its values; the latter with its curve too.
-std::string sweep_csv(const OpenSweep& open);
-std::string sweep_json(const OpenSweep& open);
 
 /// `optimizer.lr=1e-4,3e-4`, `model.n_layer=2..6`, `training.clip_grad_norm=0..1:0.25`, `optimizer.lr=1e-5..1e-2:log`
 /// as what `--set` puts under `sweep.parameters`. Failure says what is wrong with it.

@@ -39,12 +39,20 @@ struct Importance {
 /// The largest first; without those that some of the variants lack.
 std::vector<Importance> importance_of(const SweepHistory& history, std::uint64_t seed = 0);
 
+/// Bars.
+Picture importance_picture(const SweepHistory& history, const std::vector<Importance>& list);
+/// Positions of the dimensions that have more than one value; where they are more than `most` (0: all) the most
+/// important ones.
+std::vector<std::size_t> parameters_worth_drawing(const SweepHistory& history, std::size_t most = 0);
+
 // One function a kind of `roux sweep plot`. `parameters`: positions of dimensions.
 
 Picture history_picture(const SweepHistory& history);
 Picture intermediate_picture(const SweepHistory& history);
 Picture edf_picture(const SweepHistory& history);
 Picture timeline_picture(const SweepHistory& history);
+/// Of each pair of objectives.
+Picture pareto_picture(const SweepHistory& history);
 Picture parallel_picture(const SweepHistory& history, const std::vector<std::size_t>& parameters);
 Picture slice_picture(const SweepHistory& history, const std::vector<std::size_t>& parameters);
 /// Of each pair of parameters.

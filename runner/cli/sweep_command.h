@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "runner/cli/runs_command.h"
 #include "runner/cli/sweep.h"
@@ -37,7 +38,17 @@ void on_sweep_call(CLI::App& command, Session& session, std::shared_ptr<Request>
 }
 
 // Each adds one of the subcommands.
+void add_sweep_show(CLI::App& sweep, Session& session);
 void add_sweep_plot(CLI::App& sweep, Session& session);
 void add_sweep_importance(CLI::App& sweep, Session& session);
+void add_sweep_report(CLI::App& sweep, Session& session);
+void add_sweep_export(CLI::App& sweep, Session& session);
+void add_sweep_import(CLI::App& sweep, Session& session);
+void add_sweep_studies(CLI::App& sweep, Session& session);  ///< list, rm, restore
+
+/// What `roux sweep plot` draws.
+std::vector<std::string> sweep_plot_kinds();
+/// Folder names of the sweeps below `output_dir`, newest first.
+std::vector<std::string> sweep_names(const std::string& output_dir);
 
 }  // namespace runner::cli

@@ -45,22 +45,6 @@ std::string as_json(const std::vector<Importance>& list) {
   return core::to_json(root) + "\n";
 }
 
-Picture as_picture(const std::vector<Importance>& list, const SweepHistory& history) {
-  Chart chart;
-  chart.options.title = "importance of parameters for " + history.sweep.metric() + ", " + history.name;
-  chart.options.x_title = "share of the variance, by fANOVA";
-  Curve bars;
-  bars.mark = Curve::Mark::kBars;
-  for (auto one = list.rbegin(); one != list.rend(); ++one) {  // the first one is at the top
-    const auto y = static_cast<double>(chart.options.y_names.size());
-    chart.options.y_names.push_back(one->name);
-    bars.points.emplace_back(0, y);
-    bars.points.emplace_back(one->share, y);
-  }
-  chart.curves = {std::move(bars)};
-  return {{std::move(chart)}};
-}
-
 std::optional<std::string> answer(const OpenSweep& open, const SweepImportanceRequest& request,
                                   const RunsContext& context, core::Diagnostics& diagnostics) {
   const SweepHistory history = read_history(open, context.clock);
@@ -81,7 +65,7 @@ std::optional<std::string> answer(const OpenSweep& open, const SweepImportanceRe
   if (std::all_of(list.begin(), list.end(), [](const Importance& one) { return one.share == 0; }))
     diagnostics.notice({}, "all variants came to the same value, or none of what is left varies");
   if (!request.picture.svg.empty() || !request.picture.png.empty())
-    return put_picture(as_picture(list, history), request.picture, context.terminal, diagnostics);
+    return put_picture(importance_picture(history, list), request.picture, context.terminal, diagnostics);
   return request.format == "json" ? as_json(list) : as_text(list, variants, context.terminal);
 }
 
@@ -102,6 +86,40 @@ std::vector<Importance> importance_of(const SweepHistory& history, std::uint64_t
   }
   std::stable_sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.share > b.share; });
   return list;
+}
+
+Picture importance_picture(const SweepHistory& history, const std::vector<Importance>& list) {
+  Chart chart;
+  chart.options.title = "importance of parameters for " + history.sweep.metric() + ", " + history.name;
+  chart.options.x_title = "share of the variance, by fANOVA";
+  Curve bars;
+  bars.mark = Curve::Mark::kBars;
+  for (auto one = list.rbegin(); one != list.rend(); ++one) {  // the first one is at the top
+    const auto y = static_cast<double>(chart.options.y_names.size());
+    chart.options.y_names.push_back(one->name);
+    bars.points.emplace_back(0, y);
+    bars.points.emplace_back(one->share, y);
+  }
+  chart.curves = {std::move(bars)};
+  return {{std::move(chart)}};
+}
+
+std::vector<std::size_t> parameters_worth_drawing(const SweepHistory& history, std::size_t most) {
+  const auto& dimensions = history.sweep.space().dimensions();
+  std::vector<std::size_t> chosen;
+  for (std::size_t i = 0; i < dimensions.size(); ++i) {
+    if (dimensions[i].count() != 1) chosen.push_back(i);
+  }
+  if (most == 0 || chosen.size() <= most) return chosen;
+  const std::vector<Importance> importance = importance_of(history);
+  const auto place = [&importance](std::size_t dimension) {
+    return std::find_if(importance.begin(), importance.end(),
+                        [dimension](const Importance& one) { return one.dimension == dimension; });
+  };
+  std::stable_sort(chosen.begin(), chosen.end(), [&](std::size_t a, std::size_t b) { return place(a) < place(b); });
+  chosen.resize(most);
+  std::sort(chosen.begin(), chosen.end());
+  return chosen;
 }
 
 void add_sweep_importance(CLI::App& sweep, Session& session) {

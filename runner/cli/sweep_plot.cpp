@@ -27,38 +27,20 @@ struct Kind {
   std::size_t parameters_min = 0, parameters_max = 0;  ///< the latter where none are named; 0: all
 };
 
-constexpr std::array<Kind, 8> kKinds = {{{"history", history_picture, nullptr},
+constexpr std::array<Kind, 9> kKinds = {{{"history", history_picture, nullptr},
                                          {"intermediate", intermediate_picture, nullptr},
                                          {"parallel", nullptr, parallel_picture, 1},
                                          {"slice", nullptr, slice_picture, 1},
                                          {"contour", nullptr, contour_picture, 2, kPairedMax},
                                          {"rank", nullptr, rank_picture, 2, kPairedMax},
                                          {"edf", edf_picture, nullptr},
-                                         {"timeline", timeline_picture, nullptr}}};
+                                         {"timeline", timeline_picture, nullptr},
+                                         {"pareto", pareto_picture, nullptr}}};
 
 std::string kind_list() {
   std::string list;
   for (const Kind& kind : kKinds) list += (list.empty() ? "" : ", ") + std::string(kind.name);
   return list;
-}
-
-/// Those that have more than one value; the most important of them where they are too many.
-std::vector<std::size_t> parameters_worth_drawing(const SweepHistory& history, const Kind& kind) {
-  const auto& dimensions = history.sweep.space().dimensions();
-  std::vector<std::size_t> chosen;
-  for (std::size_t i = 0; i < dimensions.size(); ++i) {
-    if (dimensions[i].count() != 1) chosen.push_back(i);
-  }
-  if (kind.parameters_max == 0 || chosen.size() <= kind.parameters_max) return chosen;
-  const std::vector<Importance> importance = importance_of(history);
-  const auto place = [&importance](std::size_t dimension) {
-    return std::find_if(importance.begin(), importance.end(),
-                        [dimension](const Importance& one) { return one.dimension == dimension; });
-  };
-  std::stable_sort(chosen.begin(), chosen.end(), [&](std::size_t a, std::size_t b) { return place(a) < place(b); });
-  chosen.resize(kind.parameters_max);
-  std::sort(chosen.begin(), chosen.end());
-  return chosen;
 }
 
 /// Positions of those that are named, else of those that are worth it.
@@ -80,7 +62,7 @@ std::optional<std::vector<std::size_t>> chosen_parameters(const SweepHistory& hi
                       near.empty() ? "" : "did you mean \"" + near + "\"?");
   }
   if (diagnostics.has_errors()) return std::nullopt;
-  if (names.empty()) chosen = parameters_worth_drawing(history, kind);
+  if (names.empty()) chosen = parameters_worth_drawing(history, kind.parameters_max);
   if (chosen.size() >= kind.parameters_min) return chosen;
   diagnostics.error({}, std::string("a ") + kind.name + " plot needs " +
                             core::counted(static_cast<std::int64_t>(kind.parameters_min), "parameter", "parameters") +
@@ -105,6 +87,11 @@ std::optional<std::string> answer(const OpenSweep& open, const SweepPlotRequest&
   } else {
     picture = kind.of_trials(history);
   }
+  if (picture.charts.empty()) {  // of a pareto front
+    diagnostics.error({}, "the sweep has one objective, and a Pareto front is of several",
+                      "sweep.objectives names them");
+    return std::nullopt;
+  }
   // Where y is not the metric, a logarithm would be of shares and numbers of trials.
   const bool of_metric = request.kind == "history" || request.kind == "intermediate" || request.kind == "slice";
   if (request.log_y && !of_metric) {
@@ -116,6 +103,12 @@ std::optional<std::string> answer(const OpenSweep& open, const SweepPlotRequest&
 }
 
 }  // namespace
+
+std::vector<std::string> sweep_plot_kinds() {
+  std::vector<std::string> names;
+  for (const Kind& kind : kKinds) names.emplace_back(kind.name);
+  return names;
+}
 
 void add_sweep_plot(CLI::App& sweep, Session& session) {
   const auto request = std::make_shared<SweepPlotRequest>();

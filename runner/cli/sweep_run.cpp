@@ -5,6 +5,7 @@
 #include "runner/cli/engine_commands.h"
 #include "runner/cli/program.h"
 #include "runner/cli/sweep.h"
+#include "runner/cli/sweep_live.h"
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
@@ -41,18 +42,6 @@ bool add_changes(Session& session, const SweepRunFlags& flags, recipe::ComposeOp
   }
   if (!flags.sampler.empty()) add("sampler", "--sampler", flags.sampler);
   return true;
-}
-
-std::optional<Sweep> read_sweep(Session& session, const SweepRunFlags& flags) {
-  auto options = session.changes(flags.recipe);
-  if (!options || !add_changes(session, flags, *options)) return std::nullopt;
-  core::Diagnostics diagnostics;
-  auto open = recipe::compose_open(flags.recipe.path, *options, diagnostics);
-  std::optional<Sweep> sweep;
-  if (open) sweep = Sweep::read(flags.recipe.path, *std::move(open), diagnostics);
-  session.show(diagnostics);
-  if (!sweep) session.exit_code = core::kExitUsage;
-  return sweep;
 }
 
 /// False after telling what is wrong.
@@ -145,12 +134,15 @@ std::unique_ptr<sweep::Trainings> trainings_of(const Sweep& sweep) {
 void work(Session& session, const Sweep& sweep, Study& study, const SweepWorkFlags& flags = {}) {
   sweep::Worker::Options options;
   options.trainings = trainings_of(sweep);
-  options.say = [](const std::string& line) { core::log_info(line); };
   options.concurrent = flags.concurrent;
   options.waits_for_others = !flags.no_wait;
-  options.warn = [](const std::string& line) { core::log_warning(line); };
+  SweepLive live(session, sweep, study, core::system_clock());
+  options.say = [&live](const std::string& line) { live.say(line); };
+  options.warn = [&live](const std::string& line) { live.warn(line); };
+  options.look = [&live] { live.look(); };
   sweep::Worker worker(sweep, study, std::move(options), core::system_clock());
   const sweep::Worker::End end = worker.run();
+  live.clear();
   if (!end.failure.empty()) {
     return session.fail("sweep " + study.info().name + " was stopped: " + end.failure,
                         "roux sweep resume " + study.info().name + " goes on", core::kExitFailed);
@@ -166,6 +158,18 @@ void work(Session& session, const Sweep& sweep, Study& study, const SweepWorkFla
 }
 
 }  // namespace
+
+std::optional<sweep::Sweep> read_sweep(Session& session, const SweepRunFlags& flags) {
+  auto options = session.changes(flags.recipe);
+  if (!options || !add_changes(session, flags, *options)) return std::nullopt;
+  core::Diagnostics diagnostics;
+  auto open = recipe::compose_open(flags.recipe.path, *options, diagnostics);
+  std::optional<Sweep> sweep;
+  if (open) sweep = Sweep::read(flags.recipe.path, *std::move(open), diagnostics);
+  session.show(diagnostics);
+  if (!sweep) session.exit_code = core::kExitUsage;
+  return sweep;
+}
 
 void sweep_run(Session& session, SweepRunFlags& flags) {
   const auto sweep = read_sweep(session, flags);

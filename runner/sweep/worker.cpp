@@ -62,6 +62,7 @@ Worker::End Worker::run() {
     look_at_limits();
     while (may_start() && start_next()) look_at_limits();
     if (running_.empty() && !has_more_to_come()) break;
+    options_.look();
     wait_for_something();
     if (sweep_.pruner() != nullptr) prune();
     if (sweep_.config().failures.hang_timeout) look_for_hangs();
