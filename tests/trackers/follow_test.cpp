@@ -291,6 +291,15 @@ TEST_CASE("a rewind is told, or what counts is given anew", "[trackers][follow]"
     f.follow();
     CHECK(f.tool.kept == Lines{"loss@1=11", "loss@2=12", "loss@3=23"});
   }
+  SECTION("anew, and ended before the next flush: it is known to have nothing") {
+    f.tool.starts_anew = true;
+    f.tool.flushes_fail = {Remedy::kTryAgain};
+    f.follow();
+    CHECK(runner::store::Cursors(f.run.dir).get("tool").state.is_null());
+    f.tool.starts_anew = false;
+    f.follow();
+    CHECK(f.tool.kept == Lines{"loss@1=11", "loss@2=12", "loss@3=23"});
+  }
 }
 
 TEST_CASE("what lies in files reaches the tool, and a table as its cells", "[trackers][follow]") {
