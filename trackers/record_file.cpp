@@ -27,12 +27,6 @@ TrackerError refused(const std::string& path, const char* what) {
           std::string("cannot ") + what + " " + path + ": " + std::strerror(error)};
 }
 
-/// Going on behind a gap would be no copy of the run.
-TrackerError lost(const std::string& path) {
-  return {TrackerError::Remedy::kPause, path + " has not what this run wrote there any more",
-          "`roux sync RUN --anew` writes it once more"};
-}
-
 }  // namespace
 
 RecordFile::RecordFile(const std::string& path, std::int64_t keep_bytes) : path_(path) {
@@ -40,16 +34,12 @@ RecordFile::RecordFile(const std::string& path, std::int64_t keep_bytes) : path_
     const auto made = runner::core::make_folders(folder.string());
     if (!made) throw TrackerError(TrackerError::Remedy::kPause, made.failure().message, made.failure().hint);
   }
-  struct stat info {};
-  if (keep_bytes > 0 && (stat(path.c_str(), &info) != 0 || info.st_size < keep_bytes)) throw lost(path);
   descriptor_ = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (descriptor_ < 0) throw refused(path, "open");
-  if (ftruncate(descriptor_, keep_bytes) != 0) {
-    const TrackerError error = refused(path, "cut back");
-    close(descriptor_);
-    throw error;
-  }
-  bytes_ = keep_bytes;
+  struct stat info {};
+  if (fstat(descriptor_, &info) != 0) throw refused(path, "look at");
+  bytes_ = std::min<std::int64_t>(keep_bytes, info.st_size);
+  if (info.st_size != bytes_ && ftruncate(descriptor_, bytes_) != 0) throw refused(path, "cut back");
 }
 
 RecordFile::~RecordFile() {
@@ -80,11 +70,12 @@ void claim_file(const std::string& path, const Ownership& owner, std::int64_t ke
   file.read(there.data(), static_cast<std::streamsize>(there.size()));
   there.resize(static_cast<std::size_t>(file.gcount()));
   const std::string own = owner.before + owner.id + owner.after;
+  // Shorter where a crash tore the first record, or came while the file was written anew.
+  if (own.starts_with(there) || there.starts_with(own)) return;
   if (keep_bytes > 0) {
-    if (there.starts_with(own)) return;
-    throw lost(path);
+    throw TrackerError(TrackerError::Remedy::kPause, path + " is another's by now",
+                       "each run has a file of its own: name another path, or move that file away");
   }
-  if (own.starts_with(there) || there.starts_with(own)) return;  // shorter where a crash tore the first record
   const std::size_t end = there.find(owner.after, owner.before.size());
   const std::string other = there.starts_with(owner.before) && end != std::string::npos
                                 ? there.substr(owner.before.size(), end - owner.before.size())

@@ -10,7 +10,6 @@ namespace trackers {
 class RecordFile {
  public:
   /// Makes the folder where it is missing. `keep_bytes`: what was flushed the last time; 0 empties the file.
-  /// TrackerError when less than that is there: somebody took it away, or the machine lost its power.
   RecordFile(const std::string& path, std::int64_t keep_bytes);
   ~RecordFile();
   RecordFile(const RecordFile&) = delete;
@@ -36,7 +35,7 @@ struct Ownership {
 
 /// To be called before the file of a run is opened. `keep_bytes` as for RecordFile. What another run has written there
 /// is moved aside, to PATH.ID. TrackerError where a person keeps something there, which is not ours to empty, and where
-/// what this run had written is gone.
+/// a file that is gone on with has become another's.
 void claim_file(const std::string& path, const Ownership& owner, std::int64_t keep_bytes);
 
 }  // namespace trackers

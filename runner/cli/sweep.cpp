@@ -161,6 +161,16 @@ void add_sweep_run(CLI::App& sweep, Session& session) {
   command->callback([&session, flags] { session.command = [&session, flags] { sweep_run(session, *flags); }; });
 }
 
+void add_sweep_work(CLI::App& sweep, Session& session, const char* word, const char* what) {
+  auto flags = std::make_shared<SweepWorkFlags>();
+  CLI::App* command = add_command(sweep, word, what, flags->name);
+  command->add_option("--max-concurrent-trials", flags->concurrent, "how many at once here")
+      ->check(CLI::Range(1, 1024));
+  command->add_flag("--no-wait", flags->no_wait,
+                    "leave when no trial is to be started, and not only when those of other workers are done");
+  command->callback([&session, flags] { session.command = [&session, flags] { sweep_work(session, *flags); }; });
+}
+
 }  // namespace
 
 std::optional<OpenSweep> open_sweep(Session& session, const std::string& name) {
@@ -183,8 +193,8 @@ void add_sweep(CLI::App& app, Session& session) {
   CLI::App* sweep = app.add_subcommand("sweep", "try variants of a recipe, and compare them");
   add_sweep_run(*sweep, session);
   const auto name = std::make_shared<std::string>("last");
-  CLI::App* resume = add_command(*sweep, "resume", "go on with a sweep, or join those that work on it", *name);
-  resume->callback([&session, name] { session.command = [&session, name] { sweep_resume(session, *name); }; });
+  add_sweep_work(*sweep, session, "resume", "go on with a sweep that was stopped");
+  add_sweep_work(*sweep, session, "work", "join those that work on a sweep, from another shell or machine");
   CLI::App* table = add_command(*sweep, "show", "its trials, what is best, and how long it still takes", *name);
   table->callback([&session, name] { session.command = [&session, name] { show(session, *name); }; });
   const auto flags = std::make_shared<BestFlags>();

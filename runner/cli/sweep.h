@@ -22,8 +22,14 @@ struct SweepRunFlags {
 
 /// `roux sweep run`.
 void sweep_run(Session& session, SweepRunFlags& flags);
-/// `roux sweep resume`.
-void sweep_resume(Session& session, const std::string& name);
+/// How a worker goes about it.
+struct SweepWorkFlags {
+  std::string name = "last";
+  std::int64_t concurrent = 0;  ///< trials at once; 0: as the recipe says
+  bool no_wait = false;
+};
+/// `roux sweep work`, and `resume`, which is the same.
+void sweep_work(Session& session, const SweepWorkFlags& flags);
 
 /// `roux sweep replay`: of the best trial unless one is given.
 void sweep_replay(Session& session, const std::string& name, const std::optional<std::int64_t>& trial);

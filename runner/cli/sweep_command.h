@@ -12,7 +12,8 @@
 namespace runner::cli {
 
 inline constexpr const char* kSweepText =
-    "A sweep: its name, its id or the beginning of it, its run_name, its folder, or `last`";
+    "A sweep: its name, its id or the beginning of it, its run_name, its folder, postgresql://HOST/DATABASE#NAME, or "
+    "`last`";
 
 template <typename Request>
 using SweepAnswer = std::optional<std::string> (*)(const OpenSweep&, const Request&, const RunsContext&,

@@ -77,7 +77,7 @@ bool variants_are_sound(Session& session, const Sweep& sweep) {
 
 /// The sweep that this command goes on with: null for a new one. Nothing after saying why neither will do.
 std::optional<std::unique_ptr<Study>> study_to_go_on_with(Session& session, const Sweep& sweep) {
-  auto newest = sweep::newest_study(sweep.base().at("output_dir").as_string(), sweep.base().at("run_name").as_string());
+  auto newest = sweep::newest_study(sweep);
   if (!newest) {
     session.fail(newest.failure().message, newest.failure().hint, newest.failure().exit_code);
     return std::nullopt;
@@ -142,10 +142,12 @@ std::unique_ptr<sweep::Trainings> trainings_of(const Sweep& sweep) {
   });
 }
 
-void work(Session& session, const Sweep& sweep, Study& study) {
+void work(Session& session, const Sweep& sweep, Study& study, const SweepWorkFlags& flags = {}) {
   sweep::Worker::Options options;
   options.trainings = trainings_of(sweep);
   options.say = [](const std::string& line) { core::log_info(line); };
+  options.concurrent = flags.concurrent;
+  options.waits_for_others = !flags.no_wait;
   options.warn = [](const std::string& line) { core::log_warning(line); };
   sweep::Worker worker(sweep, study, std::move(options), core::system_clock());
   const sweep::Worker::End end = worker.run();
@@ -180,11 +182,16 @@ void sweep_run(Session& session, SweepRunFlags& flags) {
   work(session, *sweep, *study);
 }
 
-void sweep_resume(Session& session, const std::string& name) {
-  const auto open = open_sweep(session, name);
+void sweep_work(Session& session, const SweepWorkFlags& flags) {
+  const auto open = open_sweep(session, flags.name);
   if (!open) return;
+  if (flags.concurrent > 1 && open->sweep.config().isolation == sections::sweep::Isolation::kNone) {
+    return session.fail(
+        "with sweep.isolation none a worker has one trial at a time",
+        "leave out --max-concurrent-trials " + std::to_string(flags.concurrent) + ", or start more workers");
+  }
   core::log_info("going on with sweep " + open->study->folder());
-  work(session, open->sweep, *open->study);
+  work(session, open->sweep, *open->study, flags);
 }
 
 }  // namespace runner::cli

@@ -12,6 +12,7 @@ find_library(ROUX_YAML_CPP yaml-cpp REQUIRED)
 find_library(ROUX_JSONNET jsonnet REQUIRED)
 find_library(ROUX_CSV csv REQUIRED)
 find_path(ROUX_CURL_INCLUDE curl/curl.h REQUIRED)
+find_path(ROUX_LIBPQ_INCLUDE libpq-fe.h PATH_SUFFIXES postgresql REQUIRED)
 
 function(third_party name)
   add_library(third_party_${name} INTERFACE)
@@ -34,6 +35,8 @@ third_party(csv ${ROUX_CSV})
 third_party(xxhash ${ROUX_LIBXXHASH})
 third_party(curl)  # headers only: trackers/curl.h opens the library
 target_include_directories(third_party_curl SYSTEM INTERFACE "${ROUX_CURL_INCLUDE}")
+third_party(libpq)  # the same: runner/sweep/libpq.h
+target_include_directories(third_party_libpq SYSTEM INTERFACE "${ROUX_LIBPQ_INCLUDE}")
 
 if(ROUX_ENGINE)
   set(ROUX_DEPS "${CMAKE_SOURCE_DIR}/.deps" CACHE PATH "Where LibTorch is unpacked")

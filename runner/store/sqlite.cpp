@@ -120,7 +120,18 @@ void Statement::run() {
 
 void Statement::reset() { sqlite3_reset(statement_); }
 
-bool Statement::is_null(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
+int Statement::columns() const { return sqlite3_column_count(statement_); }
+
+Statement::Type Statement::type(int column) const {
+  switch (sqlite3_column_type(statement_, column)) {
+    case SQLITE_NULL: return Type::kNull;
+    case SQLITE_INTEGER: return Type::kInteger;
+    case SQLITE_FLOAT: return Type::kReal;
+  }
+  return Type::kText;
+}
+
+bool Statement::is_null(int column) const { return type(column) == Type::kNull; }
 
 std::int64_t Statement::integer(int column) const { return sqlite3_column_int64(statement_, column); }
 

@@ -47,6 +47,9 @@ class Statement {
   void run();
   void reset();
 
+  enum class Type { kNull, kInteger, kReal, kText };
+  int columns() const;
+  Type type(int column) const;  ///< of what the row has there
   bool is_null(int column) const;
   std::int64_t integer(int column) const;
   double real(int column) const;  ///< NULL is NaN

@@ -5,6 +5,7 @@
 
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/registry/changes.h"
+#include "runner/sweep/standing.h"
 
 namespace runner::sweep {
 
@@ -21,6 +22,7 @@ core::Result<registry::Recipe> trial_recipe(const Sweep& sweep, Study& study, co
   const Variant& variant = study.variants().at(static_cast<std::size_t>(trial.variant));
   TrialPlace place;
   place.run_name = run_name;
+  place.output_dir = output_dir_of(sweep, study);
   place.replicate = trial.replicate;
   place.threads = study.info().threads;
   place.shrink = trial.shrink;

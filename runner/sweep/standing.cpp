@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <utility>
 
 #include "components/sampler/ranking.h"
@@ -108,6 +109,11 @@ std::string standing_line(const Sweep& sweep, Study& study, std::int64_t number)
   line += "  " + std::to_string(over);
   if (const auto all = sweep.variants_to_come()) line += " of " + std::to_string(*all * sweep.config().replicates);
   return line + " done";
+}
+
+std::string output_dir_of(const Sweep& sweep, const Study& study) {
+  const std::filesystem::path sweeps = std::filesystem::path(study.folder()).parent_path();
+  return sweeps.filename() == "sweeps" ? sweeps.parent_path().string() : sweep.base().at("output_dir").as_string();
 }
 
 std::string trial_recipe_path(const Study& study, std::int64_t trial) {

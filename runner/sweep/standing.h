@@ -34,6 +34,8 @@ std::optional<VariantStanding> best_of(const Sweep& sweep, const std::vector<Var
 /// `trial 3  val/loss 0.0640  optimizer.lr=0.01  best 0.0612 (trial 1)  4 of 9 done`.
 std::string standing_line(const Sweep& sweep, Study& study, std::int64_t trial);
 
+/// Where the runs of the trials lie: beside the sweeps, on whichever machine.
+std::string output_dir_of(const Sweep& sweep, const Study& study);
 std::string trial_recipe_path(const Study& study, std::int64_t trial);
 
 }  // namespace runner::sweep

@@ -12,8 +12,10 @@
 #include "runner/store/text.h"
 #include "runner/sweep/limits.h"
 #include "runner/sweep/next_variant.h"
+#include "runner/sweep/postgres_store.h"
 #include "runner/sweep/pruning.h"
 #include "runner/sweep/standing.h"
+#include "runner/sweep/store_address.h"
 #include "runner/sweep/tried_list.h"
 
 namespace runner::sweep {
@@ -23,17 +25,29 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kRunNameMax = 80;  // that of a trial has an id and a number beside it
 
-/// Folder names, the newest first.
-std::vector<std::string> study_names(const std::string& output_dir) {
-  std::vector<std::string> names;
-  const std::vector<std::string> folders = core::list_folder(sweeps_dir(output_dir)).value();
-  for (const std::string& name : folders) {
-    if (store::parse_folder_name(name)) names.push_back(name);
-  }
+/// The newest first.
+std::vector<std::string> sorted(std::vector<std::string> names) {
+  std::erase_if(names, [](const std::string& name) { return !store::parse_folder_name(name); });
   std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
     return store::parse_folder_name(a)->id > store::parse_folder_name(b)->id;
   });
   return names;
+}
+
+/// Names of the sweeps in a store, or in the folder where `address` is "".
+core::Result<std::vector<std::string>> study_names(const std::string& output_dir, const std::string& address) {
+  if (address.empty()) return sorted(core::list_folder(sweeps_dir(output_dir)).value());
+  return core::attempt([&] { return sorted(PostgresStore::names(address)); });
+}
+
+/// One of those names.
+core::Result<std::unique_ptr<Study>> open_study(const std::string& output_dir, const std::string& address,
+                                                const std::string& name) {
+  const std::string folder = sweeps_dir(output_dir) + "/" + name;
+  if (!address.empty()) {
+    if (auto pointed = point_at_study(folder, address, name); !pointed) return pointed.failure();
+  }
+  return Study::open(folder);
 }
 
 /// Of each trial's process, where the recipe leaves it open: what makes its results does not depend on who goes on with
@@ -74,31 +88,51 @@ core::Result<std::unique_ptr<Study>> begin_study(const Sweep& sweep, const core:
   info.recipe_dir = sweep.recipe_dir();
   info.recipe_json = sweep.identity();
   info.threads = threads_of(sweep);
+  info.store = sweep.config().store.value_or("");
+  info.lease_ms = static_cast<std::int64_t>(sweep.config().worker_timeout * 1000);
   const std::string folder = sweeps_dir(sweep.base().at("output_dir").as_string()) + "/" + info.name;
-  if (auto made = core::make_folders(folder); !made) return made.failure();
-  return Study::create(folder, info);
+  const std::string unfinished = folder + ".new";  // which is no sweep's name
+  if (auto made = core::make_folders(unfinished); !made) return made.failure();
+  if (auto made = Study::create(unfinished, info); !made) return made.failure();
+  std::error_code refused;
+  fs::rename(unfinished, folder, refused);
+  if (refused) return core::Failure{"cannot make " + folder + ": " + refused.message()};
+  return Study::open(folder);
 }
 
 core::Result<std::unique_ptr<Study>> find_study(const std::string& output_dir, const std::string& text) {
-  std::error_code ignored;
-  if (fs::exists(study_db_path(text), ignored)) return Study::open(text);
-  const std::vector<std::string> names = study_names(output_dir);
-  if (names.empty()) {
-    return core::Failure{"there is no sweep in " + output_dir, "roux sweep run RECIPE begins one", core::kExitUsage};
+  if (is_study(text)) return Study::open(text);
+  StoreAddress address{"", text};
+  if (is_store_address(text)) {
+    auto read = read_store_address(text);
+    if (!read) return read.failure();
+    address = read.value();
+    if (address.sweep.empty()) address.sweep = "last";
   }
-  if (const std::string name = named_by(names, text); !name.empty())
-    return Study::open(sweeps_dir(output_dir) + "/" + name);
-  std::vector<std::string> words = names;
-  for (const std::string& name : names) words.push_back(store::parse_folder_name(name)->run_name);
-  const std::string near = core::closest(text, words);
-  return core::Failure{"no sweep in " + output_dir + " is called \"" + text + "\"",
-                       near.empty() ? "the newest is " + names.front() : "did you mean \"" + near + "\"?",
+  const std::string where = address.store.empty() ? output_dir : address.store;
+  const auto names = study_names(output_dir, address.store);
+  if (!names) return names.failure();
+  if (names.value().empty()) {
+    return core::Failure{"there is no sweep in " + where, "roux sweep run RECIPE begins one", core::kExitUsage};
+  }
+  if (const std::string name = named_by(names.value(), address.sweep); !name.empty())
+    return open_study(output_dir, address.store, name);
+  std::vector<std::string> words = names.value();
+  for (const std::string& name : names.value()) words.push_back(store::parse_folder_name(name)->run_name);
+  const std::string near = core::closest(address.sweep, words);
+  return core::Failure{"no sweep in " + where + " is called \"" + address.sweep + "\"",
+                       near.empty() ? "the newest is " + names.value().front() : "did you mean \"" + near + "\"?",
                        core::kExitUsage};
 }
 
-core::Result<std::unique_ptr<Study>> newest_study(const std::string& output_dir, const std::string& run_name) {
-  for (const std::string& name : study_names(output_dir)) {
-    if (store::parse_folder_name(name)->run_name == run_name) return Study::open(sweeps_dir(output_dir) + "/" + name);
+core::Result<std::unique_ptr<Study>> newest_study(const Sweep& sweep) {
+  const std::string& output_dir = sweep.base().at("output_dir").as_string();
+  const std::string address = sweep.config().store.value_or("");
+  const auto names = study_names(output_dir, address);
+  if (!names) return names.failure();
+  for (const std::string& name : names.value()) {
+    if (store::parse_folder_name(name)->run_name == sweep.base().at("run_name").as_string())
+      return open_study(output_dir, address, name);
   }
   return std::unique_ptr<Study>();
 }

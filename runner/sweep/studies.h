@@ -18,12 +18,12 @@ std::string sweeps_dir(const std::string& output_dir);
 /// Makes the folder and its study.
 core::Result<std::unique_ptr<Study>> begin_study(const Sweep& sweep, const core::Clock& clock);
 
-/// By folder name, id, unique prefix of an id, run_name (the newest such sweep), path, or `last`. Failure says what
-/// there is.
+/// By folder name, id, unique prefix of an id, run_name (the newest such sweep), path, or `last`; or in a store:
+/// `postgresql://HOST/DATABASE#NAME`, the newest there without a name. Failure says what there is.
 core::Result<std::unique_ptr<Study>> find_study(const std::string& output_dir, const std::string& text);
 
-/// The newest sweep of the recipe's run_name; null when there is none.
-core::Result<std::unique_ptr<Study>> newest_study(const std::string& output_dir, const std::string& run_name);
+/// The newest sweep of the recipe's run_name, where the recipe keeps its sweeps; null when there is none.
+core::Result<std::unique_ptr<Study>> newest_study(const Sweep& sweep);
 
 /// The sweep as it was recorded, whatever became of the recipe since.
 std::optional<Sweep> recorded_sweep(const Study& study, core::Diagnostics& diagnostics);

@@ -1,48 +1,56 @@
 #include "runner/sweep/study.h"
 
+#include <unistd.h>
+
 #include <algorithm>
-#include <cmath>
+#include <filesystem>
 #include <limits>
 #include <utility>
 
 #include "runner/core/error.h"
+#include "runner/core/files.h"
 #include "runner/core/json.h"
-#include "runner/store/schema.h"
+#include "runner/core/machine.h"
+#include "runner/store/lease.h"
+#include "runner/sweep/postgres_store.h"
+#include "runner/sweep/sqlite_store.h"
 
 namespace runner::sweep {
 namespace {
 
-using store::Database;
-using store::Statement;
-using store::Transaction;
-
-constexpr std::int64_t kStudyFormat = 4;
+constexpr std::int64_t kStudyFormat = 5;
+constexpr std::int64_t kPointerBytesMax = 64 << 10;
+constexpr std::int64_t kBeatsInLease = 6;
 
 // A choice's coordinate is its position; a NULL coordinate plays no part in the variant. `waiting` and `running` trials
 // belong to their worker as long as that lives. `curve` is the metric as the trial reported it, once it has ended.
-// `others` are the values of the objectives after the first, as a JSON list. Transactions that change trials are
-// numbered by `changes` in `info`, and `changed` is the last one that changed this row. A variant with a `parent` goes
-// on from that one's checkpoint. A worker was at work from `since_ms` to `seen_ms`.
-constexpr const char* kTables = R"(
-CREATE TABLE info(key TEXT PRIMARY KEY, value) WITHOUT ROWID;
-CREATE TABLE workers(id INTEGER PRIMARY KEY, since_ms INTEGER NOT NULL, seen_ms INTEGER NOT NULL);
-CREATE TABLE variants(number INTEGER PRIMARY KEY, text TEXT NOT NULL, parent INTEGER NOT NULL DEFAULT -1,
-                      until INTEGER NOT NULL DEFAULT 0);
-CREATE TABLE coordinates(variant INTEGER NOT NULL REFERENCES variants(number), dimension INTEGER NOT NULL, value REAL,
-                         PRIMARY KEY(variant, dimension)) WITHOUT ROWID;
-CREATE TABLE trials(number INTEGER PRIMARY KEY, variant INTEGER NOT NULL REFERENCES variants(number),
-                    replicate INTEGER NOT NULL, state TEXT NOT NULL, value REAL, others TEXT NOT NULL DEFAULT '[]',
-                    step INTEGER NOT NULL DEFAULT 0,
-                    run TEXT NOT NULL DEFAULT '', reason TEXT NOT NULL DEFAULT '', retries INTEGER NOT NULL DEFAULT 0,
-                    shrink INTEGER NOT NULL DEFAULT 0, promoted INTEGER NOT NULL DEFAULT 0,
-                    steps INTEGER NOT NULL DEFAULT 0, samples INTEGER NOT NULL DEFAULT 0,
-                    tokens INTEGER NOT NULL DEFAULT 0, worker INTEGER, started_ms INTEGER NOT NULL DEFAULT 0,
-                    ended_ms INTEGER NOT NULL DEFAULT 0, changed INTEGER NOT NULL, UNIQUE(variant, replicate));
-CREATE INDEX trials_changed ON trials(changed);
-CREATE INDEX trials_waiting ON trials(number) WHERE state = 'waiting';
-CREATE TABLE curve(trial INTEGER NOT NULL REFERENCES trials(number), step INTEGER NOT NULL, value REAL,
-                   PRIMARY KEY(trial, step)) WITHOUT ROWID;
-)";
+// `others` are the values of the objectives after the first, as a JSON list. A variant with a `parent` goes on from
+// that one's checkpoint. A worker was at work from `since_ms` to `seen_ms`. Transactions that change trials are
+// numbered by `changes`; `changed` is the last one that changed the row. `claims` counts who the trial was given to: a
+// worker that was taken for dead cannot end it in place of the next one.
+constexpr const char* kTables[] = {
+    "CREATE TABLE info(key TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    "CREATE TABLE changes(number BIGINT NOT NULL)",
+    "CREATE TABLE workers(id BIGINT PRIMARY KEY, host TEXT NOT NULL, pid BIGINT NOT NULL, since_ms BIGINT NOT NULL, "
+    "seen_ms BIGINT NOT NULL, gone BIGINT NOT NULL DEFAULT 0)",
+    "CREATE TABLE variants(number BIGINT PRIMARY KEY, text TEXT NOT NULL, parent BIGINT NOT NULL, "
+    "until BIGINT NOT NULL)",
+    "CREATE TABLE coordinates(variant BIGINT NOT NULL REFERENCES variants(number), dimension BIGINT NOT NULL, "
+    "value DOUBLE PRECISION, PRIMARY KEY(variant, dimension))",
+    "CREATE TABLE trials(number BIGINT PRIMARY KEY, variant BIGINT NOT NULL REFERENCES variants(number), "
+    "replicate BIGINT NOT NULL, state TEXT NOT NULL, value DOUBLE PRECISION, others TEXT NOT NULL DEFAULT '[]', "
+    "step BIGINT NOT NULL DEFAULT 0, "
+    "run TEXT NOT NULL DEFAULT '', reason TEXT NOT NULL DEFAULT '', retries BIGINT NOT NULL DEFAULT 0, "
+    "shrink BIGINT NOT NULL DEFAULT 0, promoted BIGINT NOT NULL DEFAULT 0, steps BIGINT NOT NULL DEFAULT 0, "
+    "samples BIGINT NOT NULL DEFAULT 0, tokens BIGINT NOT NULL DEFAULT 0, worker BIGINT NOT NULL DEFAULT 0, claims "
+    "BIGINT NOT NULL DEFAULT 0, "
+    "started_ms BIGINT NOT NULL DEFAULT 0, ended_ms BIGINT NOT NULL DEFAULT 0, changed BIGINT NOT NULL, "
+    "UNIQUE(variant, replicate))",
+    "CREATE INDEX trials_changed ON trials(changed)",
+    "CREATE INDEX trials_waiting ON trials(number) WHERE state = 'waiting'",
+    "CREATE TABLE curve(trial BIGINT NOT NULL REFERENCES trials(number), step BIGINT NOT NULL, "
+    "value DOUBLE PRECISION, PRIMARY KEY(trial, step))",
+};
 
 constexpr TrialState kStates[] = {TrialState::kWaiting, TrialState::kRunning, TrialState::kComplete,
                                   TrialState::kPruned, TrialState::kFailed};
@@ -51,7 +59,7 @@ TrialState state_of(const std::string& text) {
   for (const TrialState state : kStates) {
     if (text == to_text(state)) return state;
   }
-  throw core::RunError("sweep.db has a trial in the state \"" + text + "\", which this roux does not know");
+  throw core::RunError("the study has a trial in the state \"" + text + "\", which this roux does not know");
 }
 
 std::string text_of(const std::vector<double>& numbers) {
@@ -68,23 +76,25 @@ std::vector<double> numbers_of(const std::string& text) {
   return numbers;
 }
 
-void put(const Database& database, std::string_view key, std::string_view value) {
-  database.prepare("INSERT OR REPLACE INTO info VALUES(?, ?)").bind(1, key).bind(2, value).run();
+std::string pointer_path(const std::string& folder) { return folder + "/store.json"; }
+
+void put(StudyStore& store, const std::string& key, const std::string& value) {
+  store.run("INSERT INTO info VALUES(?, ?) ON CONFLICT(key) DO UPDATE SET value = excluded.value", {key, value});
 }
 
-void put(const Database& database, std::string_view key, std::int64_t value) {
-  database.prepare("INSERT OR REPLACE INTO info VALUES(?, ?)").bind(1, key).bind(2, value).run();
-}
-
-void set_up(Database& database, const std::string& folder) {
-  database.execute("PRAGMA busy_timeout=30000");  // other workers' transactions take milliseconds
-  database.execute(store::wal_is_safe_in(folder) ? "PRAGMA journal_mode=WAL" : "PRAGMA journal_mode=DELETE");
-  database.execute("PRAGMA synchronous=NORMAL");  // a kill takes nothing back, and sync() says when a power cut cannot
+void set_up(StudyStore& store, const StudyInfo& info) {
+  for (const char* table : kTables) store.run(table);
+  store.run("INSERT INTO changes VALUES(0)");
+  put(store, "name", info.name);
+  put(store, "recipe_path", info.recipe_path);
+  put(store, "recipe_dir", info.recipe_dir);
+  put(store, "recipe", info.recipe_json);
+  put(store, "threads", std::to_string(info.threads));
+  put(store, "created_ms", std::to_string(info.created_ms));
+  put(store, "lease_ms", std::to_string(info.lease_ms));
 }
 
 }  // namespace
-
-std::string study_db_path(const std::string& folder) { return folder + "/sweep.db"; }
 
 std::string_view to_text(TrialState state) {
   switch (state) {
@@ -97,57 +107,97 @@ std::string_view to_text(TrialState state) {
   return "";
 }
 
-Study::Study(std::string folder, Database database) : folder_(std::move(folder)), database_(std::move(database)) {}
+bool is_study(const std::string& folder) {
+  std::error_code ignored;
+  return std::filesystem::exists(study_db_path(folder), ignored) ||
+         std::filesystem::exists(pointer_path(folder), ignored);
+}
 
-core::Result<std::unique_ptr<Study>> Study::create(const std::string& folder, const StudyInfo& info) {
+core::Result<void> point_at_study(const std::string& folder, const std::string& store, const std::string& name) {
+  core::Node pointer = core::Node::mapping();
+  pointer.set("store", core::Node::string(store));
+  pointer.set("sweep", core::Node::string(name));
+  if (auto made = core::make_folders(folder); !made) return made;
+  return core::write_file_atomic(pointer_path(folder), core::to_json(pointer) + "\n");
+}
+
+Study::Study(std::string folder, std::unique_ptr<StudyStore> store)
+    : folder_(std::move(folder)), store_(std::move(store)) {}
+
+core::Result<std::unique_ptr<Study>> Study::create(const std::string& folder, const StudyInfo& info,
+                                                   const core::Clock& clock) {
   return core::attempt([&] {
-    Database database(study_db_path(folder), Database::Mode::kCreate);
-    set_up(database, folder);
-    Transaction transaction(database);
-    database.execute(kTables);
-    database.execute(("PRAGMA application_id=" + std::to_string(store::kApplicationId)).c_str());
-    database.execute(("PRAGMA user_version=" + std::to_string(kStudyFormat)).c_str());
-    put(database, "name", info.name);
-    put(database, "recipe_path", info.recipe_path);
-    put(database, "recipe_dir", info.recipe_dir);
-    put(database, "recipe", info.recipe_json);
-    put(database, "threads", info.threads);
-    put(database, "created_ms", info.created_ms);
-    put(database, "changes", std::int64_t{0});
-    transaction.commit();
-    auto study = std::unique_ptr<Study>(new Study(folder, std::move(database)));
+    const auto tables = [&info](StudyStore& store) { set_up(store, info); };
+    std::unique_ptr<StudyStore> store;
+    if (info.store.empty()) {
+      store = SqliteStore::create(folder, kStudyFormat, clock, tables);
+    } else {
+      store = PostgresStore::create({info.store, info.name, info.lease_ms}, kStudyFormat, tables);
+      point_at_study(folder, info.store, info.name).value();
+    }
+    std::unique_ptr<Study> study(new Study(folder, std::move(store)));
     study->info_ = info;
     return study;
   });
 }
 
-core::Result<std::unique_ptr<Study>> Study::open(const std::string& folder) {
+core::Result<std::unique_ptr<Study>> Study::open(const std::string& folder, const core::Clock& clock) {
   return core::attempt([&] {
-    Database database(study_db_path(folder), Database::Mode::kWrite);
-    store::check_format(database, kStudyFormat).value();
-    set_up(database, folder);
-    auto study = std::unique_ptr<Study>(new Study(folder, std::move(database)));
+    std::unique_ptr<StudyStore> store;
+    std::string address;
+    std::error_code ignored;
+    if (std::filesystem::exists(pointer_path(folder), ignored)) {
+      const core::Node pointer =
+          core::parse_json(core::read_file(pointer_path(folder), kPointerBytesMax).value()).value();
+      address = pointer.find("store")->as_string();
+      store = PostgresStore::open({address, pointer.find("sweep")->as_string(), store::kLeaseMs}, kStudyFormat);
+    } else {
+      store = SqliteStore::open(folder, kStudyFormat, clock);
+    }
+    std::unique_ptr<Study> study(new Study(folder, std::move(store)));
+    study->info_.store = address;
     study->read_info();
     return study;
   });
 }
 
 void Study::read_info() {
-  Statement rows = database_.prepare("SELECT key, value FROM info");
-  while (rows.step()) {
-    const std::string key = rows.text(0);
-    if (key == "name") info_.name = rows.text(1);
-    if (key == "recipe_path") info_.recipe_path = rows.text(1);
-    if (key == "recipe_dir") info_.recipe_dir = rows.text(1);
-    if (key == "recipe") info_.recipe_json = rows.text(1);
-    if (key == "threads") info_.threads = rows.integer(1);
-    if (key == "created_ms") info_.created_ms = rows.integer(1);
+  for (const Row& row : store_->run("SELECT key, value FROM info")) {
+    const std::string& key = row.text(0);
+    const std::string& value = row.text(1);
+    if (key == "name") info_.name = value;
+    if (key == "recipe_path") info_.recipe_path = value;
+    if (key == "recipe_dir") info_.recipe_dir = value;
+    if (key == "recipe") info_.recipe_json = value;
+    if (key == "threads") info_.threads = std::stoll(value);
+    if (key == "created_ms") info_.created_ms = std::stoll(value);
+    if (key == "lease_ms") info_.lease_ms = std::stoll(value);
   }
+  if (info_.lease_ms > 0) store_->set_lease(info_.lease_ms);
 }
 
 void Study::set_recipe(const std::string& recipe_json) {
-  put(database_, "recipe", recipe_json);
+  set_info("recipe", recipe_json);
   info_.recipe_json = recipe_json;
+}
+
+void Study::set_info(const std::string& key, const std::string& value) {
+  write([&] {
+    number_change();
+    put(*store_, key, value);
+    return true;
+  });
+}
+
+/// Until it is known to be written, or not to be wanted: `work` does no harm when it is done twice.
+void Study::write(const std::function<bool()>& work) {
+  while (store_->transact(work) == StudyStore::Written::kUnknown) {
+  }
+}
+
+/// The number of this transaction. Others wait for its end before they get theirs.
+std::int64_t Study::number_change() {
+  return store_->run("UPDATE changes SET number = number + 1 RETURNING number").front().integer(0);
 }
 
 const std::vector<Variant>& Study::variants() {
@@ -162,48 +212,50 @@ const std::vector<Trial>& Study::trials() {
 
 /// Reads what was committed since the last time. Trials first: those that come with a variant are written with it.
 void Study::refresh() {
-  Statement rows = database_.prepare(
+  const Rows rows = store_->run(
       "SELECT number, variant, replicate, state, value, step, run, reason, retries, shrink, started_ms, ended_ms, "
-      "worker, changed, promoted, steps, samples, tokens, others FROM trials WHERE changed > ? "
-      "ORDER BY changed, number");
-  rows.bind(1, seen_);
-  std::int64_t newest = seen_;
-  while (rows.step()) {
+      "worker, claims, changed, promoted, steps, samples, tokens, others FROM trials WHERE changed > ? ORDER BY "
+      "changed, number",
+      {seen_});
+  for (const Row& row : rows) {
     Trial trial;
-    trial.number = rows.integer(0);
-    trial.variant = rows.integer(1);
-    trial.replicate = rows.integer(2);
-    trial.state = state_of(rows.text(3));
-    if (!rows.is_null(4)) trial.value = rows.real(4);
-    trial.step = rows.integer(5);
-    trial.run = rows.text(6);
-    trial.reason = rows.text(7);
-    trial.retries = rows.integer(8);
-    trial.shrink = rows.integer(9) != 0;
-    trial.started_ms = rows.integer(10);
-    trial.ended_ms = rows.integer(11);
-    trial.worker = rows.integer(12);
-    trial.changed = newest = rows.integer(13);
-    trial.promoted = rows.integer(14);
-    trial.spent = {rows.integer(15), rows.integer(16), rows.integer(17)};
-    trial.others = numbers_of(rows.text(18));
+    trial.number = row.integer(0);
+    trial.variant = row.integer(1);
+    trial.replicate = row.integer(2);
+    trial.state = state_of(row.text(3));
+    if (!row.is_null(4)) trial.value = row.real(4);
+    trial.step = row.integer(5);
+    trial.run = row.text(6);
+    trial.reason = row.text(7);
+    trial.retries = row.integer(8);
+    trial.shrink = row.integer(9) != 0;
+    trial.started_ms = row.integer(10);
+    trial.ended_ms = row.integer(11);
+    trial.worker = row.integer(12);
+    trial.claims = row.integer(13);
+    trial.changed = row.integer(14);
+    trial.promoted = row.integer(15);
+    trial.spent = {row.integer(16), row.integer(17), row.integer(18)};
+    trial.others = numbers_of(row.text(19));
     take_in(std::move(trial));
   }
-  seen_ = newest;
   const auto known = static_cast<std::int64_t>(variants_.size());
   const std::int64_t last = trials_.empty() ? -1 : trials_.back().variant;
   if (known > last) return;
-  Statement texts = database_.prepare(
-      "SELECT number, text, parent, until FROM variants WHERE number BETWEEN ? AND ? ORDER BY number");
-  texts.bind(1, known).bind(2, last);
-  while (texts.step()) variants_.push_back({texts.integer(0), {}, texts.text(1), texts.integer(2), texts.integer(3)});
-  Statement values = database_.prepare(
-      "SELECT variant, value FROM coordinates WHERE variant BETWEEN ? AND ? ORDER BY variant, dimension");
-  values.bind(1, known).bind(2, last);
-  while (values.step()) variants_.at(static_cast<std::size_t>(values.integer(0))).point.push_back(values.real(1));
+  for (const Row& row : store_->run("SELECT number, text, parent, until FROM variants "
+                                    "WHERE number BETWEEN ? AND ? ORDER BY number",
+                                    {known, last})) {
+    variants_.push_back({row.integer(0), {}, row.text(1), row.integer(2), row.integer(3)});
+  }
+  for (const Row& row : store_->run("SELECT variant, value FROM coordinates WHERE variant BETWEEN ? AND ? "
+                                    "ORDER BY variant, dimension",
+                                    {known, last})) {
+    variants_.at(static_cast<std::size_t>(row.integer(0))).point.push_back(row.real(1));
+  }
 }
 
 void Study::take_in(Trial trial) {
+  seen_ = trial.changed;
   changes_.push_back(trial.variant);
   const auto list_it = [&trial](std::set<std::int64_t>& list, TrialState state) {
     trial.state == state ? void(list.insert(trial.number)) : void(list.erase(trial.number));
@@ -220,32 +272,34 @@ const std::vector<store::SeriesPoint>& Study::curve(std::int64_t trial) {
   KeptCurve& kept = curves_[trial];
   if (kept.changed == changed) return kept.points;
   kept = {changed, {}};
-  Statement rows = database_.prepare("SELECT step, value FROM curve WHERE trial = ? ORDER BY step");
-  rows.bind(1, trial);
-  while (rows.step()) kept.points.push_back({rows.integer(0), rows.real(1)});
+  for (const Row& row : store_->run("SELECT step, value FROM curve WHERE trial = ? ORDER BY step", {trial}))
+    kept.points.push_back({row.integer(0), row.real(1)});
   return kept.points;
 }
 
 std::int64_t Study::add_worker(std::int64_t now_ms) {
-  Transaction transaction(database_);
-  database_.prepare("INSERT INTO workers(since_ms, seen_ms) VALUES(?, ?)").bind(1, now_ms).bind(2, now_ms).run();
-  Statement last = database_.prepare("SELECT max(id) FROM workers");
-  last.step();
-  const std::int64_t id = last.integer(0);
-  last.reset();
-  transaction.commit();
-  return id;
+  write([&] {
+    number_change();
+    worker_ = store_->run("SELECT coalesce(max(id), 0) + 1 FROM workers").front().integer(0);
+    store_->run("INSERT INTO workers(id, host, pid, since_ms, seen_ms) VALUES(?, ?, ?, ?, ?)",
+                {worker_, core::host_name(), std::int64_t{getpid()}, now_ms, now_ms});
+    return true;
+  });
+  store_->arrive(worker_);
+  return worker_;
 }
 
 void Study::see_worker(std::int64_t worker, std::int64_t now_ms) {
-  database_.prepare("UPDATE workers SET seen_ms = max(seen_ms, ?) WHERE id = ?").bind(1, now_ms).bind(2, worker).run();
+  write([&] {
+    store_->run("UPDATE workers SET seen_ms = ? WHERE id = ? AND seen_ms < ?", {now_ms, worker, now_ms});
+    return true;
+  });
 }
 
 std::int64_t Study::worked_ms() {
   std::int64_t worked = 0, counted_to = 0;
-  Statement rows = database_.prepare("SELECT since_ms, seen_ms FROM workers ORDER BY since_ms");
-  while (rows.step()) {
-    const std::int64_t from = std::max(rows.integer(0), counted_to), to = rows.integer(1);
+  for (const Row& row : store_->run("SELECT since_ms, seen_ms FROM workers ORDER BY since_ms")) {
+    const std::int64_t from = std::max(row.integer(0), counted_to), to = row.integer(1);
     worked += std::max<std::int64_t>(0, to - from);
     counted_to = std::max(counted_to, to);
   }
@@ -253,68 +307,90 @@ std::int64_t Study::worked_ms() {
 }
 
 std::string Study::end_reason() {
-  Statement rows = database_.prepare("SELECT value FROM info WHERE key = 'end_reason'");
-  return rows.step() ? rows.text(0) : "";
+  const Rows rows = store_->run("SELECT value FROM info WHERE key = 'end_reason'");
+  return rows.empty() ? "" : rows.front().text(0);
 }
 
-void Study::set_end_reason(const std::string& reason) { put(database_, "end_reason", reason); }
+void Study::set_end_reason(const std::string& reason) { set_info("end_reason", reason); }
 
-/// The number of the transaction that asks for it.
-std::int64_t Study::next_change() {
-  Statement number = database_.prepare("UPDATE info SET value = value + 1 WHERE key = 'changes' RETURNING value");
-  number.step();
-  return number.integer(0);
+std::int64_t Study::heartbeat_ms() const {
+  return info_.lease_ms > 0 ? std::min(store::kHeartbeatMs, info_.lease_ms / kBeatsInLease) : store::kHeartbeatMs;
 }
 
-void Study::take_back(const std::function<bool(std::int64_t)>& is_alive) {
+void Study::take_back() {
   refresh();
   std::set<std::int64_t> owners;
   for (const std::int64_t trial : running_) owners.insert(trials_[static_cast<std::size_t>(trial)].worker);
-  for (const std::int64_t worker : owners) {
-    if (is_alive(worker)) continue;
-    Transaction transaction(database_);
-    database_.prepare("UPDATE trials SET state = 'waiting', changed = ? WHERE state = 'running' AND worker = ?")
-        .bind(1, next_change())
-        .bind(2, worker)
-        .run();
-    transaction.commit();
+  owners.erase(worker_);
+  for (const std::int64_t owner : owners) {
+    if (store_->is_alive(owner)) continue;
+    write([&] {
+      const std::int64_t change = number_change();
+      if (store_->is_alive(owner)) return false;
+      store_->run("UPDATE workers SET gone = 1 WHERE id = ?", {owner});
+      store_->run(
+          "UPDATE trials SET state = 'waiting', claims = claims + 1, changed = ? WHERE state = 'running' AND worker = "
+          "?",
+          {change, owner});
+      return true;
+    });
   }
+}
+
+bool Study::has_running() {
+  refresh();
+  return !running_.empty();
 }
 
 /// False where there is one of that number.
 bool Study::add_variant(const Variant& variant, std::int64_t replicates, std::int64_t change) {
-  Statement added =
-      database_.prepare("INSERT INTO variants VALUES(?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING number");
-  added.bind(1, variant.number).bind(2, variant.text).bind(3, variant.parent).bind(4, variant.until);
-  if (!added.step()) return false;
-  added.reset();
-  Statement coordinate = database_.prepare("INSERT INTO coordinates VALUES(?, ?, ?)");
-  for (std::size_t i = 0; i < variant.point.size(); ++i)
-    coordinate.bind(1, variant.number).bind(2, static_cast<std::int64_t>(i)).bind(3, variant.point[i]).run();
-  Statement trial = database_.prepare(
-      "INSERT INTO trials(number, variant, replicate, state, worker, changed) VALUES(?, ?, ?, 'waiting', 0, ?)");
+  if (store_
+          ->run("INSERT INTO variants VALUES(?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING number",
+                {variant.number, variant.text, variant.parent, variant.until})
+          .empty()) {
+    return false;
+  }
+  for (std::size_t i = 0; i < variant.point.size(); ++i) {
+    store_->run("INSERT INTO coordinates VALUES(?, ?, ?)",
+                {variant.number, static_cast<std::int64_t>(i), variant.point[i]});
+  }
   for (std::int64_t replicate = 0; replicate < replicates; ++replicate) {
-    trial.bind(1, variant.number * replicates + replicate)
-        .bind(2, variant.number)
-        .bind(3, replicate)
-        .bind(4, change)
-        .run();
+    store_->run("INSERT INTO trials(number, variant, replicate, state, changed) VALUES(?, ?, ?, 'waiting', ?)",
+                {variant.number * replicates + replicate, variant.number, replicate, change});
   }
   return true;
 }
 
 /// Its run is one to go on with again, and waits for it. False where somebody else has promoted it.
 bool Study::promote(std::int64_t trial, std::int64_t change) {
-  Statement promoted = database_.prepare(
-      "UPDATE trials SET state = 'waiting', promoted = step, run = '', ended_ms = 0, changed = ? "
-      "WHERE number = ? AND state = 'pruned' RETURNING number");
-  promoted.bind(1, change).bind(2, trial);
-  return promoted.step();
+  return !store_
+              ->run(
+                  "UPDATE trials SET state = 'waiting', promoted = step, run = '', ended_ms = 0, changed = ? "
+                  "WHERE number = ? AND state = 'pruned' RETURNING number",
+                  {change, trial})
+              .empty();
+}
+
+/// A trial that was given to this worker without its knowing: the connection was lost before the answer came.
+std::optional<std::int64_t> Study::forgotten() const {
+  for (const std::int64_t number : running_) {
+    const Trial& trial = trials_[static_cast<std::size_t>(number)];
+    if (trial.worker == worker_ && !held_.contains(number)) return number;
+  }
+  return std::nullopt;
+}
+
+Trial Study::hand_out(std::int64_t trial) {
+  refresh();
+  const Trial& given = trials_[static_cast<std::size_t>(trial)];
+  held_[trial] = given.claims;
+  return given;
 }
 
 std::optional<Trial> Study::claim(const Demand& demand) {
-  for (;;) {  // once more for each trial that another worker takes meanwhile
+  for (;;) {  // once more for each trial that another worker takes meanwhile, and each time the connection is lost
     refresh();
+    if (const auto mine = forgotten()) return hand_out(*mine);
     std::optional<Variant> next;
     std::optional<std::int64_t> promoted;
     if (waiting_.empty() && demand.promote) promoted = demand.promote();
@@ -324,62 +400,53 @@ std::optional<Trial> Study::claim(const Demand& demand) {
       next = demand.propose(variants_, trials_);
       if (!next) return std::nullopt;
     }
-    Transaction transaction(database_);
-    const std::int64_t change = next_change();
-    if (promoted && !promote(*promoted, change)) continue;
-    if (next && !add_variant(*next, demand.replicates, change)) continue;
-    Statement claimed = database_.prepare(
-        "UPDATE trials SET state = 'running', worker = ?, changed = ?, "
-        "started_ms = CASE started_ms WHEN 0 THEN ? ELSE started_ms END WHERE number = "
-        "(SELECT number FROM trials WHERE state = 'waiting' ORDER BY number LIMIT 1) RETURNING number");
-    claimed.bind(1, demand.worker).bind(2, change).bind(3, demand.now_ms);
-    if (!claimed.step()) continue;
-    const std::int64_t number = claimed.integer(0);
-    claimed.reset();
-    transaction.commit();
-    refresh();
-    return trials_[static_cast<std::size_t>(number)];
+    std::int64_t number = 0;
+    const auto written = store_->transact([&] {
+      const std::int64_t change = number_change();
+      if (promoted && !promote(*promoted, change)) return false;
+      if (next && !add_variant(*next, demand.replicates, change)) return false;
+      const Rows claimed = store_->run(
+          "UPDATE trials SET state = 'running', worker = ?, claims = claims + 1, changed = ?, "
+          "started_ms = CASE started_ms WHEN 0 THEN ? ELSE started_ms END WHERE number = "
+          "(SELECT number FROM trials WHERE state = 'waiting' ORDER BY number LIMIT 1) RETURNING number",
+          {worker_, change, demand.now_ms});
+      if (claimed.empty()) return false;
+      number = claimed.front().integer(0);
+      return true;
+    });
+    if (written == StudyStore::Written::kYes) return hand_out(number);
   }
 }
 
-void Study::end(std::int64_t trial, const TrialEnd& end, std::int64_t now_ms) {
-  Transaction transaction(database_);
-  database_
-      .prepare(
-          "UPDATE trials SET state = ?, value = ?, step = ?, run = ?, reason = ?, retries = retries + ?, "
-          "shrink = max(shrink, ?), ended_ms = ?, changed = ?, steps = ?, samples = ?, tokens = ?, "
-          "others = ? WHERE number = ?")
-      .bind(1, to_text(end.state))
-      .bind(2, end.value.value_or(std::numeric_limits<double>::quiet_NaN()))
-      .bind(3, end.step)
-      .bind(4, end.run)
-      .bind(5, end.reason)
-      .bind(6, std::int64_t{end.costs_retry})
-      .bind(7, std::int64_t{end.shrink})
-      .bind(8, end.state == TrialState::kWaiting ? 0 : now_ms)
-      .bind(9, next_change())
-      .bind(10, end.spent.steps)
-      .bind(11, end.spent.samples)
-      .bind(12, end.spent.tokens)
-      .bind(13, text_of(end.others))
-      .bind(14, trial)
-      .run();
-  database_
-      .prepare("UPDATE workers SET seen_ms = max(seen_ms, ?) WHERE id = (SELECT worker FROM trials WHERE number = ?)")
-      .bind(1, now_ms)
-      .bind(2, trial)
-      .run();
-  Statement point = database_.prepare("INSERT OR REPLACE INTO curve VALUES(?, ?, ?)");
-  for (const store::SeriesPoint& at : end.curve) point.bind(1, trial).bind(2, at.step).bind(3, at.value).run();
-  transaction.commit();
-}
-
-void Study::sync() {
-  database_.execute("PRAGMA synchronous=FULL");
-  Transaction transaction(database_);
-  put(database_, "synced", next_change());  // one that writes nothing syncs nothing
-  transaction.commit();
-  database_.execute("PRAGMA synchronous=NORMAL");
+bool Study::end(std::int64_t number, const TrialEnd& end, std::int64_t now_ms) {
+  const Trial& before = trials_.at(static_cast<std::size_t>(number));
+  const auto held = held_.find(number);
+  const std::int64_t claims = held != held_.end() ? held->second : before.claims;
+  const Value value = end.value ? Value(*end.value) : Value();
+  bool is_ours = false;
+  write([&] {
+    const std::int64_t change = number_change();
+    const Row now = store_->run("SELECT claims, state, retries, shrink FROM trials WHERE number = ?", {number}).front();
+    is_ours = now.integer(0) == claims;
+    if (!is_ours || state_of(now.text(1)) != TrialState::kRunning) return false;  // or it was written before
+    store_->run(
+        "UPDATE trials SET state = ?, value = ?, step = ?, run = ?, reason = ?, retries = ?, shrink = ?, ended_ms = ?, "
+        "changed = ?, steps = ?, samples = ?, tokens = ?, others = ? WHERE number = ?",
+        {std::string(to_text(end.state)), value, end.step, end.run, end.reason,
+         now.integer(2) + std::int64_t{end.costs_retry}, std::max(now.integer(3), std::int64_t{end.shrink}),
+         end.state == TrialState::kWaiting ? 0 : now_ms, change, end.spent.steps, end.spent.samples, end.spent.tokens,
+         text_of(end.others), number});
+    store_->run(
+        "UPDATE workers SET seen_ms = ? WHERE id = (SELECT worker FROM trials WHERE number = ?) AND seen_ms < ?",
+        {now_ms, number, now_ms});
+    for (const store::SeriesPoint& at : end.curve) {
+      store_->run("INSERT INTO curve VALUES(?, ?, ?) ON CONFLICT(trial, step) DO UPDATE SET value = excluded.value",
+                  {number, at.step, at.value});
+    }
+    return true;
+  });
+  held_.erase(number);
+  return is_ours;
 }
 
 }  // namespace runner::sweep

@@ -10,9 +10,10 @@
 #include <vector>
 
 #include "components/sampler/sampler.h"
+#include "runner/core/clock.h"
 #include "runner/core/result.h"
 #include "runner/store/run_reader.h"
-#include "runner/store/sqlite.h"
+#include "runner/sweep/study_store.h"
 
 namespace runner::sweep {
 
@@ -26,6 +27,8 @@ struct StudyInfo {
   std::string recipe_json;   ///< with its `${...}` and the sweep
   std::int64_t threads = 0;  ///< of each trial's process; 0: as the recipe says
   std::int64_t created_ms = 0;
+  std::string store;          ///< `postgresql://HOST/DATABASE`; "": a file in the sweep's folder
+  std::int64_t lease_ms = 0;  ///< a worker that PostgreSQL has not heard of for so long is dead
 };
 
 enum class TrialState { kWaiting, kRunning, kComplete, kPruned, kFailed };
@@ -51,6 +54,7 @@ struct Trial {
   Spent spent;
   std::int64_t started_ms = 0, ended_ms = 0;
   std::int64_t worker = 0;   ///< that it was given to last
+  std::int64_t claims = 0;   ///< how often it was given to one, or taken away
   std::int64_t changed = 0;  ///< number of the transaction that wrote this
 };
 
@@ -74,12 +78,16 @@ struct TrialEnd {
   std::vector<store::SeriesPoint> curve;  ///< the metric, as it was reported on the way
 };
 
-/// `sweep.db`: the variants and trials of one sweep, what became of them, and who works on them. Several processes may
-/// have it open; each call is one transaction. What was read stays in memory: a call reads what has changed since.
+/// The variants and trials of one sweep, what became of them, and who works on them: in `sweep.db`, or in PostgreSQL
+/// for workers on several machines. Several processes may have it open; each call is one transaction. What was read
+/// stays in memory: a call reads what has changed since.
 class Study {
  public:
-  static core::Result<std::unique_ptr<Study>> create(const std::string& folder, const StudyInfo& info);
-  static core::Result<std::unique_ptr<Study>> open(const std::string& folder);
+  /// `folder` is there. Of a study in PostgreSQL it holds what this machine's workers need, and where the study is.
+  static core::Result<std::unique_ptr<Study>> create(const std::string& folder, const StudyInfo& info,
+                                                     const core::Clock& clock = core::system_clock());
+  static core::Result<std::unique_ptr<Study>> open(const std::string& folder,
+                                                   const core::Clock& clock = core::system_clock());
 
   const std::string& folder() const { return folder_; }
   const StudyInfo& info() const { return info_; }
@@ -95,8 +103,15 @@ class Study {
   /// was knows what is new.
   const std::vector<std::int64_t>& changes() const { return changes_; }
 
-  /// Signs a worker in; its number names the folder that holds its lease.
+  /// The time that counts for all workers.
+  std::int64_t now_ms() { return store_->now_ms(); }
+  /// Signs this process in as a worker, and gives its number.
   std::int64_t add_worker(std::int64_t now_ms);
+  /// To be called as often as heartbeat_ms() says; false where the others have taken this worker for dead, and its
+  /// trials.
+  bool beat() { return store_->beat(worker_); }
+  std::int64_t heartbeat_ms() const;
+  void leave() { store_->leave(worker_); }
   /// Writes down that it is still at work.
   void see_worker(std::int64_t worker, std::int64_t now_ms);
   /// For how long there was at least one worker at work.
@@ -104,11 +119,15 @@ class Study {
   /// Why no further trial is begun, once that is so: a limit that was reached. "" before.
   std::string end_reason();
   void set_end_reason(const std::string& reason);
-  /// Trials that a worker left in the middle wait again. `is_alive` is asked of each worker that has some.
-  void take_back(const std::function<bool(std::int64_t worker)>& is_alive);
+  /// Trials that a worker left in the middle wait again.
+  void take_back();
+  /// Whether a trial runs, wherever.
+  bool has_running();
+  /// What to do where the store does not answer; without it the call fails.
+  void set_patience(StudyStore::Patience patience) { store_->set_patience(std::move(patience)); }
 
   struct Demand {
-    std::int64_t worker = 0, now_ms = 0;
+    std::int64_t now_ms = 0;
     std::int64_t variants_max = 0, replicates = 1;
     /// The next variant, given all before it; nothing when there is none. Asked again where another worker was faster.
     std::function<std::optional<Variant>(const std::vector<Variant>&, const std::vector<Trial>&)> propose;
@@ -116,21 +135,25 @@ class Study {
     std::function<std::optional<std::int64_t>()> promote;
   };
   /// The next trial, which is this worker's from now on: one that waits, else one that is promoted, else the first of
-  /// a new variant. Nothing when
-  /// there is no more to do.
+  /// a new variant. Nothing when there is no more to do.
   std::optional<Trial> claim(const Demand& demand);
-  void end(std::int64_t trial, const TrialEnd& end, std::int64_t now_ms);
+  /// False where the trial was given to another worker meanwhile: then nothing is written.
+  bool end(std::int64_t trial, const TrialEnd& end, std::int64_t now_ms);
   /// What was committed is on the disk itself when this returns; before, a power cut may take it back, but no kill.
-  void sync();
+  void sync() { store_->sync(); }
 
  private:
-  Study(std::string folder, store::Database database);
+  Study(std::string folder, std::unique_ptr<StudyStore> store);
   void read_info();
   void refresh();
   void take_in(Trial trial);
-  std::int64_t next_change();
+  void write(const std::function<bool()>& work);
+  void set_info(const std::string& key, const std::string& value);
+  std::int64_t number_change();
   bool add_variant(const Variant& variant, std::int64_t replicates, std::int64_t change);
   bool promote(std::int64_t trial, std::int64_t change);
+  std::optional<std::int64_t> forgotten() const;
+  Trial hand_out(std::int64_t trial);
 
   struct KeptCurve {
     std::int64_t changed = 0;  ///< of the trial, when it was read
@@ -138,9 +161,11 @@ class Study {
   };
 
   std::string folder_;
-  store::Database database_;
+  std::unique_ptr<StudyStore> store_;
   StudyInfo info_;
-  std::int64_t seen_ = 0;  ///< number of the newest transaction that was read
+  std::int64_t worker_ = 0;
+  std::map<std::int64_t, std::int64_t> held_;  ///< trials that this worker was given, and their claims
+  std::int64_t seen_ = 0;                      ///< number of the newest transaction that was read
   std::vector<Variant> variants_;
   std::vector<Trial> trials_;
   std::vector<std::int64_t> changes_;
@@ -148,6 +173,9 @@ class Study {
   std::map<std::int64_t, KeptCurve> curves_;
 };
 
-std::string study_db_path(const std::string& folder);
+/// Whether a study is there.
+bool is_study(const std::string& folder);
+/// Makes `folder`, if need be, for workers of a study that PostgreSQL keeps.
+core::Result<void> point_at_study(const std::string& folder, const std::string& store, const std::string& name);
 
 }  // namespace runner::sweep

@@ -9,6 +9,7 @@
 #include "runner/recipe/interpolate.h"
 #include "runner/recipe/override.h"
 #include "runner/registry/validate.h"
+#include "runner/sweep/store_address.h"
 
 namespace runner::sweep {
 namespace {
@@ -87,6 +88,13 @@ std::shared_ptr<const RecipeSpace> read_space(const registry::Recipe& recipe, co
   if (!diagnostics.has_errors()) {
     const auto config = sections::sweep::parse_config(*section);
     SamplerCheck(recipe, config, *space, diagnostics).look_at(sampler_block(config, *space));
+    const auto address = config.store ? read_store_address(*config.store) : StoreAddress{};
+    if (!address) {
+      diagnostics.error(recipe.at("sweep.store").place(), address.failure().message, address.failure().hint);
+    } else if (!address.value().sweep.empty()) {
+      diagnostics.error(recipe.at("sweep.store").place(), "a new sweep makes a name of its own",
+                        "leave out #" + address.value().sweep + ", and join with: roux sweep work " + *config.store);
+    }
     if (config.population && !diagnostics.has_errors()) Population::read(recipe, space, 0, diagnostics);
   }
   diagnostics.sort();
@@ -200,7 +208,8 @@ std::string Sweep::identity() const { return core::to_json(open_.root, -1); }
 std::string Sweep::identity_of_trials() const {
   Node root = open_.root;
   if (Node* sweep = root.find("sweep")) {
-    for (const char* key : {"n_trials", "max_concurrent_trials", "isolation", "failures", "checkpoints", "stop"}) {
+    for (const char* key : {"n_trials", "max_concurrent_trials", "isolation", "failures", "checkpoints", "stop",
+                            "store", "worker_timeout"}) {
       sweep->erase(key);
     }
   }
@@ -235,6 +244,7 @@ std::optional<registry::Recipe> Sweep::trial(const Point& point, const TrialPlac
                                              core::Diagnostics& diagnostics) const {
   std::vector<Assignment> changes = space_->assignments(point);
   changes.push_back({"run_name", Node::string(place.run_name)});
+  if (!place.output_dir.empty()) changes.push_back({"output_dir", Node::string(place.output_dir)});
   if (place.replicate > 0) {
     changes.push_back({"seed", Node::integer(base_.at("seed").as_integer() + place.replicate)});
   }

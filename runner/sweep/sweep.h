@@ -21,6 +21,7 @@ namespace runner::sweep {
 /// What makes a trial's recipe beside the values of its variant.
 struct TrialPlace {
   std::string run_name;
+  std::string output_dir;      ///< "": as the recipe says
   std::int64_t replicate = 0;  ///< added to the seed
   std::int64_t threads = 0;    ///< of a process; 0: as the recipe says
   bool shrink = false;         ///< micro-batches shrink where memory runs out

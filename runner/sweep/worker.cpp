@@ -27,7 +27,9 @@ namespace runner::sweep {
 namespace {
 
 constexpr int kTick_ms = 500;
-constexpr std::int64_t kSyncMs = 500;  // what a power cut may take back, as of a run
+constexpr std::int64_t kLookAgainMs = 1000;     // for trials, where there were none
+constexpr std::int64_t kAwayMsMax = 3'600'000;  // of a study that does not answer
+constexpr std::int64_t kSyncMs = 500;           // what a power cut may take back, as of a run
 
 using sections::sweep::to_text;
 
@@ -40,29 +42,26 @@ bool has_something(const store::RunSummary& run) {
 
 }  // namespace
 
-std::string worker_folder(const Study& study, std::int64_t worker) {
-  return study.folder() + "/workers/" + std::to_string(worker);
-}
-
 Worker::Worker(const Sweep& sweep, Study& study, Options options, const core::Clock& clock)
     : sweep_(sweep),
       study_(study),
       tried_(sweep),
       options_(std::move(options)),
       clock_(clock),
-      output_dir_(sweep.base().at("output_dir").as_string()) {
-  id_ = study_.add_worker(clock_.wall_ms());
-  const std::string folder = worker_folder(study_, id_);
-  core::make_folders(folder).value();
-  lease_ = store::Lease::acquire(folder, clock_).value();
+      output_dir_(output_dir_of(sweep, study)) {
+  if (options_.concurrent == 0) options_.concurrent = sweep_.config().max_concurrent_trials;
+  study_.set_patience([this](const StudyStore::Outage& outage) { return wait_for_study(outage); });
+  id_ = study_.add_worker(study_.now_ms());
   beaten_ns_ = clock_.monotonic_ns();
 }
+
+Worker::~Worker() { study_.set_patience({}); }
 
 Worker::End Worker::run() {
   for (;;) {
     look_at_limits();
     while (may_start() && start_next()) look_at_limits();
-    if (running_.empty() && !(waits_ && may_start())) break;
+    if (running_.empty() && !has_more_to_come()) break;
     wait_for_something();
     if (sweep_.pruner() != nullptr) prune();
     if (sweep_.config().failures.hang_timeout) look_for_hangs();
@@ -70,27 +69,29 @@ Worker::End Worker::run() {
     if (has_news_ && clock_.monotonic_ns() - synced_ns_ > kSyncMs * 1'000'000) sync();
     beat();
   }
-  study_.see_worker(id_, clock_.wall_ms());
+  study_.see_worker(id_, study_.now_ms());
   const bool over = complete_ || is_over(sweep_, study_);
   if (over) remove_spare_checkpoints(sweep_, study_, output_dir_, is_over(sweep_, study_), spared_);
   if (has_news_) sync();
-  lease_->release();
+  study_.leave();
   return {signals_heard_ > 0 && !over, failure_, limit_};
 }
 
 bool Worker::may_start() const {
   return signals_heard_ == 0 && failure_.empty() && limit_.empty() && !complete_ &&
-         static_cast<std::int64_t>(running_.size()) < sweep_.config().max_concurrent_trials;
+         clock_.monotonic_ns() >= looks_again_ns_ && static_cast<std::int64_t>(running_.size()) < options_.concurrent;
+}
+
+/// Trials of other workers run, which may come to wait again, or make room for what comes next.
+bool Worker::has_more_to_come() const {
+  return signals_heard_ == 0 && failure_.empty() && limit_.empty() && !complete_ && options_.waits_for_others;
 }
 
 /// False when there was nothing to start.
 bool Worker::start_next() {
-  study_.take_back([this](std::int64_t worker) {
-    return worker == id_ || store::live_owner(worker_folder(study_, worker), clock_).has_value();
-  });
+  study_.take_back();
   Study::Demand demand;
-  demand.worker = id_;
-  demand.now_ms = clock_.wall_ms();
+  demand.now_ms = study_.now_ms();
   demand.variants_max = sweep_.config().n_trials.value_or(std::numeric_limits<std::int64_t>::max());
   demand.replicates = sweep_.config().replicates;
   demand.propose = [this](const std::vector<Variant>& variants,
@@ -102,40 +103,54 @@ bool Worker::start_next() {
   demand.promote = [this] { return promoted(sweep_, study_); };
   waits_ = false;
   auto trial = study_.claim(demand);
-  complete_ = !trial && !waits_;
-  if (!trial) return false;
-  if (trial->promoted > 0) {
+  complete_ = !trial && !waits_ && !study_.has_running();
+  if (trial && trial->promoted > 0) {
     options_.say("trial " + std::to_string(trial->number) + " goes on from step " + std::to_string(trial->promoted) +
                  ": it is among the best after all");
   }
-  const bool is_new = trial->started_ms == demand.now_ms && trial->run.empty() && trial->promoted == 0;
-  start(*std::move(trial), is_new);
-  return true;
+  if (trial && start(*std::move(trial))) return true;
+  looks_again_ns_ = clock_.monotonic_ns() + kLookAgainMs * 1'000'000;
+  return false;
 }
 
-void Worker::start(Trial trial, bool is_new) {
+/// False where it cannot be started yet.
+bool Worker::start(Trial trial) {
   const std::string run_name = trial_run_name(study_, trial.number);
+  const bool is_new = trial.claims == 1;  // nobody has begun it before
   const auto run = is_new ? std::nullopt : find_trial_run(output_dir_, run_name, clock_);
   const bool unjudged = run && run->id != trial.run;
+  // A training dies with its worker, in a moment; the news that it lives travel slowly from another machine.
+  if (unjudged && run->owner) return put_back(trial), false;
   // Of a run that has ended: its worker went before it could write down how the trial came out.
   const std::optional<int> status = unjudged ? status_of(*run) : std::nullopt;
   if (unjudged) {
     if (const auto at =
             pruned_at(sweep_, study_, trial.number, read_curve(run->run_dir, sweep_.metric()), live_curves())) {
-      return give_up(trial, *run, *at);
+      return give_up(trial, *run, *at), true;
     }
   }
-  if (status) return conclude(trial, run, judge(run, *status, "", sweep_.objectives()));
+  if (status) return conclude(trial, run, judge(run, *status, "", sweep_.objectives())), true;
   const auto beginning = begin(trial, run_name, unjudged ? &*run : nullptr);
   if (!beginning) {
     Outcome refused;
     refused.kind = Outcome::Kind::kRecipe;
     refused.reason = beginning.failure().message;
-    return conclude(trial, std::nullopt, refused);
+    return conclude(trial, std::nullopt, refused), true;
   }
   options_.trainings->start(trial.number, beginning.value().words);
   running_.push_back(
       {.trial = std::move(trial), .run_dir = beginning.value().run_dir, .step_seen_ns = clock_.monotonic_ns()});
+  return true;
+}
+
+void Worker::put_back(const Trial& trial) {
+  TrialEnd waits;
+  waits.state = TrialState::kWaiting;
+  waits.run = trial.run;
+  waits.reason = trial.reason;
+  waits.step = trial.step;
+  waits.spent = trial.spent;
+  study_.end(trial.number, waits, study_.now_ms());
 }
 
 /// A run that was interrupted goes on; any other begins, from nothing or from the checkpoint of another trial.
@@ -151,7 +166,7 @@ core::Result<Worker::Beginning> Worker::begin(const Trial& trial, const std::str
   const bool goes_on = interrupted != nullptr && has_something(*interrupted) &&
                        (parent < 0 || !artifact::list_checkpoints(interrupted->run_dir + "/checkpoints").empty());
   if (goes_on) return Beginning{{"resume", interrupted->run_dir, "--quiet"}, interrupted->run_dir};
-  const std::string id = store::new_run_id(clock_.wall_ms());
+  const std::string id = store::new_run_id(study_.now_ms());
   Beginning beginning{{"run", path, "--new", "--quiet", "--run-id", id}, output_dir_ + "/" + run_name + "-" + id};
   if (parent < 0) return beginning;
   const Trial& model = study_.trials().at(static_cast<std::size_t>(parent));  // of a population: one trial a variant
@@ -181,6 +196,7 @@ void Worker::wait_for_something() {
 
 void Worker::hear(int signal) {
   const bool at_once = ++signals_heard_ > 1 && signal == SIGINT;
+  leaves_at_once_ = leaves_at_once_ || at_once;
   if (signals_heard_ == 1 && !running_.empty()) {
     options_.say("the running trials save and leave; SIGINT (Ctrl-C) once more ends them at once");
   }
@@ -209,6 +225,7 @@ void Worker::look_at_trainings() {
     }
     running_.erase(ended);
     complete_ = false;  // it may have made room at a rung
+    looks_again_ns_ = 0;
   }
 }
 
@@ -228,9 +245,13 @@ void Worker::conclude(const Trial& trial, const std::optional<store::RunSummary>
 }
 
 void Worker::write_down(const Trial& trial, const TrialEnd& end) {
-  study_.end(trial.number, end, clock_.wall_ms());
   has_news_ = true;
-  tell(trial, end);
+  if (study_.end(trial.number, end, study_.now_ms())) {
+    tell(trial, end);
+  } else {
+    options_.warn("trial " + std::to_string(trial.number) +
+                  " went to another worker while this one was not heard of; what it came to here does not count");
+  }
   remove_spare_checkpoints(sweep_, study_, output_dir_, false, spared_);
 }
 
@@ -357,15 +378,25 @@ void Worker::sync() {
   has_news_ = false;
 }
 
-/// The lease of this worker is what tells the others that it is at work.
 void Worker::beat() {
-  if (clock_.monotonic_ns() - beaten_ns_ < store::kHeartbeatMs * 1'000'000) return;
+  if (clock_.monotonic_ns() - beaten_ns_ < study_.heartbeat_ms() * 1'000'000) return;
   beaten_ns_ = clock_.monotonic_ns();
-  study_.see_worker(id_, clock_.wall_ms());
-  if (!lease_->heartbeat(clock_)) {
-    throw core::RunError("another worker took over the trials of this one, which slept for too long",
-                         "start it again: roux sweep resume " + study_.info().name);
+  study_.see_worker(id_, study_.now_ms());
+  if (study_.beat()) return;
+  throw core::RunError("other workers took over the trials of this one, of which they had not heard for too long",
+                       "start it again: roux sweep work " + study_.info().name);
+}
+
+/// False when there is no sense in waiting any longer.
+bool Worker::wait_for_study(const StudyStore::Outage& outage) {
+  if (outage.attempts == 0) {
+    away_since_ns_ = clock_.monotonic_ns();
+    options_.warn(outage.why + "; the trials go on, and it is asked again and again");
   }
+  pollfd waiting = {signals_.descriptor(), POLLIN, 0};
+  poll(&waiting, 1, static_cast<int>(outage.wait_ms));
+  while (const std::optional<int> signal = signals_.next()) hear(*signal);
+  return !leaves_at_once_ && clock_.monotonic_ns() - away_since_ns_ < kAwayMsMax * 1'000'000;
 }
 
 }  // namespace runner::sweep

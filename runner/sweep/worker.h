@@ -9,7 +9,6 @@
 
 #include "runner/core/clock.h"
 #include "runner/launch/signals.h"
-#include "runner/store/lease.h"
 #include "runner/sweep/outcome.h"
 #include "runner/sweep/pruning.h"
 #include "runner/sweep/study.h"
@@ -21,13 +20,16 @@ namespace runner::sweep {
 
 /// Takes trials of a study one after the other and has each trained, as many at once as the recipe says, until there
 /// are no more, somebody stops it, or a failure that its policy does not forgive. Several workers may share a study. A
-/// signal makes the running trials save and go back to the study; a second one ends them at once.
+/// signal makes the running trials save and go back to the study; a second one ends them at once. Where the study does
+/// not answer the trials go on, and the worker waits.
 class Worker {
  public:
   struct Options {
     std::unique_ptr<Trainings> trainings;
     std::function<void(const std::string& line)> say;  ///< what happens, for a person
     std::function<void(const std::string& line)> warn;
+    std::int64_t concurrent = 0;   ///< trials at once; 0: as the recipe says
+    bool waits_for_others = true;  ///< stays while trials of other workers run, to take over what they leave
   };
   struct End {
     bool stopped = false;  ///< by a signal: there is more to do
@@ -36,6 +38,9 @@ class Worker {
   };
 
   Worker(const Sweep& sweep, Study& study, Options options, const core::Clock& clock);
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
 
   /// Blocks until the end. RunError where the study or the disk does not play along.
   End run();
@@ -50,9 +55,10 @@ class Worker {
     bool hangs = false;             ///< killed for that
   };
   bool may_start() const;
+  bool has_more_to_come() const;
   bool start_next();
-  /// `is_new`: nobody has begun it before.
-  void start(Trial trial, bool is_new);
+  bool start(Trial trial);
+  void put_back(const Trial& trial);
   struct Beginning {
     std::vector<std::string> words;
     std::string run_dir;
@@ -76,6 +82,7 @@ class Worker {
   void tell(const Trial& trial, const TrialEnd& end);
   void beat();
   void sync();
+  bool wait_for_study(const StudyStore::Outage& outage);
 
   const Sweep& sweep_;
   Study& study_;
@@ -84,20 +91,18 @@ class Worker {
   const core::Clock& clock_;
   std::string output_dir_;
   std::int64_t id_ = 0;
-  std::unique_ptr<store::Lease> lease_;
-  std::int64_t beaten_ns_ = 0;
+  std::int64_t beaten_ns_ = 0, looks_again_ns_ = 0;
+  std::int64_t away_since_ns_ = 0;  ///< the study
   std::int64_t synced_ns_ = 0;
   bool has_news_ = false;  ///< something ended since then
   launch::Signals signals_;
   std::list<Running> running_;
   int signals_heard_ = 0;
+  bool leaves_at_once_ = false;
   bool complete_ = false;  ///< the study has nothing more to give
   bool waits_ = false;     ///< what comes next depends on trials that run
   std::string failure_, limit_;
   std::set<std::int64_t> spared_;  ///< trials whose checkpoints were removed
 };
-
-/// `sweeps/NAME/workers/3`: whoever holds the lease in it is at work.
-std::string worker_folder(const Study& study, std::int64_t worker);
 
 }  // namespace runner::sweep

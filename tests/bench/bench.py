@@ -433,8 +433,8 @@ def sweep(a):
 
 
 def sweep_engine(a):
-    """TPE proposes, SQLite keeps: what a sweep costs beside the training. Each transaction is on the disk (fdatasync)
-    before the next one, so the machine's own rate of these is shown beside."""
+    """TPE proposes, SQLite keeps: what a sweep costs beside the training. No kill takes a trial back that has ended; the
+    last one is on the disk itself before the next begins (fdatasync), of which the machine's own rate is shown beside."""
     trials, rates, syncs = 1000, [], []
     for _ in range(a.rounds):
         with tempfile.TemporaryDirectory(dir=".") as folder:  # where others may lie in memory

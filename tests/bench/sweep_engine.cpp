@@ -73,7 +73,7 @@ void drive(const sweep::Sweep& sweep, sweep::Study& study) {
   sweep::TriedList tried(sweep);
   std::int64_t sampler_ns = 0;
   sweep::Study::Demand demand;
-  demand.worker = study.add_worker(clock.wall_ms());
+  study.add_worker(clock.wall_ms());
   demand.variants_max = *sweep.config().n_trials;
   demand.propose = [&](const std::vector<sweep::Variant>& variants,
                        const std::vector<sweep::Trial>& trials) -> std::optional<sweep::Variant> {
@@ -87,11 +87,12 @@ void drive(const sweep::Sweep& sweep, sweep::Study& study) {
   const std::int64_t begin_ns = clock.monotonic_ns();
   std::int64_t trials = 0;
   for (;; ++trials) {
-    study.take_back([&](std::int64_t worker) { return worker == demand.worker; });
+    study.take_back();
     demand.now_ms = clock.wall_ms();
     const auto trial = study.claim(demand);
     if (!trial) break;
     study.end(trial->number, end_of(study.variants()[static_cast<std::size_t>(trial->variant)].point), clock.wall_ms());
+    study.sync();  // a worker does twice a second
     standing_line(sweep, study, trial->number);
   }
   const double seconds = static_cast<double>(clock.monotonic_ns() - begin_ns) * 1e-9;

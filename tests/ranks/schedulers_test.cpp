@@ -3,14 +3,17 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <csignal>
 #include <memory>
 
 #include "runner/core/clock.h"
 #include "runner/core/machine.h"
 #include "runner/store/run_reader.h"
 #include "tests/support/launched.h"
+#include "tests/support/postgres.h"
 #include "tests/support/run_place.h"
 #include "tests/support/same_end.h"
+#include "tests/support/swept.h"
 
 namespace {
 
@@ -178,4 +181,40 @@ TEST_CASE("a batch job saves before its time is up, queues again and completes",
   const auto runs = runner::store::list_runs((place.path() / "runs").string(), runner::core::system_clock());
   REQUIRE(runs.size() == 1);
   CHECK(runs.front().status == runner::store::RunStatus::kFinished);
+}
+
+TEST_CASE("an array of jobs works on one sweep, and each trial has one of them", "[ranks][schedulers][postgres]") {
+  if (skipped(kSlurmPrograms, kSlurmPackages) || !tests::Postgres::is_installed()) return;
+  constexpr const char* kSwept = R"(
+run_name: array
+seed: 3
+model: {type: mlp, hidden: [8]}
+data: {train: {type: synthetic, task: regression, num_samples: 64}, val: {type: synthetic, task: regression, num_samples: 64}}
+loss: mse
+optimizer: {type: adam, lr: 1.0e-2}
+training: {max_steps: 10, micro_batch_size: 32}
+launch: {num_cpu_threads_per_process: 1}
+sweep:
+  n_trials: 12
+  sampler: {type: random, seed: 5}
+  parameters: {optimizer.lr: {distribution: log_uniform, min: 1.0e-4, max: 1.0e-1}}
+)";
+  const RunPlace calm(kSwept);
+  REQUIRE(calm.roux({"sweep", "run", "recipe.yaml"}).status == 0);
+  tests::Postgres server;
+  const RunPlace place(kSwept + ("  store: " + server.address() + "\n"));
+  Process begun({tests::roux_program(), "sweep", "run", "recipe.yaml"}, RunPlace::environment(), place.path().string());
+  REQUIRE(begun.wait_for("trial 0 "));
+  begun.send(SIGINT);
+  REQUIRE(begun.wait() == 75);
+  const Slurm slurm;
+  Process array({"/usr/bin/sbatch", "--wait", "--array=0-3", "--output=worker-%a.log",
+                 "--wrap=exec " + tests::roux_program() + " sweep work '" + server.address() + "'"},
+                slurm.environment(), place.path().string());
+  const int status = array.wait();
+  std::ostringstream logs;
+  for (int i = 0; i < 4; ++i) logs << std::ifstream(place.path() / ("worker-" + std::to_string(i) + ".log")).rdbuf();
+  INFO(array.output() << logs.str());
+  CHECK(status == 0);
+  tests::check_nothing_is_lost_or_doubled(place, tests::trials_of(calm));
 }

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <map>
 #include <optional>
+#include <random>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -16,8 +17,10 @@
 #include "runner/store/run_files.h"
 #include "runner/store/run_reader.h"
 #include "runner/store/text.h"
+#include "tests/support/file_events.h"
 #include "tests/support/process.h"
 #include "tests/support/run_place.h"
+#include "tests/support/swept.h"
 
 namespace {
 
@@ -39,36 +42,11 @@ sweep:
     model.hidden: {values: [[4], [8]]}
 )";
 
-/// What `roux sweep export` says of each trial, without names and times.
-std::vector<std::string> trials(const tests::RunPlace& place) {
-  const auto exported = place.roux({"sweep", "export", "--format", "json"});
-  REQUIRE(exported.status == 0);
-  const Node root = runner::core::parse_json(exported.output).value();
-  std::vector<std::string> list;
-  for (Node trial : root.find("trials")->items()) {
-    for (const char* key : {"run", "started_ms", "ended_ms"}) trial.erase(key);
-    list.push_back(runner::core::to_json(trial, -1));
-  }
-  return list;
-}
-
-/// Finished runs of each trial.
-std::map<std::string, int> finished_runs(const tests::RunPlace& place) {
-  const auto listed = place.roux({"runs", "list", "--format", "json"});
-  REQUIRE(listed.status == 0);
-  std::map<std::string, int> count;
-  const Node runs = runner::core::parse_json(listed.output).value();
-  for (const Node& run : runs.items()) {
-    if (run.find("status")->as_string() == "finished") ++count[run.find("name")->as_string()];
-  }
-  return count;
-}
-
 std::vector<std::string> undisturbed() {
   static const std::vector<std::string> list = [] {
     const tests::RunPlace place(kRecipe);
     REQUIRE(place.roux({"sweep", "run", "recipe.yaml"}).status == 0);
-    return trials(place);
+    return tests::trials_of(place);
   }();
   return list;
 }
@@ -92,13 +70,6 @@ std::vector<pid_t> children_of(pid_t parent) {
   return children;
 }
 
-void check_nothing_is_lost_or_doubled(const tests::RunPlace& place) {
-  CHECK(trials(place) == undisturbed());
-  const auto runs = finished_runs(place);
-  CHECK(runs.size() == undisturbed().size());
-  for (const auto& [name, count] : runs) CHECK(count == 1);
-}
-
 /// Who trains this trial now, waited for; nothing when its run has ended before anybody looked.
 std::optional<runner::store::LeaseOwner> owner_of_trial(const tests::RunPlace& place, const std::string& trial) {
   for (;; sched_yield()) {
@@ -114,20 +85,33 @@ std::optional<runner::store::LeaseOwner> owner_of_trial(const tests::RunPlace& p
 
 }  // namespace
 
-TEST_CASE("a sweep that was killed goes on as if it had not been", "[ranks][sweep]") {
-  // After the words of the sweep: at its beginning, and with so much left that it cannot end before it is killed.
-  for (const char* moment : {"runs/sweeps/", "trial 0 ", "trial 1 ", "trial 2 "}) {
-    DYNAMIC_SECTION("killed after: " << moment) {
+TEST_CASE("a sweep that was killed anywhere goes on as if it had not been", "[ranks][sweep]") {
+  // Moments are counts of what is written below its runs; an undisturbed sweep comes to well above kMomentsMax.
+  constexpr int kKills = 20, kMomentsMax = 300;
+  std::mt19937 random(11);
+  for (int i = 0; i < kKills; ++i) {
+    const int moment = static_cast<int>(random() % kMomentsMax);
+    const bool parent = i % 3 != 1, training = i % 3 != 0;
+    DYNAMIC_SECTION("killed after " << moment << " writes:" << (parent ? " parent" : "")
+                                    << (training ? " training" : "")) {
       const tests::RunPlace place(kRecipe);
+      std::filesystem::create_directory(place.path() / "runs");
+      tests::FileEvents writes(place.path() / "runs");
       tests::Process sweep({tests::roux_program(), "sweep", "run", "recipe.yaml"}, place.environment(),
                            place.path().string());
-      REQUIRE(sweep.wait_for(moment));
-      sweep.send(SIGKILL);
+      CHECK(writes.wait_for(moment));
+      for (const pid_t origin : children_of(sweep.pid())) {
+        for (const pid_t pid : children_of(origin)) {
+          if (training) kill(pid, SIGKILL);
+        }
+      }
+      if (parent) sweep.send(SIGKILL);
       sweep.wait();
-      const auto again = place.roux({"sweep", "run", "recipe.yaml"});
-      INFO(again.output);
+      const bool has_begun = place.roux({"sweep", "show"}).status == 0;
+      const auto again = has_begun ? place.roux({"sweep", "resume"}) : place.roux({"sweep", "run", "recipe.yaml"});
+      INFO(sweep.output() << again.output);
       REQUIRE(again.status == 0);
-      check_nothing_is_lost_or_doubled(place);
+      tests::check_nothing_is_lost_or_doubled(place, undisturbed());
     }
   }
 }
@@ -140,7 +124,7 @@ TEST_CASE("a sweep that was told to stop drains, and goes on", "[ranks][sweep]")
   sweep.send(SIGINT);
   CHECK(sweep.wait() == 75);
   REQUIRE(place.roux({"sweep", "resume"}).status == 0);
-  check_nothing_is_lost_or_doubled(place);
+  tests::check_nothing_is_lost_or_doubled(place, undisturbed());
 }
 
 TEST_CASE("two workers share a sweep, each trial has one", "[ranks][sweep]") {
@@ -151,7 +135,7 @@ TEST_CASE("two workers share a sweep, each trial has one", "[ranks][sweep]") {
   const auto second = place.roux({"sweep", "resume"});
   CHECK(second.status == 0);
   CHECK(first.wait() == 0);
-  check_nothing_is_lost_or_doubled(place);  // random draws do not depend on who ends first
+  tests::check_nothing_is_lost_or_doubled(place, undisturbed());  // random draws do not depend on who ends first
 }
 
 TEST_CASE("a trial comes to the same bits whatever process it has", "[ranks][sweep]") {
@@ -162,7 +146,7 @@ TEST_CASE("a trial comes to the same bits whatever process it has", "[ranks][swe
           place.roux({"sweep", "run", "recipe.yaml", "--set", std::string("sweep.isolation=") + isolation});
       INFO(sweep.output);
       REQUIRE(sweep.status == 0);
-      check_nothing_is_lost_or_doubled(place);
+      tests::check_nothing_is_lost_or_doubled(place, undisturbed());
     }
   }
 }
@@ -183,7 +167,7 @@ TEST_CASE("a sweep outlives the process that its trials are forked from, and eac
       kill(victim, SIGKILL);
       CHECK(sweep.wait() == 0);
       INFO(sweep.output());
-      check_nothing_is_lost_or_doubled(place);
+      tests::check_nothing_is_lost_or_doubled(place, undisturbed());
     }
   }
 }
@@ -196,7 +180,7 @@ TEST_CASE("a sweep without isolation drains, and goes on", "[ranks][sweep]") {
   sweep.send(SIGINT);
   CHECK(sweep.wait() == 75);
   REQUIRE(place.roux({"sweep", "resume"}).status == 0);
-  check_nothing_is_lost_or_doubled(place);
+  tests::check_nothing_is_lost_or_doubled(place, undisturbed());
 }
 
 TEST_CASE("failures are classed, and handled by their policies", "[ranks][sweep]") {
@@ -309,7 +293,7 @@ TEST_CASE("a trial that was killed, or hangs, goes on from its checkpoint", "[ra
   static const std::vector<std::string> undisturbed = [&words] {
     const tests::RunPlace calm(kRecipe);
     REQUIRE(calm.roux(words).status == 0);
-    return trials(calm);
+    return tests::trials_of(calm);
   }();
   const int signal = GENERATE(SIGKILL, SIGSEGV, SIGABRT, SIGSTOP);
   const tests::RunPlace place(kRecipe);
@@ -321,7 +305,7 @@ TEST_CASE("a trial that was killed, or hangs, goes on from its checkpoint", "[ra
   if (owner) kill(static_cast<pid_t>(owner->pid), signal);
   CHECK(sweep.wait() == 0);
   INFO(sweep.output());
-  CHECK(trials(place) == undisturbed);
+  CHECK(tests::trials_of(place) == undisturbed);
   // Where it was faster than the signal, all the other trials are no less to be there.
   const std::string again = signal == SIGSTOP ? "trial 1 starts again: no progress for 5.0 s"
                                               : "trial 1 starts again: ended by signal " + std::to_string(signal);
@@ -371,7 +355,7 @@ TEST_CASE("a trial is given up at the same step however the sweep is disturbed",
   sweep.send(SIGKILL);
   sweep.wait();
   REQUIRE(killed.roux({"sweep", "resume"}).status == 0);
-  CHECK(trials(killed) == trials(calm));
+  CHECK(tests::trials_of(killed) == tests::trials_of(calm));
 }
 
 TEST_CASE("trials that are promoted go on from their checkpoints, however the sweep is disturbed", "[ranks][sweep]") {
@@ -389,13 +373,13 @@ TEST_CASE("trials that are promoted go on from their checkpoints, however the sw
     sweep.wait();
   }
   REQUIRE(killed.roux(words).status == 0);
-  CHECK(trials(killed) == trials(calm));
+  CHECK(tests::trials_of(killed) == tests::trials_of(calm));
   // What was stopped on the way came to the same in the end as what was not.
   REQUIRE(whole.roux(words).status == 0);
   const auto of = [](const std::vector<std::string>& list, std::size_t trial) {
     return runner::core::parse_json(list[trial]).value();
   };
-  const auto found = trials(calm), expected = trials(whole);
+  const auto found = tests::trials_of(calm), expected = tests::trials_of(whole);
   int complete = 0;
   for (std::size_t i = 0; i < found.size(); ++i) {
     if (of(found, i).find("state")->as_string() != "complete") continue;
@@ -426,7 +410,7 @@ TEST_CASE("the lineage of a population's best member replays to the same bits", 
   // Who goes on as before is at each step what one that was trained in one piece is, rates of a cosine included.
   const tests::RunPlace whole(std::string(kRecipe) + "lr_scheduler: cosine\n");
   REQUIRE(whole.roux({"sweep", "run", "recipe.yaml", "--n-trials", "3"}).status == 0);
-  const auto members = trials(calm), straight = trials(whole);
+  const auto members = tests::trials_of(calm), straight = tests::trials_of(whole);
   const auto of = [](const std::string& trial, const char* key) {
     return *runner::core::parse_json(trial).value().find(key);
   };
@@ -451,7 +435,7 @@ TEST_CASE("the lineage of a population's best member replays to the same bits", 
     sweep.wait();
   }
   REQUIRE(killed.roux({"sweep", "run", "recipe.yaml"}).status == 0);
-  CHECK(trials(killed) == trials(calm));
+  CHECK(tests::trials_of(killed) == tests::trials_of(calm));
 }
 
 TEST_CASE("trials of several processes are given up at the same step by all of them", "[ranks][sweep][processes]") {
@@ -464,7 +448,7 @@ TEST_CASE("trials of several processes are given up at the same step by all of t
   REQUIRE(first.status == 0);
   REQUIRE(second.status == 0);
   CHECK(first.output.find(" pruned at step 10") != std::string::npos);
-  CHECK(trials(once) == trials(again));
+  CHECK(tests::trials_of(once) == tests::trials_of(again));
 }
 
 TEST_CASE("BOHB: Hyperband gives up trials that TPE proposes, however the sweep is disturbed", "[ranks][sweep]") {
@@ -490,7 +474,7 @@ TEST_CASE("BOHB: Hyperband gives up trials that TPE proposes, however the sweep 
     sweep.wait();
   }
   REQUIRE(killed.roux(words).status == 0);
-  CHECK(trials(killed) == trials(calm));
+  CHECK(tests::trials_of(killed) == tests::trials_of(calm));
 }
 
 TEST_CASE("a limit ends a sweep, a resume knows it, and another limit lets it go on", "[ranks][sweep]") {
@@ -504,10 +488,10 @@ TEST_CASE("a limit ends a sweep, a resume knows it, and another limit lets it go
   INFO(resumed.output);
   CHECK(resumed.status == 0);
   CHECK(resumed.output.find("no further trial begins: max_steps 100 is used up: 120") != std::string::npos);
-  CHECK(trials(place).size() == 3);
+  CHECK(tests::trials_of(place).size() == 3);
   CHECK(place.roux({"sweep", "show"}).output.find("ended: max_steps 100 is used up") != std::string::npos);
   REQUIRE(place.roux({"sweep", "run", "recipe.yaml"}).status == 0);
-  CHECK(trials(place) == undisturbed());
+  CHECK(tests::trials_of(place) == undisturbed());
 }
 
 TEST_CASE("only the best checkpoints of a sweep are kept", "[ranks][sweep]") {

@@ -19,6 +19,7 @@ int come_to(const char* place) {
   if (says("throws words")) throw std::runtime_error("the plugin's own words");
   if (says("throws a number")) throw 42;
   if (says("crashes")) std::raise(SIGSEGV);
+  if (says("hangs")) std::fputs("it hangs\n", stderr);
   while (says("hangs")) pause();
   while (says("prints")) std::puts("once more");
   return 7;  // which is no answer

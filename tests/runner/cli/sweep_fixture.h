@@ -37,7 +37,6 @@ inline void add_trial(const runner::cli::OpenSweep& open, const runner::sweep::P
   using namespace runner::sweep;
   Study& study = *open.study;
   Study::Demand demand;
-  demand.worker = 1;
   demand.variants_max = 1000;
   demand.propose = [&](const std::vector<Variant>& before, const std::vector<Trial>&) -> std::optional<Variant> {
     return Variant{static_cast<std::int64_t>(before.size()), point, open.sweep.space().text(point)};

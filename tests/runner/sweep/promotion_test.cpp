@@ -57,7 +57,7 @@ std::vector<Arrival> arrivals(const Sweep& sweep, std::int64_t steps, const std:
   const auto study = new_study(dir.path());
   runner::sweep::TriedList tried(sweep);
   Study::Demand demand;
-  demand.worker = study->add_worker(1);
+  study->add_worker(1);
   demand.now_ms = 1;
   demand.variants_max = *sweep.config().n_trials;
   demand.propose = [&](const std::vector<Variant>& variants, const std::vector<Trial>& trials) {
@@ -183,7 +183,7 @@ TEST_CASE("halving sees what others that run have reported", "[sweep][pruning]")
   const Sweep sweep = sweep_of("{type: asha, min_steps: 3, reduction_factor: 2}", 4, 10);
   runner::sweep::TriedList tried(sweep);
   Study::Demand demand;
-  demand.worker = study->add_worker(1);
+  study->add_worker(1);
   demand.variants_max = 4;
   demand.propose = [&](const std::vector<Variant>& variants, const std::vector<Trial>& trials) {
     return next_variant(sweep, tried.update(study->changes(), variants, trials));
@@ -209,7 +209,7 @@ TEST_CASE("checkpoints go that nobody goes on from, but for the best", "[sweep][
     const auto study = new_study(dir.path());
     runner::sweep::TriedList tried(*sweep);
     Study::Demand demand;
-    demand.worker = study->add_worker(1);
+    study->add_worker(1);
     demand.variants_max = 6;
     demand.propose = [&](const std::vector<Variant>& variants, const std::vector<Trial>& trials) {
       return next_variant(*sweep, tried.update(study->changes(), variants, trials));

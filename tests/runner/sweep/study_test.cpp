@@ -1,4 +1,5 @@
 #include <catch2/catch.hpp>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,9 +26,8 @@ std::unique_ptr<Study> new_study(const std::string& folder) {
 }
 
 /// Variants of one number each.
-Study::Demand demand(std::int64_t worker, std::int64_t variants_max, std::int64_t replicates = 1) {
+Study::Demand demand(std::int64_t variants_max, std::int64_t replicates = 1) {
   Study::Demand demand;
-  demand.worker = worker;
   demand.now_ms = 7;
   demand.variants_max = variants_max;
   demand.replicates = replicates;
@@ -56,11 +56,10 @@ TEST_CASE("each trial is given to one worker, and what became of it is kept", "[
   const auto other = Study::open(dir.path()).value();
   CHECK(other->info().name == "tiny-1");
   CHECK(other->info().threads == 2);
-  const std::int64_t one = study->add_worker(1), two = other->add_worker(2);
-  CHECK(one != two);
-  CHECK(study->claim(demand(one, 2))->number == 0);
-  CHECK(other->claim(demand(two, 2))->number == 1);
-  CHECK_FALSE(study->claim(demand(one, 2)).has_value());
+  CHECK(study->add_worker(1) != other->add_worker(2));
+  CHECK(study->claim(demand(2))->number == 0);
+  CHECK(other->claim(demand(2))->number == 1);
+  CHECK_FALSE(study->claim(demand(2)).has_value());
 
   study->end(0, complete(0.5), 9);
   const std::vector<Trial> trials = other->trials();
@@ -77,27 +76,52 @@ TEST_CASE("each trial is given to one worker, and what became of it is kept", "[
 
 TEST_CASE("what a worker left in the middle waits for another one", "[sweep][study]") {
   const tests::TempDir dir;
-  const auto study = new_study(dir.path());
-  const std::int64_t lost = study->add_worker(1), here = study->add_worker(2);
-  study->claim(demand(lost, 5));
-  study->claim(demand(here, 5));
-  study->take_back([&](std::int64_t worker) { return worker == here; });
-  CHECK(study->trials()[0].state == TrialState::kWaiting);
-  CHECK(study->trials()[1].state == TrialState::kRunning);
-  CHECK(study->claim(demand(here, 5))->number == 0);  // before a new one
+  auto lost = new_study(dir.path());
+  const auto here = Study::open(dir.path()).value();
+  lost->add_worker(1);
+  here->add_worker(2);
+  lost->claim(demand(5));
+  here->claim(demand(5));
+  here->take_back();
+  CHECK(here->trials()[0].state == TrialState::kRunning);
+  lost.reset();  // and its lease with it
+  here->take_back();
+  CHECK(here->trials()[0].state == TrialState::kWaiting);
+  CHECK(here->trials()[1].state == TrialState::kRunning);
+  CHECK(here->has_running());
+  CHECK(here->claim(demand(5))->number == 0);  // before a new one
+}
+
+TEST_CASE("a worker that was taken for dead does not end a trial in place of the next one", "[sweep][study]") {
+  const tests::TempDir dir;
+  const auto asleep = new_study(dir.path());
+  const auto awake = Study::open(dir.path()).value();
+  asleep->add_worker(1);
+  awake->add_worker(2);
+  REQUIRE(asleep->claim(demand(5))->number == 0);
+  // As if it ran on a host that is not heard of any more: its lease tells nothing here.
+  std::filesystem::remove_all(dir / "workers/1");
+  awake->take_back();
+  CHECK_FALSE(asleep->end(0, complete(0.5), 9));
+  CHECK(awake->trials()[0].state == TrialState::kWaiting);
+  REQUIRE(awake->claim(demand(5))->number == 0);
+  CHECK_FALSE(asleep->end(0, complete(0.5), 9));
+  CHECK(awake->end(0, complete(0.25), 9));
+  CHECK(asleep->trials()[0].value == 0.25);
 }
 
 TEST_CASE("what is kept in memory follows what others write", "[sweep][study]") {
   const tests::TempDir dir;
   const auto study = new_study(dir.path());
   const auto other = Study::open(dir.path()).value();
-  const std::int64_t here = study->add_worker(1), there = other->add_worker(2);
+  study->add_worker(1);
+  other->add_worker(2);
   CHECK(study->trials().empty());
-  other->claim(demand(there, 9));
+  other->claim(demand(9));
   CHECK(study->trials().size() == 1);
   CHECK(study->curve(0).empty());
   other->end(0, complete(0.5), 9);
-  other->claim(demand(there, 9));
+  other->claim(demand(9));
   REQUIRE(study->variants().size() == 2);
   CHECK(study->variants()[1].text == "x=1");
   CHECK(study->trials()[0].value == 0.5);
@@ -106,20 +130,21 @@ TEST_CASE("what is kept in memory follows what others write", "[sweep][study]") 
   const auto afresh = Study::open(dir.path()).value();
   CHECK(afresh->trials().size() == 2);
   CHECK(afresh->changes() == std::vector<std::int64_t>{0, 1});
-  CHECK(study->claim(demand(here, 9))->number == 2);
+  CHECK(study->claim(demand(9))->number == 2);
 }
 
 TEST_CASE("a variant that another worker made meanwhile is proposed anew", "[sweep][study]") {
   const tests::TempDir dir;
   const auto study = new_study(dir.path());
   const auto other = Study::open(dir.path()).value();
-  const std::int64_t slow = study->add_worker(1), fast = other->add_worker(2);
-  Study::Demand thoughtful = demand(slow, 9);
+  study->add_worker(1);
+  other->add_worker(2);
+  Study::Demand thoughtful = demand(9);
   std::vector<std::size_t> asked;
   thoughtful.propose = [&, propose = thoughtful.propose](const std::vector<Variant>& before,
                                                          const std::vector<Trial>& trials) {
     asked.push_back(before.size());
-    if (asked.size() == 1) CHECK(other->claim(demand(fast, 9))->number == 0);
+    if (asked.size() == 1) CHECK(other->claim(demand(9))->number == 0);
     return propose(before, trials);
   };
   CHECK(study->claim(thoughtful)->number == 1);
@@ -130,15 +155,15 @@ TEST_CASE("a variant that another worker made meanwhile is proposed anew", "[swe
 TEST_CASE("a trial that is to be started again comes first, and remembers what it has cost", "[sweep][study]") {
   const tests::TempDir dir;
   const auto study = new_study(dir.path());
-  const std::int64_t worker = study->add_worker(1);
-  study->claim(demand(worker, 5));
+  study->add_worker(1);
+  study->claim(demand(5));
   TrialEnd again;
   again.state = TrialState::kWaiting;
   again.costs_retry = true;
   again.shrink = true;
   again.reason = "memory is exhausted";
   study->end(0, again, 9);
-  const auto trial = study->claim(demand(worker, 5));
+  const auto trial = study->claim(demand(5));
   REQUIRE(trial.has_value());
   CHECK(trial->number == 0);
   CHECK(trial->retries == 1);
@@ -149,14 +174,13 @@ TEST_CASE("a trial that is to be started again comes first, and remembers what i
 TEST_CASE("variants are compared by the mean of their replicates", "[sweep][study]") {
   const tests::TempDir dir;
   const auto study = new_study(dir.path());
-  const std::int64_t worker = study->add_worker(1);
-  for (const double value : {1.0, 2.0, 0.5, 3.0})
-    study->end(study->claim(demand(worker, 3, 2))->number, complete(value), 9);
+  study->add_worker(1);
+  for (const double value : {1.0, 2.0, 0.5, 3.0}) study->end(study->claim(demand(3, 2))->number, complete(value), 9);
   TrialEnd failed;
   failed.state = TrialState::kFailed;
-  study->end(study->claim(demand(worker, 3, 2))->number, failed, 9);
-  study->end(study->claim(demand(worker, 3, 2))->number, complete(0.1), 9);
-  CHECK_FALSE(study->claim(demand(worker, 3, 2)).has_value());
+  study->end(study->claim(demand(3, 2))->number, failed, 9);
+  study->end(study->claim(demand(3, 2))->number, complete(0.1), 9);
+  CHECK_FALSE(study->claim(demand(3, 2)).has_value());
   const auto standings = standings_of(study->variants(), study->trials());
   CHECK(standings[0].value == 1.5);
   CHECK(standings[1].value == 1.75);

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace runner::sweep {
+
+/// What a column holds; nothing is NULL.
+using Value = std::variant<std::monostate, std::int64_t, double, std::string>;
+
+/// One row of an answer; columns count from 0.
+class Row {
+ public:
+  explicit Row(std::vector<Value> values) : values_(std::move(values)) {}
+
+  bool is_null(std::size_t column) const { return std::holds_alternative<std::monostate>(values_.at(column)); }
+  std::int64_t integer(std::size_t column) const { return std::get<std::int64_t>(values_.at(column)); }
+  double real(std::size_t column) const;  ///< NULL is NaN
+  const std::string& text(std::size_t column) const { return std::get<std::string>(values_.at(column)); }
+
+ private:
+  std::vector<Value> values_;
+};
+
+using Rows = std::vector<Row>;
+
+/// Where a study is kept: the database, and who of its workers is alive. One connection, used by one thread.
+///
+/// SQL is what SQLite and PostgreSQL have in common, with `?` for the values in their order; NaN is written as NULL.
+/// RunError where the database refuses.
+class StudyStore {
+ public:
+  virtual ~StudyStore() = default;
+
+  /// One statement. Outside of transact() only what may be done twice, which it is where the connection is lost.
+  virtual Rows run(std::string_view sql, const std::vector<Value>& values = {}) = 0;
+
+  enum class Written {
+    kYes,
+    kNo,       ///< `work` did not want it
+    kUnknown,  ///< the connection was lost on the way, and is there again: look
+  };
+  /// Runs `work` as one transaction, which is kept where it returns true. Those that change trials begin with
+  /// the row that counts them, so they come one after the other.
+  virtual Written transact(const std::function<bool()>& work) = 0;
+
+  /// What was committed is on the disk itself when this returns.
+  virtual void sync() = 0;
+
+  /// The time that counts for all workers.
+  virtual std::int64_t now_ms() = 0;
+
+  /// The worker of this process is there from now on.
+  virtual void arrive(std::int64_t worker) = 0;
+  /// Tells that it is alive; false where it has been taken for dead. To be called every kHeartbeatMs, or sooner.
+  virtual bool beat(std::int64_t worker) = 0;
+  /// It goes in good order.
+  virtual void leave(std::int64_t worker) = 0;
+  virtual bool is_alive(std::int64_t worker) = 0;
+  /// A worker that PostgreSQL has not heard of for so long is dead; a file knows by itself.
+  virtual void set_lease(std::int64_t lease_ms) = 0;
+
+  struct Outage {
+    std::string why;
+    int attempts = 0;  ///< to connect again, since it began
+    std::int64_t wait_ms = 0;
+  };
+  /// Asked where the database does not answer: waits as long as that says, and tells whether to try once more. One that
+  /// nobody has set says no.
+  using Patience = std::function<bool(const Outage& outage)>;
+  virtual void set_patience(Patience patience) = 0;
+};
+
+}  // namespace runner::sweep
