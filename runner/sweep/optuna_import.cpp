@@ -229,10 +229,9 @@ Importable importable(const OptunaStudy& from, const ImportOptions& options, con
 }
 
 void import_trials(const Importable& from, const RecipeSpace& space, Study& study) {
-  const std::int64_t worker = study.add_worker(study.info().created_ms);
+  study.add_worker(study.info().created_ms);
   for (const auto& [trial, point] : from.trials) {
     Study::Demand demand;
-    demand.worker = worker;
     demand.now_ms = trial->started_ms;
     demand.variants_max = std::numeric_limits<std::int64_t>::max();
     demand.propose = [&space, &point](const std::vector<Variant>& before, const std::vector<Trial>&) {
@@ -241,6 +240,7 @@ void import_trials(const Importable& from, const RecipeSpace& space, Study& stud
     const auto claimed = study.claim(demand);
     study.end(claimed->number, *end_of(*trial), std::max(trial->ended_ms, trial->started_ms));
   }
+  study.leave();
 }
 
 }  // namespace runner::sweep
