@@ -45,8 +45,9 @@ bool same_goals(Session& session, const sweep::OptunaStudy& study, const sweep::
   }
   for (std::size_t i = 0; i < objectives.size(); ++i) {
     if (objectives[i].maximize == study.maximize[i]) continue;
-    session.fail("study " + study.name + (study.maximize[i] ? " maximizes" : " minimizes") + ", and the recipe's sweep " +
-                     (study.maximize[i] ? "minimizes " : "maximizes ") + objectives[i].name,
+    session.fail("study " + study.name + (study.maximize[i] ? " maximizes" : " minimizes") +
+                     ", and the recipe's sweep " + (study.maximize[i] ? "minimizes " : "maximizes ") +
+                     objectives[i].name,
                  "change the goal in the recipe");
     return false;
   }
