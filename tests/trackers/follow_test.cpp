@@ -188,6 +188,7 @@ TEST_CASE("without a run to wait for, a tool that is down ends the call", "[trac
 
 TEST_CASE("one that has to leave brings what was written meanwhile, and the ending", "[trackers][follow]") {
   Fixture f;
+  f.commit();  // run.db is there: it is made on another thread
   f.meanwhile.next = [&] {
     f.log(1, 5);
     f.writer->finish(RunStatus::kFinished, "");
@@ -287,6 +288,15 @@ TEST_CASE("a rewind is told, or what counts is given anew", "[trackers][follow]"
   }
   SECTION("anew") {
     f.tool.starts_anew = true;
+    f.follow();
+    CHECK(f.tool.kept == Lines{"loss@1=11", "loss@2=12", "loss@3=23"});
+  }
+  SECTION("anew, and ended before the next flush: it is known to have nothing") {
+    f.tool.starts_anew = true;
+    f.tool.flushes_fail = {Remedy::kTryAgain};
+    f.follow();
+    CHECK(runner::store::Cursors(f.run.dir).get("tool").state.is_null());
+    f.tool.starts_anew = false;
     f.follow();
     CHECK(f.tool.kept == Lines{"loss@1=11", "loss@2=12", "loss@3=23"});
   }

@@ -20,7 +20,9 @@ inline runner::cli::OpenSweep open_sweep(const std::string& folder, const std::s
   info.name = "tiny-1";
   info.recipe_json = sweep->identity();
   info.created_ms = 1000;
-  return {runner::sweep::Study::create(folder, info).value(), *std::move(sweep)};
+  runner::cli::OpenSweep open{runner::sweep::Study::create(folder, info).value(), *std::move(sweep)};
+  open.study->add_worker(info.created_ms);
+  return open;
 }
 
 struct MadeTrial {
