@@ -29,8 +29,8 @@ class Worker {
     std::function<void(const std::string& line)> say;  ///< what happens, for a person
     std::function<void(const std::string& line)> warn;
     std::function<void()> look = [] {};  ///< called now and then while trials run
-    std::int64_t concurrent = 0;   ///< trials at once; 0: as the recipe says
-    bool waits_for_others = true;  ///< stays while trials of other workers run, to take over what they leave
+    std::int64_t concurrent = 0;         ///< trials at once; 0: as the recipe says
+    bool waits_for_others = true;        ///< stays while trials of other workers run, to take over what they leave
   };
   struct End {
     bool stopped = false;  ///< by a signal: there is more to do

@@ -122,7 +122,7 @@ TEST_CASE("PostgreSQL keeps a study for workers on several machines", "[sweep][p
     // As it stands where the answer to the COMMIT never came.
     server.ask(
         "SET search_path TO roux_0d8xhm4tq0a; UPDATE changes SET number = number + 1; "
-        "INSERT INTO variants VALUES(1, 'x'); "
+        "INSERT INTO variants VALUES(1, 'x', -1, 0); "
         "INSERT INTO trials(number, variant, replicate, state, worker, claims, changed) "
         "SELECT 1, 1, 0, 'running', 1, 1, number FROM changes");
     CHECK(workers.one->claim(demand(*workers.one))->number == 1);
