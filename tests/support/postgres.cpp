@@ -57,7 +57,10 @@ void Postgres::start() {
 }
 
 std::string Postgres::address() const {
-  return std::string("postgresql:///postgres?user=") + kUser + "&host=" + dir_.path();
+  std::string address = "postgresql:///postgres?user=";
+  address += kUser;
+  address += "&host=";
+  return address += dir_.path();
 }
 
 void Postgres::crash_and_restart() {
