@@ -126,7 +126,7 @@ class Following {
       record_.console_bytes = 0;
       record_.left_out = 0;
       record_.state = Node::null();
-      cursors_->put(options_.name, record_);  // what the tool had is gone, even if this process ends before the next flush
+      cursors_->put(options_.name, record_);  // what the tool had is gone, also if this process ends before a flush
       guarded([&] { tracker_.start(run_, record_.state); });
       return;  // the next piece is the whole lineage up to here
     }
