@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "tests/support/process.h"
 #include "tests/support/temp_dir.h"
@@ -54,6 +56,16 @@ class SmallDisk {
     }
   }
   void make_room() const { fs::remove(filler()); }
+  /// Until what a run writes of itself at its start is there: it trains from then on.
+  void wait_for_record() const {
+    for (int i = 0; i < 20'000; ++i) {
+      for (const auto& entry : fs::directory_iterator(path_)) {
+        if (fs::exists(entry.path() / "recipe.yaml") && fs::exists(entry.path() / "capsule.json")) return;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    FAIL("the run has not written its record");
+  }
 
   std::vector<std::string> run(std::vector<std::string> more = {}) const {
     std::vector<std::string> command = {tests::roux_program(), "run", "recipe.yaml", "--output-dir", path_};
@@ -191,7 +203,7 @@ TEST_CASE("metrics that find no room wait for it in memory, and the run ends as 
                                           "logging_steps=1"};
   {
     Process process(disk.run(words), kOneThread, disk.folder());
-    REQUIRE(process.wait_for("run "));
+    disk.wait_for_record();
     disk.fill();
     REQUIRE(process.wait_for("metrics wait in memory until it takes them"));
     disk.make_room();
@@ -216,7 +228,7 @@ TEST_CASE("a run without checkpoints whose metrics find no room ends as resumabl
       Process process(disk.run({"--set", "checkpoint={save_at_end: false, " + std::string(policy) + "}", "--set",
                                 "logging_steps=1", "--set", "training={max_time: 1h, micro_batch_size: 2}"}),
                       kOneThread, disk.folder());
-      REQUIRE(process.wait_for("run "));
+      disk.wait_for_record();
       disk.fill();
       const int status = process.wait();
       INFO(process.output());
