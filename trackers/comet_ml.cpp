@@ -88,7 +88,8 @@ class Comet final : public Tracker {
     std::string lines;
     const auto add_line = [&lines](const auto& cells, auto text_of) {
       std::string line;
-      for (const auto& cell : cells) line += (line.empty() ? "" : ",") + csv_field(text_of(cell), ',');
+      bool first = true;
+      for (const auto& cell : cells) line += (std::exchange(first, false) ? "" : ",") + csv_field(text_of(cell), ',');
       lines += line + "\r\n";
     };
     add_line(table.columns, [](const std::string& column) { return column; });

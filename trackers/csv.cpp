@@ -28,7 +28,9 @@ class Csv final : public Tracker {
     const std::int64_t keep_bytes = bytes != nullptr ? bytes->as_integer() : 0;
     claim_file(path, {kHeader, run_id_, ","}, keep_bytes);
     file_.emplace(path, keep_bytes);
-    if (file_->bytes() == 0) file_->append(kHeader);
+    if (file_->bytes() > 0) return;
+    file_->append(kHeader);
+    file_->flush(false);  // whose it is, before another run looks
   }
 
   void log(std::span<const Point> points) override {

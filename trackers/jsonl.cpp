@@ -24,7 +24,9 @@ class Jsonl final : public Tracker {
     const std::int64_t keep_bytes = bytes != nullptr ? bytes->as_integer() : 0;
     claim_file(path, {json_lines::kStart, run.id, "\""}, keep_bytes);
     file_.emplace(path, keep_bytes);
-    if (file_->bytes() == 0) file_->append(json_lines::start(run));
+    if (file_->bytes() > 0) return;
+    file_->append(json_lines::start(run));
+    file_->flush(false);  // whose it is, before another run looks
   }
 
   void rewind(std::int64_t step) override { file_->append(json_lines::rewind(step)); }

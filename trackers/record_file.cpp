@@ -36,6 +36,14 @@ RecordFile::RecordFile(const std::string& path, std::int64_t keep_bytes) : path_
   }
   descriptor_ = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (descriptor_ < 0) throw refused(path, "open");
+  struct flock whole {};
+  whole.l_type = F_WRLCK;
+  whole.l_whence = SEEK_SET;
+  if (fcntl(descriptor_, F_OFD_SETLK, &whole) != 0 && (errno == EAGAIN || errno == EACCES)) {
+    close(descriptor_);
+    throw TrackerError(TrackerError::Remedy::kPause, path + " is being written by another process",
+                       "each run has a file of its own: name another path");
+  }
   struct stat info {};
   if (fstat(descriptor_, &info) != 0) throw refused(path, "look at");
   bytes_ = std::min<std::int64_t>(keep_bytes, info.st_size);

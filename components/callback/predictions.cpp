@@ -66,6 +66,7 @@ Reviewed review(const data::Dataset& data, const JudgedSample& judged) {
   } else if (sample.target.scalar_type() == at::kLong) {
     const std::vector<std::int64_t> label = ids_of(sample.target);
     std::vector<std::int64_t> guess(judged.prediction.begin(), judged.prediction.end());
+    guess.resize(std::min(guess.size(), label.size()));  // alone, a sample has no padding behind it
     for (std::size_t i = 0; i < guess.size(); ++i) {
       if (label[i] < 0) guess[i] = -1;
     }

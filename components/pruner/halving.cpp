@@ -31,7 +31,7 @@ bool Halving::stops(const Curve& mine, const std::vector<Curve>& others) const {
     }
     const std::size_t kept = std::max<std::size_t>(1, reached.size() / static_cast<std::size_t>(factor));
     std::nth_element(reached.begin(), reached.begin() + static_cast<std::ptrdiff_t>(kept - 1), reached.end());
-    if (own > reached[kept - 1] || std::isinf(own)) return true;
+    if (own > reached[kept - 1] || own == std::numeric_limits<double>::infinity()) return true;
   }
   return false;
 }

@@ -30,6 +30,7 @@ class Patience final : public Pruner {
     const bool stuck = best_of(mine.reports.begin(), since) + config_.min_delta < best_of(since, mine.reports.end());
     return stuck && (then_ == nullptr || then_->gives_up(mine, others));
   }
+  bool promotes() const override { return then_ != nullptr && then_->promotes(); }
 
  private:
   Config config_;

@@ -76,7 +76,7 @@ std::optional<std::int64_t> whole(std::optional<double> value) {
 std::ptrdiff_t column(const Row& titles, std::string_view name) {
   const auto same = [&](const std::string& title) {
     return std::equal(title.begin(), title.end(), name.begin(), name.end(),
-                      [](unsigned char a, unsigned char b) { return std::tolower(a) == b; });
+                      [](unsigned char a, unsigned char b) { return (a == ' ' ? '_' : std::tolower(a)) == b; });
   };
   const auto at = std::find_if(titles.begin(), titles.end(), same);
   return at == titles.end() ? -1 : at - titles.begin();

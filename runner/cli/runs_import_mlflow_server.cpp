@@ -154,7 +154,12 @@ class Reader {
 
 core::Result<std::vector<ForeignRun>> read_mlflow_server(const std::string& address) {
   try {
-    return Reader(place_of(address)).runs();
+    auto runs = Reader(place_of(address)).runs();
+    if (runs.empty()) {
+      return core::Failure{"MLflow at " + trackers::without_credentials(address) + " has no runs there",
+                           "is the number of the experiment right? deleted runs are not taken"};
+    }
+    return runs;
   } catch (const trackers::TrackerError& error) {
     return core::Failure{error.what(), error.hint()};
   } catch (const json::exception&) {

@@ -94,11 +94,12 @@ std::string tables_text(const std::string& run_dir, const std::vector<ArtefactRo
 std::string pictures_text(const std::vector<ArtefactRow>& artefacts, const Terminal& terminal) {
   std::vector<std::vector<Cell>> rows;
   for (const ArtefactRow* artefact : newest(artefacts, "image")) {
-    const std::string width = field(*artefact, "width"), bytes = field(*artefact, "bytes");
+    const std::string width = field(*artefact, "width");
+    const Node* bytes = artefact->data.is_mapping() ? artefact->data.find("bytes") : nullptr;
     rows.push_back({{"  " + printable(name_of(*artefact))},
                     {std::to_string(artefact->step)},
                     {width.empty() ? "" : width + " x " + field(*artefact, "height")},
-                    {bytes.empty() ? "" : core::format_bytes(std::stoll(bytes))},
+                    {bytes != nullptr && bytes->is_integer() ? core::format_bytes(bytes->as_integer()) : ""},
                     {printable(artefact->path)}});
   }
   if (rows.empty()) return "";

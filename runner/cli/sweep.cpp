@@ -36,8 +36,8 @@ std::string how_it_goes_on(const OpenSweep& open, const sweep::Trial& trial, con
                            const std::string& file) {
   const std::int64_t parent = open.study->variants().at(static_cast<std::size_t>(trial.variant)).parent;
   if (parent < 0) return "";
-  const sweep::Trial& model = open.study->trials().at(static_cast<std::size_t>(parent));
-  const std::string run_dir = sweep::trial_run_dir(*open.study, open.sweep.base().at("output_dir").as_string(), model);
+  const sweep::Trial model = open.study->trials().at(static_cast<std::size_t>(parent));
+  const std::string run_dir = sweep::trial_run_dir(*open.study, sweep::output_dir_of(open.sweep, *open.study), model);
   const auto before =
       sweep::trial_recipe(open.sweep, *open.study, model, sweep::trial_run_name(*open.study, parent)).value();
   const auto checkpoint =
@@ -116,7 +116,8 @@ void best(Session& session, const std::string& name, const BestFlags& flags) {
     session.exit_code = core::kExitUsage;
     return;
   }
-  const std::string words = "# " + open->sweep.metric() + " " + core::to_json(Node::floating(*trial.value), -1) +
+  const std::string words = "# " + open->sweep.metric() + " " +
+                            core::to_json(Node::floating(trial.value.value_or(*standings.front().value)), -1) +
                             " in trial " + std::to_string(trial.number) + " of sweep " + open->study->info().name +
                             ": " + variant.text + "\n" + how_it_goes_on(*open, trial, *recipe, flags.file);
   core::write_file_atomic(flags.file, words + core::to_yaml(recipe->resolved())).value();

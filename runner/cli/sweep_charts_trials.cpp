@@ -5,6 +5,7 @@
 
 #include "runner/cli/sweep_charts.h"
 #include "runner/sweep/outcome.h"
+#include "runner/sweep/standing.h"
 
 namespace runner::cli {
 namespace {
@@ -14,7 +15,7 @@ using sweep::TrialState;
 
 std::vector<store::SeriesPoint> curve_of(const OpenSweep& open, const Trial& trial, const core::Clock& clock) {
   if (trial.state != TrialState::kRunning) return open.study->curve(trial.number);
-  const auto run = sweep::find_trial_run(open.sweep.base().at("output_dir").as_string(),
+  const auto run = sweep::find_trial_run(sweep::output_dir_of(open.sweep, *open.study),
                                          open.study->info().name + "-" + std::to_string(trial.number), clock);
   // A run that was judged before is what the trial begins anew after.
   if (!run || run->id == trial.run) return {};

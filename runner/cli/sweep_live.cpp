@@ -11,6 +11,7 @@
 #include "runner/cli/sweep_summary.h"
 #include "runner/core/log.h"
 #include "runner/sweep/outcome.h"
+#include "runner/sweep/standing.h"
 
 namespace runner::cli {
 namespace {
@@ -82,7 +83,7 @@ std::vector<std::string> SweepBoard::lines(const Terminal& terminal, std::size_t
 
 std::vector<Cell> SweepBoard::row_of(const Trial& trial, const sweep::Variant& variant) {
   std::vector<Cell> row = {{std::to_string(trial.number)}, {"starts"}, {""}, {""}, {variant.text}};
-  const auto run = sweep::find_trial_run(sweep_.base().at("output_dir").as_string(),
+  const auto run = sweep::find_trial_run(sweep::output_dir_of(sweep_, study_),
                                          study_.info().name + "-" + std::to_string(trial.number), clock_);
   if (!run || run->id == trial.run) return row;
   const auto total = total_steps(sweep_, variant);

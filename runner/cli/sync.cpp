@@ -1,5 +1,7 @@
 #include <unistd.h>
 
+#include <cerrno>
+
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
@@ -60,7 +62,8 @@ class UntilSignalled final : public trackers::Waiter {
   };
 
   static void listen(const sigset_t& signals, Shared& shared) {
-    sigwaitinfo(&signals, nullptr);
+    while (sigwaitinfo(&signals, nullptr) < 0 && errno == EINTR) {  // it was stopped and goes on
+    }
     {
       const std::lock_guard lock(shared.mutex);
       shared.leaving = true;

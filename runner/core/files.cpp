@@ -136,6 +136,12 @@ Result<void> write_output(const std::string& path, const std::string& content) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) return write_file_atomic(path, content);
   if (S_ISDIR(info.st_mode)) return cannot("write", path, EISDIR);
+  // What the shell has redirected goes on where it is: `>>` keeps what was there.
+  struct stat standard {};
+  if (::fstat(STDOUT_FILENO, &standard) == 0 && standard.st_dev == info.st_dev && standard.st_ino == info.st_ino) {
+    if (const int error = write_all(STDOUT_FILENO, content); error != 0) return cannot("write", path, error);
+    return {};
+  }
   if (S_ISREG(info.st_mode)) {
     std::error_code error;
     const std::filesystem::path target = std::filesystem::canonical(path, error);

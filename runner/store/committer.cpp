@@ -136,7 +136,9 @@ void Committer::throw_if_full_for_too_long_locked() const {
   if (waited_ms < patience_.ms) return;
   throw core::RunError("the disk has not taken " + run_db_path(start_.run_dir) + " for " +
                            core::format_duration(static_cast<double>(waited_ms) / 1000.0),
-                       "free some space, or raise checkpoint.full_disk_timeout; the same command then goes on",
+                       std::string(patience_.ms > 0 ? "free some space, or raise checkpoint.full_disk_timeout"
+                                                    : "free some space, or set checkpoint.on_full_disk: wait") +
+                           "; the same command then goes on",
                        core::kExitResumable);
 }
 
@@ -306,7 +308,8 @@ bool Committer::give_up(const Batch& batch, std::int64_t since_ns) const {
   const auto& ending = batch.ending ? batch.ending : pending_.ending;
   if (!ending) return false;
   const std::int64_t waited_ms = (clock_.monotonic_ns() - since_ns) / kNsPerMs;
-  const bool waits_longer = ending->status == RunStatus::kFinished && full_since_ns_ >= 0;
+  const bool waits_longer = ending->status == RunStatus::kFinished && full_since_ns_ >= 0 &&
+                            patience_.ms != DiskPatience{}.ms;  // else nobody said how long
   return waited_ms >= (waits_longer ? std::max(patience_.ms, kFinishPatienceMs) : kFinishPatienceMs);
 }
 

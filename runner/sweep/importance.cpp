@@ -93,6 +93,7 @@ double variance_along(const Tree& tree, const TreeLeaf& plane, std::size_t colum
     steps[leaf.high[column]] -= height;
   }
   const double whole = plane.high[column] - plane.low[column];
+  if (!(whole > 0)) return 0;  // all variants have one value there
   double variance = 0, height = 0, from = plane.low[column];
   for (const auto& [at, step] : steps) {
     variance += height * height * (at - from) / whole;

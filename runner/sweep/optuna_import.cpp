@@ -37,6 +37,12 @@ std::string variable_of(const std::string& name) {
   return variable.empty() || std::isdigit(static_cast<unsigned char>(variable[0])) != 0 ? "_" + variable : variable;
 }
 
+/// A run_name begins with a letter or a digit, and a sweep's has at most 80 characters.
+std::string run_name_of(const std::string& study) {
+  const std::string name = variable_of(study);
+  return (name[0] == '_' ? "study" + name : name).substr(0, 80);
+}
+
 /// The distributions of one parameter over all trials as one entry of `sweep.parameters`: they may have moved.
 class Merged {
  public:
@@ -198,7 +204,7 @@ StandIn stand_in_for(const OptunaStudy& study, const std::string& output_dir) {
   const auto ended = std::count_if(study.trials.begin(), study.trials.end(),
                                    [](const OptunaTrial& trial) { return end_of(trial).has_value(); });
   made.recipe =
-      mapping({{"run_name", Node::string(variable_of(study.name))},
+      mapping({{"run_name", Node::string(run_name_of(study.name))},
                {"output_dir", Node::string(output_dir)},
                {"vars", std::move(vars)},
                {"model", mapping({{"type", Node::string("mlp")}, {"hidden", Node::sequence({Node::integer(1)})}})},

@@ -131,6 +131,8 @@ std::string PostgresStore::connect() {
   if (schema_.empty()) return "";
   try {
     execute("SET search_path TO " + in_quotes(schema_, '"'), {});
+    // Who is cut off, or sleeps, in the middle of a transaction must not hold up all others.
+    execute("SET idle_in_transaction_session_timeout TO 30000", {});
   } catch (const ConnectionLost& lost) {
     return lost.what();
   }

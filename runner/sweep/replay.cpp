@@ -9,6 +9,7 @@
 #include "runner/core/files.h"
 #include "runner/sweep/descent.h"
 #include "runner/sweep/outcome.h"
+#include "runner/sweep/standing.h"
 
 namespace runner::sweep {
 namespace {
@@ -53,7 +54,7 @@ core::Result<artifact::CheckpointInfo> last_checkpoint(const std::string& run_di
 
 core::Result<std::vector<Replayed>> replay(const Sweep& sweep, Study& study, std::int64_t number,
                                            Trainings& trainings) {
-  const std::string output_dir = sweep.base().at("output_dir").as_string();
+  const std::string output_dir = output_dir_of(sweep, study);
   const std::vector<Variant>& variants = study.variants();
   const std::vector<Trial>& trials = study.trials();
   std::vector<Replayed> list;
@@ -61,13 +62,13 @@ core::Result<std::vector<Replayed>> replay(const Sweep& sweep, Study& study, std
   core::make_folders(study.folder() + "/replays").value();
   for (const std::int64_t variant : lineage_of(variants, trials.at(static_cast<std::size_t>(number)).variant)) {
     const bool is_asked_for = variant == trials.at(static_cast<std::size_t>(number)).variant;
-    const Trial& trial = trials.at(static_cast<std::size_t>(is_asked_for ? number : variant));
+    const Trial trial = trials.at(static_cast<std::size_t>(is_asked_for ? number : variant));
     const std::string run_name = trial_run_name(study, trial.number) + "-replay";
     auto recipe = trial_recipe(sweep, study, trial, run_name);
     if (!recipe) return recipe.failure();
     const std::string path = study.folder() + "/replays/" + run_name + ".json";
     core::write_file_atomic(path, recipe.value().resolved_json()).value();
-    std::vector<std::string> words = {"run", path, "--new", "--quiet"};
+    std::vector<std::string> words = {"run", path, "--new", "--quiet", "--output-dir", output_dir};
     if (before) {
       const auto more = words_to_go_on(list.back().checkpoint, *before, recipe.value());
       words.insert(words.end(), more.begin(), more.end());

@@ -101,7 +101,9 @@ core::Result<std::unique_ptr<Study>> begin_study(const Sweep& sweep, const core:
 }
 
 core::Result<std::unique_ptr<Study>> find_study(const std::string& output_dir, const std::string& text) {
-  if (is_study(text)) return Study::open(text);
+  std::string folder = text;
+  while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
+  if (is_study(folder)) return Study::open(folder);
   StoreAddress address{"", text};
   if (is_store_address(text)) {
     auto read = read_store_address(text);

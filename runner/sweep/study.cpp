@@ -380,9 +380,10 @@ std::optional<std::int64_t> Study::forgotten() const {
   return std::nullopt;
 }
 
-Trial Study::hand_out(std::int64_t trial) {
+std::optional<Trial> Study::hand_out(std::int64_t trial) {
   refresh();
   const Trial& given = trials_[static_cast<std::size_t>(trial)];
+  if (given.state != TrialState::kRunning || given.worker != worker_) return std::nullopt;
   held_[trial] = given.claims;
   return given;
 }
@@ -390,7 +391,10 @@ Trial Study::hand_out(std::int64_t trial) {
 std::optional<Trial> Study::claim(const Demand& demand) {
   for (;;) {  // once more for each trial that another worker takes meanwhile, and each time the connection is lost
     refresh();
-    if (const auto mine = forgotten()) return hand_out(*mine);
+    if (const auto mine = forgotten()) {
+      if (auto given = hand_out(*mine)) return given;
+      continue;
+    }
     std::optional<Variant> next;
     std::optional<std::int64_t> promoted;
     if (waiting_.empty() && demand.promote) promoted = demand.promote();
@@ -414,7 +418,8 @@ std::optional<Trial> Study::claim(const Demand& demand) {
       number = claimed.front().integer(0);
       return true;
     });
-    if (written == StudyStore::Written::kYes) return hand_out(number);
+    if (written != StudyStore::Written::kYes) continue;
+    if (auto given = hand_out(number)) return given;
   }
 }
 
@@ -439,6 +444,8 @@ bool Study::end(std::int64_t number, const TrialEnd& end, std::int64_t now_ms) {
     store_->run(
         "UPDATE workers SET seen_ms = ? WHERE id = (SELECT worker FROM trials WHERE number = ?) AND seen_ms < ?",
         {now_ms, number, now_ms});
+    // Of an earlier life that went further nothing stays.
+    if (end.state != TrialState::kWaiting) store_->run("DELETE FROM curve WHERE trial = ?", {number});
     for (const store::SeriesPoint& at : end.curve) {
       store_->run("INSERT INTO curve VALUES(?, ?, ?) ON CONFLICT(trial, step) DO UPDATE SET value = excluded.value",
                   {number, at.step, at.value});

@@ -153,7 +153,8 @@ class Study {
   bool add_variant(const Variant& variant, std::int64_t replicates, std::int64_t change);
   bool promote(std::int64_t trial, std::int64_t change);
   std::optional<std::int64_t> forgotten() const;
-  Trial hand_out(std::int64_t trial);
+  /// Nothing where it went to somebody else before it was seen here.
+  std::optional<Trial> hand_out(std::int64_t trial);
 
   struct KeptCurve {
     std::int64_t changed = 0;  ///< of the trial, when it was read

@@ -1,5 +1,7 @@
 #include "runner/sweep/tried_list.h"
 
+#include <cmath>
+
 #include "runner/sweep/standing.h"
 
 namespace runner::sweep {
@@ -30,7 +32,10 @@ const std::vector<Tried>& TriedList::update(const std::vector<std::int64_t>& cha
     tried.point = variants[static_cast<std::size_t>(number)].point;
     tried.state = state_for_samplers(standing.state);
     tried.values.clear();
-    if (standing.value) tried.values = sweep_.signed_values(*standing.value, standing.others);
+    const bool counts = standing.value && std::isfinite(*standing.value);
+    if (counts) tried.values = sweep_.signed_values(*standing.value, standing.others);
+    // Given up at nan or infinity it came to nothing, and is kept away from.
+    if (tried.state == Tried::State::kPruned && !counts) tried.state = Tried::State::kFailed;
     tried.step = standing.step;
   }
   return tried_;

@@ -72,7 +72,9 @@ Worker::End Worker::run() {
   }
   study_.see_worker(id_, study_.now_ms());
   const bool over = complete_ || is_over(sweep_, study_);
-  if (over) remove_spare_checkpoints(sweep_, study_, output_dir_, is_over(sweep_, study_), spared_);
+  // One that a limit has ended may go on with other limits, from any of its trials.
+  const bool for_good = over && study_.end_reason().empty() && is_over(sweep_, study_);
+  if (over) remove_spare_checkpoints(sweep_, study_, output_dir_, for_good, spared_);
   if (has_news_) sync();
   study_.leave();
   return {signals_heard_ > 0 && !over, failure_, limit_};
@@ -168,9 +170,10 @@ core::Result<Worker::Beginning> Worker::begin(const Trial& trial, const std::str
                        (parent < 0 || !artifact::list_checkpoints(interrupted->run_dir + "/checkpoints").empty());
   if (goes_on) return Beginning{{"resume", interrupted->run_dir, "--quiet"}, interrupted->run_dir};
   const std::string id = store::new_run_id(study_.now_ms());
-  Beginning beginning{{"run", path, "--new", "--quiet", "--run-id", id}, output_dir_ + "/" + run_name + "-" + id};
+  Beginning beginning{{"run", path, "--new", "--quiet", "--run-id", id, "--output-dir", output_dir_},
+                      output_dir_ + "/" + run_name + "-" + id};
   if (parent < 0) return beginning;
-  const Trial& model = study_.trials().at(static_cast<std::size_t>(parent));  // of a population: one trial a variant
+  const Trial model = study_.trials().at(static_cast<std::size_t>(parent));  // of a population: one trial a variant
   const auto before = trial_recipe(sweep_, study_, model, trial_run_name(study_, parent));
   if (!before) return before.failure();
   const auto checkpoint = checkpoint_at(trial_run_dir(study_, output_dir_, model), first_step_of(trial));
@@ -337,7 +340,8 @@ TrialEnd Worker::end_of(const Trial& trial, const Outcome& outcome) {
       return waits;
     }
     case Outcome::Kind::kCrash:
-      if (signals_heard_ > 0) {
+      // Told to save before it could hear: by a person, or since a limit was reached.
+      if (signals_heard_ > 0 || (!limit_.empty() && sweep_.config().stop.running == sections::sweep::Running::kSave)) {
         TrialEnd waits;
         waits.state = TrialState::kWaiting;
         return waits;
