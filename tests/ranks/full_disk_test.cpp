@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <thread>
+#include <utility>
 
 #include "tests/support/process.h"
 #include "tests/support/temp_dir.h"
@@ -221,7 +222,10 @@ TEST_CASE("metrics that find no room wait for it in memory, and the run ends as 
 }
 
 TEST_CASE("a run without checkpoints whose metrics find no room ends as resumable", "[ranks][full_disk]") {
-  for (const char* policy : {"on_full_disk: stop", "full_disk_timeout: 0.3s"}) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"on_full_disk: stop", "set checkpoint.on_full_disk: wait"},
+      {"full_disk_timeout: 0.3s", "raise checkpoint.full_disk_timeout"}};
+  for (const auto& [policy, way_out] : cases) {
     DYNAMIC_SECTION(policy) {
       const SmallDisk disk("4");
       if (!disk.mounted()) return;
@@ -234,7 +238,7 @@ TEST_CASE("a run without checkpoints whose metrics find no room ends as resumabl
       INFO(process.output());
       CHECK(status == 75);
       CHECK(process.output().find("error: the disk has not taken ") != std::string::npos);
-      CHECK(process.output().find("hint: free some space, or raise") != std::string::npos);
+      CHECK(process.output().find(std::string("hint: free some space, or ") + way_out) != std::string::npos);
     }
   }
 }
