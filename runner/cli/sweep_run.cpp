@@ -132,6 +132,7 @@ std::unique_ptr<sweep::Trainings> trainings_of(const Sweep& sweep) {
 }
 
 void work(Session& session, const Sweep& sweep, Study& study, const SweepWorkFlags& flags = {}) {
+  const core::OwnLog heard_beside_a_training;
   sweep::Worker::Options options;
   options.trainings = trainings_of(sweep);
   options.concurrent = flags.concurrent;
