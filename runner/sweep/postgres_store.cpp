@@ -15,6 +15,7 @@ namespace runner::sweep {
 namespace {
 
 constexpr std::int64_t kFirstWaitMs = 100, kLongestWaitMs = 5000;
+constexpr int kCollisionsMax = 100;  // of one statement
 constexpr const char* kNow = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
 /// The connection broke: what was asked may have been done, or not.
@@ -189,12 +190,15 @@ Rows PostgresStore::execute(std::string_view sql, const std::vector<Value>& valu
 }
 
 Rows PostgresStore::run(std::string_view sql, const std::vector<Value>& values) {
-  for (;;) {
+  for (int collisions = 0;;) {
     try {
       return execute(sql, values);
     } catch (const ConnectionLost& lost) {
       if (in_transaction_) throw;
       connect_again(lost.what());
+    } catch (const Collision& collision) {  // a statement by itself is a transaction too
+      if (in_transaction_) throw;
+      if (++collisions > kCollisionsMax) throw refused(place_.address, collision.what());
     }
   }
 }
