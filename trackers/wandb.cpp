@@ -254,10 +254,9 @@ class Wandb final : public Tracker {
   }
 
   void begin() {
-    std::error_code ignored;
-    std::erase_if(folders_, [&ignored](const std::string& folder) {
+    std::erase_if(folders_, [this](const std::string& folder) {
       if (is_uploaded(folder)) return false;
-      fs::remove_all(folder, ignored);
+      remove(folder);
       return true;
     });
     resumes_ = false;
@@ -311,15 +310,25 @@ class Wandb final : public Tracker {
   /// Two trackers of one run may share a folder.
   std::string owner() const { return run_.id + " " + name_ + "\n"; }
 
+  /// Aside first: a crash in between leaves no folder that lacks its owner or its records.
+  void remove(const std::string& folder) const {
+    std::error_code ignored;
+    fs::remove_all(removed(), ignored);
+    fs::rename(folder, removed(), ignored);
+    fs::remove_all(removed(), ignored);
+  }
+  std::string removed() const { return root_ + "/.old-" + name_ + "-" + id_; }
+
   /// A folder that was made after the last flush before a crash is in no state: what it holds comes once more.
   void remove_forgotten() const {
     std::error_code ignored;
+    fs::remove_all(removed(), ignored);
     for (const auto& entry : fs::directory_iterator(root_, ignored)) {
       const std::string folder = entry.path().string(), name = entry.path().filename().string();
       if (!name.starts_with(kFolder) || !name.ends_with("-" + id_) || is_uploaded(folder)) continue;
       if (std::find(folders_.begin(), folders_.end(), folder) != folders_.end()) continue;
       const auto made_by = runner::core::read_file(folder + "/" + kOwner, kOwnerBytesMax);
-      if (made_by && made_by.value() == owner()) fs::remove_all(folder, ignored);
+      if (made_by && made_by.value() == owner()) remove(folder);
     }
   }
 
