@@ -210,7 +210,9 @@ class Wandb final : public Tracker {
 
   Node state() const override {
     Node state = Node::mapping(), folders = Node::sequence();
-    for (const std::string& folder : folders_) folders.items().push_back(Node::string(folder));
+    for (const std::string& folder : folders_) {
+      folders.items().push_back(Node::string(fs::path(folder).filename().string()));  // a run may be moved or copied
+    }
     state.set("folders", std::move(folders));
     state.set("bytes", Node::integer(file_ ? file_->bytes() : 0));
     state.set("records", Node::integer(records_));
@@ -265,7 +267,9 @@ class Wandb final : public Tracker {
 
   void go_on(const Node& state) {
     folders_.clear();
-    for (const Node& folder : state.find("folders")->items()) folders_.push_back(folder.as_string());
+    for (const Node& folder : state.find("folders")->items()) {
+      folders_.push_back(root_ + "/" + fs::path(folder.as_string()).filename().string());
+    }
     if (const Node* row = state.find("row")) {
       row_.emplace(Row{row->find("step")->as_integer(), row->find("time_ms")->as_integer(), {}});
       for (const auto& entry : row->find("items")->entries()) row_->items[entry.key] = entry.value.as_string();
