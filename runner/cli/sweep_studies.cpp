@@ -9,8 +9,8 @@
 #include "runner/cli/sweep_summary.h"
 #include "runner/core/files.h"
 #include "runner/core/units.h"
-#include "runner/store/lease.h"
 #include "runner/store/text.h"
+#include "runner/sweep/postgres_store.h"
 #include "runner/sweep/standing.h"
 
 namespace runner::cli {
@@ -180,6 +180,7 @@ std::optional<std::string> sweep_remove(const RunsContext& context, const SweepR
                             "killed counts until sweep.worker_timeout is over");
     return std::nullopt;
   }
+  const std::string address = study->info().store;
   study.reset();  // before its file moves
   const std::vector<std::string> runs = runs_of(name, context.output_dir, context.clock);
   const std::string what =
@@ -188,7 +189,11 @@ std::optional<std::string> sweep_remove(const RunsContext& context, const SweepR
     return diagnostics.has_errors() ? std::nullopt : std::optional<std::string>("nothing was removed\n");
   if (!runs.empty() && !runs_remove(context, {.runs = runs, .yes = true}, diagnostics)) return std::nullopt;
   if (!move_sweep(name, context.output_dir, trash_dir(context.output_dir), diagnostics)) return std::nullopt;
-  return what + ": in the trash; `roux sweep restore " + name + "` brings them back\n";
+  return what + ": in the trash; `roux sweep restore " + name + "` brings them back\n" +
+         (address.empty() ? ""
+                          : "what they came to is still in " + address +
+                                ", for all machines, until somebody says there: DROP SCHEMA \"" +
+                                sweep::PostgresStore::schema_of(name) + "\" CASCADE\n");
 }
 
 std::optional<std::string> sweep_restore(const RunsContext& context, const SweepRemoveRequest& request,

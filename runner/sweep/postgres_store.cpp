@@ -82,12 +82,6 @@ std::string in_quotes(std::string_view text, char quote) {
   return quoted + quote;
 }
 
-std::string schema_of(const std::string& sweep) {
-  const auto name = store::parse_folder_name(sweep);
-  RUNNER_ASSERT(name.has_value(), "a sweep's name ends with its id");
-  return "roux_" + name->id;
-}
-
 core::RunError refused(const std::string& address, const std::string& why, const std::string& hint = "") {
   return core::RunError(address + ": " + why, hint);
 }
@@ -262,6 +256,12 @@ std::unique_ptr<PostgresStore> PostgresStore::open(const Place& place, std::int6
                 "sweep " + place.sweep + " has format " + std::to_string(number) + ", and this roux reads " +
                     std::to_string(format),
                 "use the roux that wrote it");
+}
+
+std::string PostgresStore::schema_of(const std::string& sweep) {
+  const auto name = store::parse_folder_name(sweep);
+  RUNNER_ASSERT(name.has_value(), "a sweep's name ends with its id");
+  return "roux_" + name->id;
 }
 
 std::vector<std::string> PostgresStore::names(const std::string& address) {

@@ -114,7 +114,9 @@ TEST_CASE("a sweep is not removed while a worker of another machine is at it", "
   server.release();
   CHECK(worker.wait() == 0);
   CHECK(other.roux({"sweep", "list"}).output.find(" over ") != std::string::npos);
-  CHECK(other.roux({"sweep", "rm", "swept", "--yes"}).status == 0);
+  const auto removed = other.roux({"sweep", "rm", "swept", "--yes"});
+  CHECK(removed.status == 0);
+  CHECK(removed.output.find("until somebody says there: DROP SCHEMA \"roux_") != std::string::npos);
 }
 
 TEST_CASE("a population wants one folder for all of its workers", "[ranks][sweep][population][postgres]") {
