@@ -140,7 +140,8 @@ bool Worker::start(Trial trial) {
     refused.reason = beginning.failure().message;
     return conclude(trial, std::nullopt, refused), true;
   }
-  options_.trainings->start(trial.number, beginning.value().words);
+  const auto started = core::attempt([&] { options_.trainings->start(trial.number, beginning.value().words); });
+  if (!started) return put_off(trial, started.failure().message), false;
   running_.push_back(
       {.trial = std::move(trial), .run_dir = beginning.value().run_dir, .step_seen_ns = clock_.monotonic_ns()});
   return true;
@@ -154,6 +155,17 @@ void Worker::put_back(const Trial& trial) {
   waits.step = trial.step;
   waits.spent = trial.spent;
   study_.end(trial.number, waits, study_.now_ms());
+}
+
+/// The system has no process for it, which says nothing of the trial. Others that end leave room.
+void Worker::put_off(const Trial& trial, const std::string& why) {
+  put_back(trial);
+  looks_again_ns_ = clock_.monotonic_ns() + kLookAgainMs * 1'000'000;
+  if (running_.empty()) {
+    failure_ = why;
+  } else if (std::exchange(put_off_for_, why) != why) {
+    options_.warn(why + "; it waits for those that run");
+  }
 }
 
 /// A run that was interrupted goes on; any other begins, from nothing or from the checkpoint of another trial.
@@ -211,6 +223,12 @@ void Worker::look_at_trainings() {
   for (const Trainings::End& end : options_.trainings->take_ended()) {
     const auto ended = std::find_if(running_.begin(), running_.end(),
                                     [&end](const Running& running) { return running.trial.number == end.trial; });
+    if (!end.refusal.empty()) {
+      const Trial trial = std::move(ended->trial);
+      running_.erase(ended);
+      put_off(trial, end.refusal);
+      continue;
+    }
     const auto run = look_at_run(ended->run_dir, clock_);
     // It may have gone on beyond the point at which it is given up, or may have reported it just before its end.
     if (run && !ended->pruned_at) {

@@ -60,6 +60,7 @@ class Worker {
   bool start_next();
   bool start(Trial trial);
   void put_back(const Trial& trial);
+  void put_off(const Trial& trial, const std::string& why);
   struct Beginning {
     std::vector<std::string> words;
     std::string run_dir;
@@ -102,7 +103,7 @@ class Worker {
   bool leaves_at_once_ = false;
   bool complete_ = false;  ///< the study has nothing more to give
   bool waits_ = false;     ///< what comes next depends on trials that run
-  std::string failure_, limit_;
+  std::string failure_, limit_, put_off_for_;
   std::set<std::int64_t> spared_;  ///< trials whose checkpoints were removed
 };
 
