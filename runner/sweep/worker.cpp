@@ -30,7 +30,7 @@ namespace {
 constexpr int kTick_ms = 500;
 constexpr std::int64_t kLookAgainMs = 1000;  // for trials, where there were none
 // Between attempts to start a process where the machine has none to give: what it lacks, others may give back.
-constexpr std::int64_t kFirstPauseMs = 1000, kLongestPauseMs = 60'000;
+constexpr std::int64_t kFirstPauseMs = 1000, kLongestPauseMs = 16'000;
 constexpr std::int64_t kAwayMsMax = 3'600'000;  // of a study that does not answer
 constexpr std::int64_t kSyncMs = 500;           // what a power cut may take back, as of a run
 
@@ -90,8 +90,7 @@ Worker::End Worker::run() {
 
 bool Worker::may_start() const {
   return signals_heard_ == 0 && failure_.empty() && limit_.empty() && !complete_ &&
-         clock_.monotonic_ns() >= std::max(looks_again_ns_, starts_again_ns_) &&
-         static_cast<std::int64_t>(running_.size()) < options_.concurrent;
+         clock_.monotonic_ns() >= looks_again_ns_ && static_cast<std::int64_t>(running_.size()) < options_.concurrent;
 }
 
 /// Trials of other workers run, which may come to wait again, or make room for what comes next; or one waits until
@@ -123,7 +122,8 @@ bool Worker::start_next() {
                  ": it is among the best after all");
   }
   if (trial && start(*std::move(trial))) return true;
-  looks_again_ns_ = clock_.monotonic_ns() + kLookAgainMs * 1'000'000;
+  if (!trial) pause_ms_ = 0;
+  looks_again_ns_ = clock_.monotonic_ns() + std::max(kLookAgainMs, pause_ms_) * 1'000'000;
   return false;
 }
 
@@ -133,22 +133,22 @@ bool Worker::start(Trial trial) {
   const bool is_new = trial.claims == 1;  // nobody has begun it before
   const auto run = is_new ? std::nullopt : find_trial_run(output_dir_, run_name, clock_);
   const bool unjudged = run && run->id != trial.run;
-  // A training dies with its worker, in a moment; the news that it lives travel slowly from another machine.
-  if (unjudged && run->owner) return put_back(trial), false;
   // Of a run that has ended: its worker went before it could write down how the trial came out.
   const std::optional<int> status = unjudged ? status_of(*run) : std::nullopt;
+  // It was taken back from a worker, which counts as one claim, and given to this one.
+  const auto crashed =
+      is_new || status ? std::nullopt : CrashNote::status_of(study_.folder(), trial.number, trial.claims - 2);
+  // A training dies with its worker, in a moment; the news that it lives travel slowly from another machine.
+  if (unjudged && run->owner && !crashed) return put_back(trial), false;
   if (unjudged) {
     if (const auto at =
             pruned_at(sweep_, study_, trial.number, read_curve(run->run_dir, sweep_.metric()), live_curves())) {
       return give_up(trial, *run, *at), true;
     }
   }
-  if (status) return conclude(trial, run, judge(run, *status, "", sweep_.objectives())), true;
-  // It was taken back from a worker, which counts as one claim, and given to this one.
-  const auto crashed = is_new ? std::nullopt : CrashNote::status_of(study_.folder(), trial.number, trial.claims - 2);
-  if (crashed) {
+  if (const auto ended_with = status ? status : crashed) {
     const auto left = unjudged ? run : std::nullopt;
-    return conclude(trial, left, judge(left, *crashed, "", sweep_.objectives())), true;
+    return conclude(trial, left, judge(left, *ended_with, "", sweep_.objectives())), true;
   }
   const auto beginning = begin(trial, run_name, unjudged ? &*run : nullptr);
   if (!beginning && !failure_.empty()) return put_back(trial), false;
@@ -159,7 +159,8 @@ bool Worker::start(Trial trial) {
     return conclude(trial, std::nullopt, refused), true;
   }
   if (crash_note_) crash_note_->begin(trial.number, trial.claims);
-  options_.trainings->start(trial.number, beginning.value().words);
+  const auto started = core::attempt([&] { options_.trainings->start(trial.number, beginning.value().words); });
+  if (!started) return put_off(trial, started.failure().message), false;
   running_.push_back(
       {.trial = std::move(trial), .run_dir = beginning.value().run_dir, .step_seen_ns = clock_.monotonic_ns()});
   return true;
@@ -172,6 +173,18 @@ void Worker::put_back(const Trial& trial) {
   waits.reason = trial.reason;
   waits.step = trial.step;
   study_.end(trial.number, waits, study_.now_ms());
+}
+
+/// The system has no process for it, which says nothing of the trial: it is tried again where others that end may have
+/// left room, and given up only where nothing of ours runs.
+void Worker::put_off(const Trial& trial, const std::string& why) {
+  if (crash_note_) crash_note_->end();
+  put_back(trial);
+  if (running_.empty() && pause_ms_ >= kLongestPauseMs) return void(failure_ = why);
+  if (clock_.monotonic_ns() < looks_again_ns_) return;  // another one was refused just now
+  pause_ms_ = std::clamp(2 * pause_ms_, kFirstPauseMs, kLongestPauseMs);
+  looks_again_ns_ = clock_.monotonic_ns() + pause_ms_ * 1'000'000;
+  if (std::exchange(put_off_for_, why) != why) options_.warn(why + "; it is tried again");
 }
 
 /// A run that was interrupted goes on; any other begins, from nothing or from the checkpoint of another trial.
@@ -235,10 +248,15 @@ void Worker::hear(int signal) {
 void Worker::look_at_trainings() {
   for (const Trainings::End& end : options_.trainings->take_ended()) {
     if (crash_note_) crash_note_->end();
-    pause_ms_ = end.began ? 0 : std::clamp(2 * pause_ms_, kFirstPauseMs, kLongestPauseMs);
-    starts_again_ns_ = clock_.monotonic_ns() + pause_ms_ * 1'000'000;
     const auto ended = std::find_if(running_.begin(), running_.end(),
                                     [&end](const Running& running) { return running.trial.number == end.trial; });
+    if (!end.refusal.empty()) {
+      const Trial trial = std::move(ended->trial);
+      running_.erase(ended);
+      put_off(trial, end.refusal);
+      continue;
+    }
+    pause_ms_ = 0;
     const auto run = look_at_run(ended->run_dir, clock_);
     // It may have gone on beyond the point at which it is given up, or may have reported it just before its end.
     if (run && !ended->pruned_at) {
@@ -248,7 +266,7 @@ void Worker::look_at_trainings() {
     if (run && ended->pruned_at) {
       give_up(ended->trial, *run, *ended->pruned_at);
     } else {
-      Outcome outcome = end.began ? judge(run, end.status, end.words, sweep_.objectives()) : never_began(end.words);
+      Outcome outcome = judge(run, end.status, end.words, sweep_.objectives());
       if (ended->hangs && outcome.kind == Outcome::Kind::kCrash) {
         outcome.kind = Outcome::Kind::kHang;
         outcome.reason = "no progress for " + core::format_duration(*sweep_.config().failures.hang_timeout);

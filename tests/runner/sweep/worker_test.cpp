@@ -1,11 +1,14 @@
+// What a worker does where the system does not play along; trainings are pretended here.
+
 #include "runner/sweep/worker.h"
 
 #include <fcntl.h>
 #include <sys/eventfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <catch2/catch.hpp>
 
+#include <algorithm>
+#include <catch2/catch.hpp>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -16,6 +19,8 @@
 #include <utility>
 #include <vector>
 
+#include "runner/core/clock.h"
+#include "runner/core/error.h"
 #include "tests/support/sweeps.h"
 #include "tests/support/temp_dir.h"
 
@@ -39,25 +44,39 @@ class Hurried final : public runner::core::Clock {
   mutable std::int64_t now_ms_ = 0;
 };
 
-/// A machine that has no process to give.
-class NoProcess final : public Trainings {
+/// There is room for so many at once, and one ends each time that somebody looks, badly.
+class Cramped final : public Trainings {
  public:
-  NoProcess(const Hurried& clock, std::vector<std::int64_t>& asked_ms) : clock_(clock), asked_ms_(asked_ms) {}
-  ~NoProcess() override { close(always_ready_); }
+  struct Asked {
+    const Hurried& clock;
+    std::vector<std::int64_t> at_ms;
+  };
+  Cramped(std::size_t room, bool tells_later, Asked& asked) : room_(room), tells_later_(tells_later), asked_(asked) {}
+  ~Cramped() override { close(event_); }
 
   void start(std::int64_t trial, const std::vector<std::string>&) override {
-    asked_ms_.push_back(clock_.now_ms());
-    ended_.push_back({trial, 1, "cannot start its process: Resource temporarily unavailable", false});
+    asked_.at_ms.push_back(asked_.clock.now_ms());
+    if (running_.size() < room_) return running_.push_back(trial);
+    if (!tells_later_) throw runner::core::RunError("no room");
+    refused_.push_back({trial, 1, "", "no room"});
   }
   void send(std::int64_t, int) override {}
-  std::vector<int> descriptors() const override { return {always_ready_}; }
-  std::vector<End> take_ended() override { return std::exchange(ended_, {}); }
+  std::vector<int> descriptors() const override { return {event_}; }  // there is always something to be seen
+  std::vector<End> take_ended() override {
+    std::vector<End> ended = std::exchange(refused_, {});
+    if (running_.empty()) return ended;
+    ended.push_back({running_.front(), 1, "boom"});
+    running_.erase(running_.begin());
+    return ended;
+  }
 
  private:
-  const Hurried& clock_;
-  std::vector<std::int64_t>& asked_ms_;
-  std::vector<End> ended_;
-  int always_ready_ = eventfd(1, EFD_CLOEXEC);
+  std::size_t room_;
+  bool tells_later_;
+  Asked& asked_;
+  int event_ = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
+  std::vector<std::int64_t> running_;
+  std::vector<End> refused_;
 };
 
 /// The status of a process that does `work` with nobody to see it, and without the signal handlers of the tests.
@@ -88,9 +107,9 @@ struct Place {
     study = Study::create(folder, info).value();
   }
 
-  Worker::End work() {
+  Worker::End work(std::size_t room = 1, bool tells_later = false) {
     Worker::Options options;
-    options.trainings = std::make_unique<NoProcess>(clock, asked_ms);
+    options.trainings = std::make_unique<Cramped>(room, tells_later, asked);
     options.say = options.warn = [this](const std::string& line) { lines.push_back(line); };
     options.waits_for_others = false;
     return Worker(*sweep, *study, std::move(options), clock).run();
@@ -98,30 +117,31 @@ struct Place {
 
   tests::TempDir dir;
   Hurried clock;
+  Cramped::Asked asked = {clock, {}};
   std::optional<Sweep> sweep;
   std::unique_ptr<Study> study;
-  std::vector<std::int64_t> asked_ms;
   std::vector<std::string> lines;
 };
 
 }  // namespace
 
-TEST_CASE("a trial for which there is no process is tried again, later each time", "[sweep][worker]") {
-  Place place("  failures: {max_retries: 2}\n  n_trials: 1\n  sampler: random\n");
-  CHECK(place.work().failure.empty());
-  const std::string why = "cannot start its process: Resource temporarily unavailable";
-  CHECK(place.lines == std::vector<std::string>{"trial 0 starts again: " + why, "trial 0 starts again: " + why,
-                                                "trial 0 failed: " + why});
-  CHECK(place.study->trials()[0].state == TrialState::kFailed);
-  REQUIRE(place.asked_ms.size() == 3);
-  CHECK(place.asked_ms[1] - place.asked_ms[0] >= 1000);
-  CHECK(place.asked_ms[2] - place.asked_ms[1] >= 2000);
-}
-
-TEST_CASE("a lack of processes may end the sweep", "[sweep][worker]") {
-  Place place("  failures: {crash: stop}\n");
-  CHECK(place.work().failure == "trial 0 failed: cannot start its process: Resource temporarily unavailable");
-  CHECK(place.asked_ms.size() == 1);
+TEST_CASE("where the system has no process for a trial it waits, and is tried again", "[sweep][worker]") {
+  const bool tells_later = GENERATE(false, true);
+  SECTION("for those that run") {
+    Place place("  max_concurrent_trials: 2\n");
+    CHECK(place.work(1, tells_later).failure.empty());
+    CHECK(std::count(place.lines.begin(), place.lines.end(), "no room; it is tried again") == 1);
+    for (const auto& trial : place.study->trials()) CHECK(trial.reason == "boom");  // its own end, and nothing else
+    CHECK(place.study->trials().size() == 2);
+  }
+  SECTION("and the sweep stops where nothing runs that could leave room, after a while") {
+    Place place("");
+    CHECK(place.work(0, tells_later).failure == "no room");
+    CHECK(place.study->trials().front().state == TrialState::kWaiting);
+    const std::vector<std::int64_t>& asked_ms = place.asked.at_ms;
+    REQUIRE(asked_ms.size() == 6);
+    for (std::size_t i = 0; i + 1 < asked_ms.size(); ++i) CHECK(asked_ms[i + 1] - asked_ms[i] >= 1000 << i);
+  }
 }
 
 TEST_CASE("what takes a worker along leaves a note of the trial", "[sweep][worker]") {
@@ -174,5 +194,5 @@ TEST_CASE("a trial that ended its worker is handled by its policy", "[sweep][wor
   });
   place.work();
   CHECK(place.lines == std::vector<std::string>{"trial 0 failed: ended by signal 11"});
-  CHECK(place.asked_ms.empty());
+  CHECK(place.asked.at_ms.empty());
 }
