@@ -23,16 +23,14 @@ namespace {
 
 constexpr std::size_t kLinesKept = 200;
 
-/// The ends of a pipe; ours does not wait. RunError when there is none.
+/// The ends of a pipe; ours does not wait. -1 when there is none, and `errno` says why.
 struct Pipe {
   int ours = -1, theirs = -1;
 };
 
 Pipe open_pipe() {
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) {
-    throw core::RunError(std::string("cannot make a pipe: ") + std::strerror(errno));
-  }
+  if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return {};
   fcntl(ends[1], F_SETFL, 0);
   return {ends[0], ends[1]};
 }
@@ -116,22 +114,21 @@ void RankProcess::begin(const Options& options, const std::function<void(const B
     log_ = open(options.log_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (log_ < 0) throw core::RunError("cannot write " + options.log_file + ": " + std::strerror(errno));
   }
-  Pipe output, error;
-  if (options.output == Output::kKept) {
-    output = open_pipe();
-    error = open_pipe();
-  }
+  const bool is_kept = options.output == Output::kKept;
+  const Pipe output = is_kept ? open_pipe() : Pipe{}, error = is_kept ? open_pipe() : Pipe{};
+  output_ = {output.ours, options.show_output ? STDOUT_FILENO : -1, ""};
+  error_ = {error.ours, options.show_error ? STDERR_FILENO : -1, ""};
+  const bool has_pipes = !is_kept || (output.ours >= 0 && error.ours >= 0);
   const Beginning beginning = {getpid(), output.theirs, error.theirs, options.descriptors,
                                options.cores.empty() ? nullptr : &cores};
-  pid_ = fork();
+  if (has_pipes) pid_ = fork();
   if (pid_ == 0) become(beginning);
   const int why = errno;
   for (const int theirs : {output.theirs, error.theirs}) {
     if (theirs >= 0) close(theirs);
   }
-  output_ = {output.ours, options.show_output ? STDOUT_FILENO : -1, ""};
-  error_ = {error.ours, options.show_error ? STDERR_FILENO : -1, ""};
   if (pid_ > 0) return;
+  close_descriptors();  // nobody destroys what was never made
   throw core::RunError("cannot start " + name_ + ": " + std::strerror(why));
 }
 
@@ -141,6 +138,10 @@ RankProcess::~RankProcess() {
     while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
     }
   }
+  close_descriptors();
+}
+
+void RankProcess::close_descriptors() const {
   for (const int descriptor : {output_.descriptor, error_.descriptor, log_}) {
     if (descriptor >= 0) close(descriptor);
   }

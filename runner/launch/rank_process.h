@@ -60,6 +60,7 @@ class RankProcess {
   };
   struct Beginning;
   void begin(const Options& options, const std::function<void(const Beginning&)>& become);
+  void close_descriptors() const;
   void read(Stream& stream);
   void take(const std::string& line, const Stream& stream);
 

@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "runner/core/error.h"
 #include "runner/core/node.h"
 #include "runner/launch/link.h"
 #include "runner/launch/rank_process.h"
@@ -56,8 +57,22 @@ class Server {
     trained_.before_fork(words);
     RankProcess::Options options;
     options.output = RankProcess::Output::kKept;
-    processes_[trial] = std::make_unique<RankProcess>(
-        "trial " + std::to_string(trial), [&] { return trained_.train(words); }, options);
+    try {
+      processes_[trial] = std::make_unique<RankProcess>(
+          "its process", [&] { return trained_.train(words); }, options);
+    } catch (const core::RunError& refused) {  // of the others none has to end for that
+      processes_.erase(trial);
+      answers_.push_back(end_of(trial, refused.exit_code(), refused.what(), false));
+    }
+  }
+
+  static Node end_of(std::int64_t trial, int status, const std::string& words, bool began) {
+    Node end = Node::mapping();
+    end.set("trial", Node::integer(trial));
+    end.set("status", Node::integer(status));
+    end.set("words", Node::string(words.substr(0, kWordsBytesMax)));
+    end.set("began", Node::boolean(began));
+    return end;
   }
 
   void look_at_processes() {
@@ -68,11 +83,7 @@ class Server {
         ++at;
         continue;
       }
-      Node end = Node::mapping();
-      end.set("trial", Node::integer(at->first));
-      end.set("status", Node::integer(process.status()));
-      end.set("words", Node::string(process.last_words().substr(0, kWordsBytesMax)));
-      answers_.push_back(std::move(end));
+      answers_.push_back(end_of(at->first, process.status(), process.last_words(), true));
       at = processes_.erase(at);
     }
   }

@@ -119,6 +119,17 @@ std::optional<std::int64_t> steps_of_a_trial(const registry::Recipe& recipe) {
   return steps.as_integer();
 }
 
+/// Whether `training.max_steps` is not the same in all variants. `open` still has its `${...}`.
+bool may_vary_steps(const Node& open, const RecipeSpace& space) {
+  const Node* training = open.find("training");
+  const Node* steps = training != nullptr && training->is_mapping() ? training->find("max_steps") : nullptr;
+  if (steps != nullptr ? steps->is_string() : training != nullptr && training->is_string()) return true;
+  const auto sets_them = [](const std::string& path) { return path == "training" || path == "training.max_steps"; };
+  return std::any_of(space.parts().begin(), space.parts().end(), [&](const SpacePart& part) {
+    return std::any_of(part.paths.begin(), part.paths.end(), sets_them);
+  });
+}
+
 /// What chooses variants, and what gives up trials; the latter may be null.
 struct Choosers {
   std::shared_ptr<components::sampler::Sampler> sampler;
@@ -165,6 +176,7 @@ std::optional<Sweep> Sweep::read(const std::string& recipe_path, recipe::Compose
   }
   sweep.config_ = sections::sweep::parse_config(sweep.base_.at("sweep"));
   sweep.objectives_ = objectives_of(sweep.config_);
+  sweep.varies_steps_ = may_vary_steps(sweep.open_.root, *sweep.space_);
   auto choosers = build_choosers(sweep.base_, sweep.space_, diagnostics);
   if (!choosers) return std::nullopt;
   sweep.sampler_ = std::move(choosers->sampler);
@@ -183,7 +195,12 @@ std::vector<double> Sweep::signed_values(double value, const std::vector<double>
   return values;
 }
 
-std::optional<std::int64_t> Sweep::total_steps() const { return steps_of_a_trial(base_); }
+std::optional<std::int64_t> Sweep::total_steps(const Point& point) const {
+  if (!varies_steps_) return steps_of_a_trial(base_);
+  core::Diagnostics told_when_it_is_trained;
+  const auto recipe = variant(point, told_when_it_is_trained);
+  return recipe ? steps_of_a_trial(*recipe) : std::nullopt;
+}
 
 std::optional<std::int64_t> Sweep::variants_to_come() const {
   constexpr std::int64_t kCountedMax = 100'000;

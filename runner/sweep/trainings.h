@@ -17,10 +17,11 @@ class Trainings {
     std::int64_t trial = 0;
     int status = 0;     ///< of the process, or 128 + the signal that ended it
     std::string words;  ///< the error that it printed; "" when it printed none
+    bool began = true;  ///< false: there was no process for it, and `words` says why
   };
 
   virtual ~Trainings() = default;  ///< kills those that still run
-  /// `words`: without the name of the program. RunError when it cannot be started.
+  /// `words`: without the name of the program. One that cannot be started ends at once.
   virtual void start(std::int64_t trial, const std::vector<std::string>& words) = 0;
   /// Nothing where it has ended.
   virtual void send(std::int64_t trial, int signal) = 0;

@@ -2,6 +2,7 @@
 #include <map>
 #include <utility>
 
+#include "runner/core/error.h"
 #include "runner/launch/rank_process.h"
 #include "runner/sweep/trainings.h"
 
@@ -19,7 +20,12 @@ class ByExec final : public Trainings {
     command.insert(command.end(), words.begin(), words.end());
     RankProcess::Options options;
     options.output = RankProcess::Output::kKept;
-    processes_[trial] = std::make_unique<RankProcess>("trial " + std::to_string(trial), command, options);
+    try {
+      processes_[trial] = std::make_unique<RankProcess>("its process", command, options);
+    } catch (const core::RunError& refused) {
+      processes_.erase(trial);
+      never_begun_.push_back({trial, refused.exit_code(), refused.what(), false});
+    }
   }
 
   void send(std::int64_t trial, int signal) override {
@@ -36,7 +42,7 @@ class ByExec final : public Trainings {
   }
 
   std::vector<End> take_ended() override {
-    std::vector<End> list;
+    std::vector<End> list = std::exchange(never_begun_, {});
     for (auto at = processes_.begin(); at != processes_.end();) {
       RankProcess& process = *at->second;
       process.read_output();
@@ -53,6 +59,7 @@ class ByExec final : public Trainings {
  private:
   std::string program_;
   std::map<std::int64_t, std::unique_ptr<RankProcess>> processes_;
+  std::vector<End> never_begun_;
 };
 
 }  // namespace
