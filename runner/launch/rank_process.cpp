@@ -23,17 +23,26 @@ namespace {
 
 constexpr std::size_t kLinesKept = 200;
 
-/// The ends of a pipe; ours does not wait. -1 when there is none, and `errno` says why.
+/// The ends of a pipe. Ours does not wait, and is its taker's to close.
 struct Pipe {
-  int ours = -1, theirs = -1;
-};
+  int theirs = -1;
 
-Pipe open_pipe() {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return {};
-  fcntl(ends[1], F_SETFL, 0);
-  return {ends[0], ends[1]};
-}
+  Pipe() = default;
+  ~Pipe() {
+    if (theirs >= 0) close(theirs);
+  }
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+
+  /// Returns our end. -1 when there is none, and `errno` says why.
+  int open() {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return -1;
+    fcntl(ends[1], F_SETFL, 0);
+    theirs = ends[1];
+    return ends[0];
+  }
+};
 
 void write_all(int descriptor, const std::string& text) {
   for (std::size_t done = 0; done < text.size();) {
@@ -85,8 +94,10 @@ struct RankProcess::Beginning {
   }
 };
 
+RankProcess::RankProcess(std::string name, std::string prefix) : name_(std::move(name)), prefix_(std::move(prefix)) {}
+
 RankProcess::RankProcess(std::string name, const std::vector<std::string>& command, const Options& options)
-    : name_(std::move(name)), prefix_(options.prefix) {
+    : RankProcess(std::move(name), options.prefix) {
   // What allocates happens before the fork.
   std::vector<std::string> words = command, variables = joined_environment(options.environment);
   const std::vector<char*> arguments = pointers(words), environment = pointers(variables);
@@ -98,8 +109,8 @@ RankProcess::RankProcess(std::string name, const std::vector<std::string>& comma
 }
 
 RankProcess::RankProcess(std::string name, const std::function<int()>& work, const Options& options)
-    : name_(std::move(name)), prefix_(options.prefix) {
-  begin(options, [&](const Beginning& beginning) {
+    : RankProcess(std::move(name), options.prefix) {
+  begin(options, [&](const Beginning& beginning) noexcept {  // nothing gets from there into what we do next
     beginning.settle_in();
     for (const auto& [variable, value] : options.environment) setenv(variable.c_str(), value.c_str(), 1);
     _exit(work());
@@ -114,21 +125,17 @@ void RankProcess::begin(const Options& options, const std::function<void(const B
     log_ = open(options.log_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (log_ < 0) throw core::RunError("cannot write " + options.log_file + ": " + std::strerror(errno));
   }
+  Pipe output, error;
   const bool is_kept = options.output == Output::kKept;
-  const Pipe output = is_kept ? open_pipe() : Pipe{}, error = is_kept ? open_pipe() : Pipe{};
-  output_ = {output.ours, options.show_output ? STDOUT_FILENO : -1, ""};
-  error_ = {error.ours, options.show_error ? STDERR_FILENO : -1, ""};
-  const bool has_pipes = !is_kept || (output.ours >= 0 && error.ours >= 0);
+  if (is_kept) output_ = {output.open(), options.show_output ? STDOUT_FILENO : -1, ""};
+  if (is_kept && output.theirs >= 0) error_ = {error.open(), options.show_error ? STDERR_FILENO : -1, ""};
   const Beginning beginning = {getpid(), output.theirs, error.theirs, options.descriptors,
                                options.cores.empty() ? nullptr : &cores};
-  if (has_pipes) pid_ = fork();
+  if (!is_kept || error.theirs >= 0) pid_ = fork();
   if (pid_ == 0) become(beginning);
-  const int why = errno;
-  for (const int theirs : {output.theirs, error.theirs}) {
-    if (theirs >= 0) close(theirs);
-  }
+  has_died_ = pid_ < 0;
   if (pid_ > 0) return;
-  close_descriptors();  // nobody destroys what was never made
+  const int why = errno;
   throw core::RunError("cannot start " + name_ + ": " + std::strerror(why));
 }
 
@@ -138,10 +145,6 @@ RankProcess::~RankProcess() {
     while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
     }
   }
-  close_descriptors();
-}
-
-void RankProcess::close_descriptors() const {
   for (const int descriptor : {output_.descriptor, error_.descriptor, log_}) {
     if (descriptor >= 0) close(descriptor);
   }

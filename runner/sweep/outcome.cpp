@@ -115,13 +115,6 @@ Outcome judge(const std::optional<store::RunSummary>& run, int status, const std
   return outcome;
 }
 
-Outcome never_began(const std::string& why) {
-  Outcome outcome;
-  outcome.kind = Outcome::Kind::kCrash;
-  outcome.reason = first_line(why);
-  return outcome;
-}
-
 std::optional<int> status_of(const store::RunSummary& run) {
   if (run.status == RunStatus::kFinished) return core::kExitDone;
   if (run.status == RunStatus::kFailed) return core::kExitFailed;

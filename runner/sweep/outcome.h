@@ -18,7 +18,7 @@ struct Outcome {
     kInterrupted,  ///< it saved and can go on
     kNan,
     kMemory,
-    kCrash,  ///< killed, left without a word, or there was no process for it; it can go on
+    kCrash,  ///< killed, or left without a word; it can go on
     kHang,   ///< killed by its worker, since it made no progress; it can go on
     kRecipe,
     kOther,
@@ -48,9 +48,6 @@ std::optional<store::SeriesPoint> point_that_counts(const std::vector<store::Ser
 /// `words`: the error that it printed. `objectives`: at least one; the curve is that of the first.
 Outcome judge(const std::optional<store::RunSummary>& run, int status, const std::string& words,
               const std::vector<Metric>& objectives);
-
-/// Of a trial for which no process could be started, with the reason.
-Outcome never_began(const std::string& why);
 
 /// Of a run that has ended under nobody's eyes; nothing while it can go on.
 std::optional<int> status_of(const store::RunSummary& run);

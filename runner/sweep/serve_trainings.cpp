@@ -54,25 +54,24 @@ class Server {
   void start(std::int64_t trial, const Node& list) {
     std::vector<std::string> words;
     for (const Node& word : list.items()) words.push_back(word.as_string());
-    trained_.before_fork(words);
-    RankProcess::Options options;
-    options.output = RankProcess::Output::kKept;
     try {
+      trained_.before_fork(words);
+      RankProcess::Options options;
+      options.output = RankProcess::Output::kKept;
       processes_[trial] = std::make_unique<RankProcess>(
-          "its process", [&] { return trained_.train(words); }, options);
-    } catch (const core::RunError& refused) {  // of the others none has to end for that
-      processes_.erase(trial);
-      answers_.push_back(end_of(trial, refused.exit_code(), refused.what(), false));
+          "trial " + std::to_string(trial), [&] { return trained_.train(words); }, options);
+    } catch (const core::RunError& refused) {  // the others go on
+      tell_end(trial, core::kExitFailed, "", refused.what());
     }
   }
 
-  static Node end_of(std::int64_t trial, int status, const std::string& words, bool began) {
+  void tell_end(std::int64_t trial, int status, const std::string& words, const std::string& refusal = "") {
     Node end = Node::mapping();
     end.set("trial", Node::integer(trial));
     end.set("status", Node::integer(status));
-    end.set("words", Node::string(words.substr(0, kWordsBytesMax)));
-    end.set("began", Node::boolean(began));
-    return end;
+    end.set("words", Node::string(words));
+    end.set("refusal", Node::string(refusal));
+    answers_.push_back(std::move(end));
   }
 
   void look_at_processes() {
@@ -83,7 +82,7 @@ class Server {
         ++at;
         continue;
       }
-      answers_.push_back(end_of(at->first, process.status(), process.last_words(), true));
+      tell_end(at->first, process.status(), process.last_words().substr(0, kWordsBytesMax));
       at = processes_.erase(at);
     }
   }

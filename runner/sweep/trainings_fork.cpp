@@ -26,12 +26,7 @@ class ByFork final : public Trainings {
   explicit ByFork(std::string program) : program_(std::move(program)) {}
 
   void start(std::int64_t trial, const std::vector<std::string>& words) override {
-    try {
-      if (template_ == nullptr) begin();
-    } catch (const core::RunError& refused) {
-      link_.reset();
-      return never_begun_.push_back({trial, refused.exit_code(), refused.what(), false});
-    }
+    if (template_ == nullptr) begin();
     std::vector<Node> list;
     for (const std::string& word : words) list.push_back(Node::string(word));
     Node message = Node::mapping();
@@ -57,12 +52,12 @@ class ByFork final : public Trainings {
   }
 
   std::vector<End> take_ended() override {
-    std::vector<End> list = std::exchange(never_begun_, {});
+    std::vector<End> list;
     if (template_ == nullptr) return list;
     template_->read_output();
     for (const Node& message : link_->receive()) {
       list.push_back({message.find("trial")->as_integer(), static_cast<int>(message.find("status")->as_integer()),
-                      message.find("words")->as_string(), message.find("began")->as_bool()});
+                      message.find("words")->as_string(), message.find("refusal")->as_string()});
       running_.erase(list.back().trial);
     }
     if (!link_->is_open()) lose_all(list);
@@ -102,7 +97,7 @@ class ByFork final : public Trainings {
   void lose_all(std::vector<End>& list) {
     for (int waited_ms = 0; !template_->has_ended() && waited_ms < kLeave_ms; ++waited_ms) poll(nullptr, 0, 1);
     const int status = template_->has_ended() ? template_->status() : 128 + SIGKILL;
-    for (const std::int64_t trial : running_) list.push_back({trial, status, template_->last_words(), true});
+    for (const std::int64_t trial : running_) list.push_back({trial, status, template_->last_words()});
     running_.clear();
     template_.reset();
     link_.reset();
@@ -112,7 +107,6 @@ class ByFork final : public Trainings {
   std::unique_ptr<RankProcess> template_;
   std::unique_ptr<launch::Link> link_;
   std::set<std::int64_t> running_;
-  std::vector<End> never_begun_;
 };
 
 }  // namespace

@@ -30,7 +30,6 @@ namespace {
 constexpr int kTick_ms = 500;
 constexpr std::int64_t kLookAgainMs = 1000;  // for trials, where there were none
 // Between attempts to start a process where the machine has none to give: what it lacks, others may give back.
-constexpr std::int64_t kFirstPauseMs = 1000, kLongestPauseMs = 60'000;
 constexpr std::int64_t kAwayMsMax = 3'600'000;  // of a study that does not answer
 constexpr std::int64_t kSyncMs = 500;           // what a power cut may take back, as of a run
 
@@ -90,15 +89,13 @@ Worker::End Worker::run() {
 
 bool Worker::may_start() const {
   return signals_heard_ == 0 && failure_.empty() && limit_.empty() && !complete_ &&
-         clock_.monotonic_ns() >= std::max(looks_again_ns_, starts_again_ns_) &&
+         clock_.monotonic_ns() >= looks_again_ns_ &&
          static_cast<std::int64_t>(running_.size()) < options_.concurrent;
 }
 
-/// Trials of other workers run, which may come to wait again, or make room for what comes next; or one waits until
-/// there is a process for it.
+/// Trials of other workers run, which may come to wait again, or make room for what comes next.
 bool Worker::has_more_to_come() const {
-  return signals_heard_ == 0 && failure_.empty() && limit_.empty() && !complete_ &&
-         (options_.waits_for_others || pause_ms_ > 0);
+  return signals_heard_ == 0 && failure_.empty() && limit_.empty() && !complete_ && options_.waits_for_others;
 }
 
 /// False when there was nothing to start.
@@ -159,7 +156,8 @@ bool Worker::start(Trial trial) {
     return conclude(trial, std::nullopt, refused), true;
   }
   if (crash_note_) crash_note_->begin(trial.number, trial.claims);
-  options_.trainings->start(trial.number, beginning.value().words);
+  const auto started = core::attempt([&] { options_.trainings->start(trial.number, beginning.value().words); });
+  if (!started) return put_off(trial, started.failure().message), false;
   running_.push_back(
       {.trial = std::move(trial), .run_dir = beginning.value().run_dir, .step_seen_ns = clock_.monotonic_ns()});
   return true;
@@ -172,6 +170,17 @@ void Worker::put_back(const Trial& trial) {
   waits.reason = trial.reason;
   waits.step = trial.step;
   study_.end(trial.number, waits, study_.now_ms());
+}
+
+/// The system has no process for it, which says nothing of the trial. Others that end leave room.
+void Worker::put_off(const Trial& trial, const std::string& why) {
+  put_back(trial);
+  looks_again_ns_ = clock_.monotonic_ns() + kLookAgainMs * 1'000'000;
+  if (running_.empty()) {
+    failure_ = why;
+  } else if (std::exchange(put_off_for_, why) != why) {
+    options_.warn(why + "; it waits for those that run");
+  }
 }
 
 /// A run that was interrupted goes on; any other begins, from nothing or from the checkpoint of another trial.
@@ -235,10 +244,14 @@ void Worker::hear(int signal) {
 void Worker::look_at_trainings() {
   for (const Trainings::End& end : options_.trainings->take_ended()) {
     if (crash_note_) crash_note_->end();
-    pause_ms_ = end.began ? 0 : std::clamp(2 * pause_ms_, kFirstPauseMs, kLongestPauseMs);
-    starts_again_ns_ = clock_.monotonic_ns() + pause_ms_ * 1'000'000;
     const auto ended = std::find_if(running_.begin(), running_.end(),
                                     [&end](const Running& running) { return running.trial.number == end.trial; });
+    if (!end.refusal.empty()) {
+      const Trial trial = std::move(ended->trial);
+      running_.erase(ended);
+      put_off(trial, end.refusal);
+      continue;
+    }
     const auto run = look_at_run(ended->run_dir, clock_);
     // It may have gone on beyond the point at which it is given up, or may have reported it just before its end.
     if (run && !ended->pruned_at) {
@@ -248,7 +261,7 @@ void Worker::look_at_trainings() {
     if (run && ended->pruned_at) {
       give_up(ended->trial, *run, *ended->pruned_at);
     } else {
-      Outcome outcome = end.began ? judge(run, end.status, end.words, sweep_.objectives()) : never_began(end.words);
+      Outcome outcome = judge(run, end.status, end.words, sweep_.objectives());
       if (ended->hangs && outcome.kind == Outcome::Kind::kCrash) {
         outcome.kind = Outcome::Kind::kHang;
         outcome.reason = "no progress for " + core::format_duration(*sweep_.config().failures.hang_timeout);

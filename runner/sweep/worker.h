@@ -61,6 +61,7 @@ class Worker {
   bool start_next();
   bool start(Trial trial);
   void put_back(const Trial& trial);
+  void put_off(const Trial& trial, const std::string& why);
   struct Beginning {
     std::vector<std::string> words;
     std::string run_dir;
@@ -95,7 +96,6 @@ class Worker {
   std::optional<CrashNote> crash_note_;  ///< where trainings can take this process along
   std::int64_t id_ = 0;
   std::int64_t beaten_ns_ = 0, looks_again_ns_ = 0;
-  std::int64_t starts_again_ns_ = 0, pause_ms_ = 0;  ///< after a trial for which there was no process
   std::int64_t away_since_ns_ = 0;                   ///< the study
   std::int64_t synced_ns_ = 0;
   bool has_news_ = false;  ///< something ended since then
@@ -105,7 +105,7 @@ class Worker {
   bool leaves_at_once_ = false;
   bool complete_ = false;  ///< the study has nothing more to give
   bool waits_ = false;     ///< what comes next depends on trials that run
-  std::string failure_, limit_;
+  std::string failure_, limit_, put_off_for_;
   std::set<std::int64_t> spared_;  ///< trials whose checkpoints were removed
 };
 

@@ -1,6 +1,9 @@
+#include <unistd.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <map>
 #include <set>
@@ -8,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "runner/artifact/checkpoint_dir.h"
+#include "runner/sweep/descent.h"
 #include "runner/sweep/next_variant.h"
 #include "runner/sweep/pruning.h"
 #include "runner/sweep/spare_checkpoints.h"
@@ -268,4 +273,47 @@ TEST_CASE("a trial is complete at its own last step, wherever that is", "[sweep]
       CHECK_FALSE(pruned_at(*sweep, *study, 1, worse_at_the_end, {}).has_value());
     }
   }
+}
+
+TEST_CASE("checkpoints that cannot go stay for the next worker, and what the last one left goes",
+          "[sweep][checkpoints]") {
+  namespace fs = std::filesystem;
+  runner::core::Diagnostics diagnostics;
+  const auto sweep = tests::read_sweep(
+      "  parameters: {optimizer.lr: {min: 0.001, max: 0.1}}\n  sampler: random\n  n_trials: 2\n"
+      "  checkpoints: {keep_best: 1}\n",
+      diagnostics, 20);
+  REQUIRE(sweep.has_value());
+  const tests::TempDir dir;
+  const auto study = new_study(dir.path());
+  runner::sweep::TriedList tried(*sweep);
+  Study::Demand demand;
+  study->add_worker(1);
+  demand.variants_max = 2;
+  demand.propose = [&](const std::vector<Variant>& variants, const std::vector<Trial>& trials) {
+    return next_variant(*sweep, tried.update(study->changes(), variants, trials));
+  };
+  for (const double value : {0.5, 0.3}) {
+    const auto trial = study->claim(demand);
+    REQUIRE(trial.has_value());
+    TrialEnd end;
+    end.value = value;
+    end.run = "run";
+    study->end(trial->number, end, 2);
+  }
+  const std::string folder = runner::sweep::trial_run_dir(*study, dir.path(), study->trials().front()) + "/checkpoints";
+  fs::create_directories(folder);
+  const auto draft = runner::artifact::CheckpointDraft::begin(folder, 10, 0).value();
+  draft->add_text("trainer.json", "{}").value();
+  draft->commit({}, nullptr, 10).value();
+  const std::string taken = folder + "/.step-000010.deleted-" + std::to_string(getpid());  // its name on its way out
+  fs::create_directories(taken + "/not_empty");
+  fs::create_directory(folder + "/.step-000020.deleted-99999999");  // process ids end at 2^22
+  std::set<std::int64_t> removed;
+  remove_spare_checkpoints(*sweep, *study, dir.path(), true, removed);
+  CHECK(fs::exists(folder + "/step-000010"));
+  CHECK_FALSE(fs::exists(folder + "/.step-000020.deleted-99999999"));
+  removed.clear();
+  remove_spare_checkpoints(*sweep, *study, dir.path(), true, removed);
+  CHECK(fs::is_empty(folder));
 }

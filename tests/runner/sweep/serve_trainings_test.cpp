@@ -74,14 +74,14 @@ TEST_CASE("a training for which there is no process ends alone", "[sweep][traini
   start(link, 1, "waits");
   start(link, 2, "refused");
   CHECK(next(link) ==
-        R"({"trial": 2, "status": 1, "words": "cannot start its process: Too many open files", "began": false})");
+        R"({"trial": 2, "status": 1, "words": "", "refusal": "cannot start trial 2: Too many open files"})");
   start(link, 3, "ends");
-  CHECK(next(link) == R"({"trial": 3, "status": 5, "words": "", "began": true})");
+  CHECK(next(link) == R"({"trial": 3, "status": 5, "words": "", "refusal": ""})");
   Node signal = Node::mapping();
   signal.set("signal", Node::integer(SIGKILL));
   signal.set("trial", Node::integer(1));
   link.send(signal);
-  CHECK(next(link) == R"({"trial": 1, "status": 137, "words": "", "began": true})");
+  CHECK(next(link) == R"({"trial": 1, "status": 137, "words": "", "refusal": ""})");
   link.end("the test is over");
   int status = -1;
   waitpid(server, &status, 0);

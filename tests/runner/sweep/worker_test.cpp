@@ -1,63 +1,64 @@
+// What a worker does where the system does not play along; trainings are pretended here.
+
 #include "runner/sweep/worker.h"
 
 #include <fcntl.h>
 #include <sys/eventfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <catch2/catch.hpp>
 
+#include <algorithm>
+#include <catch2/catch.hpp>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "runner/core/clock.h"
+#include "runner/core/error.h"
 #include "tests/support/sweeps.h"
 #include "tests/support/temp_dir.h"
 
 using runner::sweep::CrashNote;
 using runner::sweep::Study;
-using runner::sweep::Sweep;
 using runner::sweep::Trainings;
 using runner::sweep::TrialState;
 using runner::sweep::Worker;
 
 namespace {
 
-/// Each look takes a tenth of a second.
-class Hurried final : public runner::core::Clock {
+/// There is room for so many at once, and one ends each time that somebody looks, badly.
+class Cramped final : public Trainings {
  public:
-  std::int64_t wall_ms() const override { return 1'700'000'000'000 + now_ms_; }
-  std::int64_t monotonic_ns() const override { return (now_ms_ += 100) * 1'000'000; }
-  std::int64_t now_ms() const { return now_ms_; }
-
- private:
-  mutable std::int64_t now_ms_ = 0;
-};
-
-/// A machine that has no process to give.
-class NoProcess final : public Trainings {
- public:
-  NoProcess(const Hurried& clock, std::vector<std::int64_t>& asked_ms) : clock_(clock), asked_ms_(asked_ms) {}
-  ~NoProcess() override { close(always_ready_); }
+  Cramped(std::size_t room, bool tells_later)
+      : room_(room), tells_later_(tells_later), event_(eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+  ~Cramped() override { close(event_); }
 
   void start(std::int64_t trial, const std::vector<std::string>&) override {
-    asked_ms_.push_back(clock_.now_ms());
-    ended_.push_back({trial, 1, "cannot start its process: Resource temporarily unavailable", false});
+    if (running_.size() < room_) return running_.push_back(trial);
+    if (!tells_later_) throw runner::core::RunError("no room");
+    refused_.push_back({trial, 1, "", "no room"});
   }
   void send(std::int64_t, int) override {}
-  std::vector<int> descriptors() const override { return {always_ready_}; }
-  std::vector<End> take_ended() override { return std::exchange(ended_, {}); }
+  std::vector<int> descriptors() const override { return {event_}; }  // there is always something to be seen
+  std::vector<End> take_ended() override {
+    std::vector<End> ended = std::exchange(refused_, {});
+    if (running_.empty()) return ended;
+    ended.push_back({running_.front(), 1, "boom"});
+    running_.erase(running_.begin());
+    return ended;
+  }
 
  private:
-  const Hurried& clock_;
-  std::vector<std::int64_t>& asked_ms_;
-  std::vector<End> ended_;
-  int always_ready_ = eventfd(1, EFD_CLOEXEC);
+  std::size_t room_;
+  bool tells_later_;
+  int event_;
+  std::vector<std::int64_t> running_;
+  std::vector<End> refused_;
 };
 
 /// The status of a process that does `work` with nobody to see it, and without the signal handlers of the tests.
@@ -75,53 +76,38 @@ int status_of(const std::function<void()>& work) {
   return status;
 }
 
-struct Place {
-  explicit Place(const std::string& more) {
-    runner::core::Diagnostics diagnostics;
-    sweep = tests::read_sweep("  parameters: {vars.width: {values: [8, 16]}}\n" + more, diagnostics);
-    INFO(runner::core::render(diagnostics));
-    REQUIRE(sweep.has_value());
-    runner::sweep::StudyInfo info;
-    info.name = "tiny-0d8xhm4tq0a";
-    const std::string folder = dir / "sweeps/tiny-0d8xhm4tq0a";
-    std::filesystem::create_directories(folder);
-    study = Study::create(folder, info).value();
-  }
-
-  Worker::End work() {
-    Worker::Options options;
-    options.trainings = std::make_unique<NoProcess>(clock, asked_ms);
-    options.say = options.warn = [this](const std::string& line) { lines.push_back(line); };
-    options.waits_for_others = false;
-    return Worker(*sweep, *study, std::move(options), clock).run();
-  }
-
-  tests::TempDir dir;
-  Hurried clock;
-  std::optional<Sweep> sweep;
-  std::unique_ptr<Study> study;
-  std::vector<std::int64_t> asked_ms;
-  std::vector<std::string> lines;
-};
-
 }  // namespace
 
-TEST_CASE("a trial for which there is no process is tried again, later each time", "[sweep][worker]") {
-  Place place("  failures: {max_retries: 2}\n  n_trials: 1\n  sampler: random\n");
-  CHECK(place.work().failure.empty());
-  const std::string why = "cannot start its process: Resource temporarily unavailable";
-  CHECK(place.lines == std::vector<std::string>{"trial 0 starts again: " + why, "trial 0 starts again: " + why,
-                                                "trial 0 failed: " + why});
-  CHECK(place.study->trials()[0].state == TrialState::kFailed);
-  REQUIRE(place.asked_ms.size() == 3);
-  CHECK(place.asked_ms[1] - place.asked_ms[0] >= 1000);
-  CHECK(place.asked_ms[2] - place.asked_ms[1] >= 2000);
-}
-
-TEST_CASE("a lack of processes may end the sweep", "[sweep][worker]") {
-  Place place("  failures: {crash: stop}\n");
-  CHECK(place.work().failure == "trial 0 failed: cannot start its process: Resource temporarily unavailable");
-  CHECK(place.asked_ms.size() == 1);
+TEST_CASE("where the system has no process for a trial it waits for those that run", "[sweep][worker]") {
+  runner::core::Diagnostics diagnostics;
+  const auto sweep = tests::read_sweep(
+      "  parameters: {optimizer.lr: {values: [0.1, 0.2, 0.3]}}\n  max_concurrent_trials: 2\n", diagnostics);
+  REQUIRE(sweep.has_value());
+  const tests::TempDir dir;
+  const std::string folder = dir / "sweeps/tiny-1";
+  std::filesystem::create_directories(folder);
+  runner::sweep::StudyInfo info;
+  info.name = "tiny-1";
+  info.recipe_json = "{}";
+  const auto study = Study::create(folder, info).value();
+  std::vector<std::string> warnings;
+  const auto work = [&](std::size_t room, bool tells_later) {
+    Worker::Options options;
+    options.trainings = std::make_unique<Cramped>(room, tells_later);
+    options.say = [](const std::string&) {};
+    options.warn = [&warnings](const std::string& line) { warnings.push_back(line); };
+    return Worker(*sweep, *study, std::move(options), runner::core::system_clock()).run();
+  };
+  const bool tells_later = GENERATE(false, true);
+  const auto stopped = work(0, tells_later);
+  CHECK(stopped.failure == "no room");
+  CHECK(study->trials().front().state == TrialState::kWaiting);
+  warnings.clear();
+  const auto ended = work(1, tells_later);
+  CHECK(ended.failure.empty());
+  CHECK(warnings.front() == "no room; it waits for those that run");
+  for (const auto& trial : study->trials()) CHECK(trial.reason == "boom");  // its own end, and nothing else
+  CHECK(study->trials().size() == 3);
 }
 
 TEST_CASE("what takes a worker along leaves a note of the trial", "[sweep][worker]") {
@@ -159,8 +145,17 @@ TEST_CASE("what takes a worker along leaves a note of the trial", "[sweep][worke
 }
 
 TEST_CASE("a trial that ended its worker is handled by its policy", "[sweep][worker]") {
-  Place place("  failures: {crash: fail}\n  n_trials: 1\n  sampler: random\n");
-  const std::string folder = place.study->folder();
+  runner::core::Diagnostics diagnostics;
+  const auto sweep = tests::read_sweep(
+      "  parameters: {vars.width: {values: [8, 16]}}\n  failures: {crash: fail}\n  n_trials: 1\n  sampler: random\n",
+      diagnostics);
+  REQUIRE(sweep.has_value());
+  const tests::TempDir dir;
+  const std::string folder = dir / "sweeps/tiny-1";
+  std::filesystem::create_directories(folder);
+  runner::sweep::StudyInfo info;
+  info.name = "tiny-1";
+  const auto study = Study::create(folder, info).value();
   status_of([&folder] {  // in place of a worker that has claimed it, and trains it
     const auto lost = Study::open(folder).value();
     lost->add_worker(1);
@@ -172,7 +167,10 @@ TEST_CASE("a trial that ended its worker is handled by its policy", "[sweep][wor
     note.begin(trial->number, trial->claims);
     raise(SIGSEGV);
   });
-  place.work();
-  CHECK(place.lines == std::vector<std::string>{"trial 0 failed: ended by signal 11"});
-  CHECK(place.asked_ms.empty());
+  std::vector<std::string> lines;
+  Worker::Options options;
+  options.trainings = std::make_unique<Cramped>(0, false);  // starts nothing
+  options.say = options.warn = [&lines](const std::string& line) { lines.push_back(line); };
+  CHECK(Worker(*sweep, *study, std::move(options), runner::core::system_clock()).run().failure.empty());
+  CHECK(lines == std::vector<std::string>{"trial 0 failed: ended by signal 11"});
 }
