@@ -52,6 +52,8 @@ class Sweep {
   const Population* population() const { return population_.get(); }
   /// Steps of a trial; nothing where the recipe limits it otherwise.
   std::optional<std::int64_t> total_steps() const;
+  /// Whether all variants are walked through, one after the other.
+  bool is_grid() const;
   /// How many variants there will be; nothing where they are too many to count out.
   std::optional<std::int64_t> variants_to_come() const;
   bool maximizes() const { return objectives_.front().maximize; }
