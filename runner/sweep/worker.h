@@ -11,6 +11,7 @@
 #include "runner/launch/signals.h"
 #include "runner/sweep/outcome.h"
 #include "runner/sweep/pruning.h"
+#include "runner/sweep/regret.h"
 #include "runner/sweep/study.h"
 #include "runner/sweep/sweep.h"
 #include "runner/sweep/trainings.h"
@@ -88,6 +89,7 @@ class Worker {
   const Sweep& sweep_;
   Study& study_;
   TriedList tried_;
+  RegretWatch regret_;
   Options options_;
   const core::Clock& clock_;
   std::string output_dir_;
