@@ -67,10 +67,8 @@ TEST_CASE("a sweep ends where nothing much better is likely", "[sweep][limits][r
 }
 
 TEST_CASE("how far the regret is from the end of the sweep", "[sweep][limits][regret]") {
-  CHECK(Regret{12, 30, {}, {}}.text() ==
-        "regret bound from 30 complete variants on, of which there are 12");
-  CHECK(Regret{31, 30, 0.031256, 0.0015}.text() ==
-        "regret bound 0.031256, the sweep ends below 0.0015");
+  CHECK(Regret{12, 30, {}, {}}.text() == "regret bound from 30 complete variants on, of which there are 12");
+  CHECK(Regret{31, 30, 0.031256, 0.0015}.text() == "regret bound 0.031256, the sweep ends below 0.0015");
 }
 
 TEST_CASE("a regret that could never be judged is refused", "[sweep][limits][regret]") {
