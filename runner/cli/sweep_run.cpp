@@ -195,7 +195,7 @@ void sweep_run(Session& session, SweepRunFlags& flags) {
 }
 
 void sweep_work(Session& session, const SweepWorkFlags& flags) {
-  const auto open = open_sweep(session, flags.name);
+  const auto open = open_trainable_sweep(session, flags.name);
   if (!open) return;
   if (flags.concurrent > 1 && open->sweep.config().isolation == sections::sweep::Isolation::kNone) {
     return session.fail(

@@ -9,6 +9,7 @@
 #include "runner/recipe/interpolate.h"
 #include "runner/recipe/override.h"
 #include "runner/registry/validate.h"
+#include "runner/sweep/regret.h"
 #include "runner/sweep/store_address.h"
 
 namespace runner::sweep {
@@ -88,6 +89,7 @@ std::shared_ptr<const RecipeSpace> read_space(const registry::Recipe& recipe, co
   if (!diagnostics.has_errors()) {
     const auto config = sections::sweep::parse_config(*section);
     SamplerCheck(recipe, config, *space, diagnostics).look_at(sampler_block(config, *space));
+    check_regret_bound(recipe, config, *space, diagnostics);
     const auto address = config.store ? read_store_address(*config.store) : StoreAddress{};
     if (!address) {
       diagnostics.error(recipe.at("sweep.store").place(), address.failure().message, address.failure().hint);
