@@ -1,4 +1,5 @@
 #include <cstdio>
+#include <set>
 #include <utility>
 
 #include "runner/cli/code_of.h"
@@ -24,10 +25,16 @@ using sweep::Sweep;
 
 /// What the command line says about the sweep, as changes of the recipe.
 bool add_changes(Session& session, const SweepRunFlags& flags, recipe::ComposeOptions& options) {
+  std::set<std::string> varied;
   for (const std::string& text : flags.varied) {
     const auto set = varied_as_set(text);
     if (!set) {
       session.fail(set.failure().message, set.failure().hint);
+      return false;
+    }
+    const std::string path = text.substr(0, text.find('='));
+    if (!varied.insert(path).second) {
+      session.fail(path + " is varied twice on the command line", "keep one of them: " + text);
       return false;
     }
     options.overrides.push_back({Override::Kind::kSet, set.value(), text});
@@ -188,7 +195,7 @@ void sweep_run(Session& session, SweepRunFlags& flags) {
 }
 
 void sweep_work(Session& session, const SweepWorkFlags& flags) {
-  const auto open = open_sweep(session, flags.name);
+  const auto open = open_trainable_sweep(session, flags.name);
   if (!open) return;
   if (flags.concurrent > 1 && open->sweep.config().isolation == sections::sweep::Isolation::kNone) {
     return session.fail(

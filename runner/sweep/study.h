@@ -27,7 +27,9 @@ struct StudyInfo {
   std::string recipe_json;   ///< with its `${...}` and the sweep
   std::int64_t threads = 0;  ///< of each trial's process; 0: as the recipe says
   std::int64_t created_ms = 0;
-  std::string store;          ///< `postgresql://HOST/DATABASE`; "": a file in the sweep's folder
+  std::string store;  ///< `postgresql://HOST/DATABASE`; "": a file in the sweep's folder
+  bool stand_in =
+      false;  ///< the recipe only has the parameters of trials that another program made, and trains nothing
   std::int64_t lease_ms = 0;  ///< a worker that PostgreSQL has not heard of for so long is dead
 };
 

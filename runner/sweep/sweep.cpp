@@ -9,6 +9,7 @@
 #include "runner/recipe/interpolate.h"
 #include "runner/recipe/override.h"
 #include "runner/registry/validate.h"
+#include "runner/sweep/regret.h"
 #include "runner/sweep/store_address.h"
 
 namespace runner::sweep {
@@ -88,6 +89,7 @@ std::shared_ptr<const RecipeSpace> read_space(const registry::Recipe& recipe, co
   if (!diagnostics.has_errors()) {
     const auto config = sections::sweep::parse_config(*section);
     SamplerCheck(recipe, config, *space, diagnostics).look_at(sampler_block(config, *space));
+    check_regret_bound(recipe, config, *space, diagnostics);
     const auto address = config.store ? read_store_address(*config.store) : StoreAddress{};
     if (!address) {
       diagnostics.error(recipe.at("sweep.store").place(), address.failure().message, address.failure().hint);
@@ -202,16 +204,19 @@ std::optional<std::int64_t> Sweep::total_steps(const Point& point) const {
   return recipe ? steps_of_a_trial(*recipe) : std::nullopt;
 }
 
+bool Sweep::is_grid() const { return sampler_block(config_, *space_).find("type")->as_string() == "grid"; }
+
 std::optional<std::int64_t> Sweep::variants_to_come() const {
   constexpr std::int64_t kCountedMax = 100'000;
   if (population_ != nullptr) return population_->variants();
   const Node block = sampler_block(config_, *space_);
   const std::string& type = block.find("type")->as_string();
   std::int64_t count = 0;
-  if (type == "grid") {
+  if (is_grid()) {
     const std::int64_t most = std::min(kCountedMax, config_.n_trials.value_or(kCountedMax));
-    components::sampler::walk_points(*space_, [&](const Point&) { return ++count < most; });
-    if (count == most) return config_.n_trials;
+    const bool ended = components::sampler::walk_points(
+        *space_, [&](const Point&) { return ++count < most; }, kCountedMax);
+    if (!ended) return config_.n_trials;
   } else if (type == "list" && block.find("then")->is_null()) {
     count = static_cast<std::int64_t>(block.find("points")->items().size());
   } else {

@@ -12,6 +12,7 @@
 #include "runner/sweep/crash_note.h"
 #include "runner/sweep/outcome.h"
 #include "runner/sweep/pruning.h"
+#include "runner/sweep/regret.h"
 #include "runner/sweep/study.h"
 #include "runner/sweep/sweep.h"
 #include "runner/sweep/trainings.h"
@@ -90,6 +91,7 @@ class Worker {
   const Sweep& sweep_;
   Study& study_;
   TriedList tried_;
+  RegretWatch regret_;
   Options options_;
   const core::Clock& clock_;
   std::string output_dir_;

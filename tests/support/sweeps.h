@@ -15,7 +15,7 @@ namespace tests {
 inline std::optional<runner::sweep::Sweep> read_sweep(const std::string& sweep, runner::core::Diagnostics& diagnostics,
                                                       const std::string& max_steps) {
   const std::string text = R"(run_name: tiny
-vars: {width: 8, steps: 2}
+vars: {width: 8, steps: 2, other: 1}
 model: {type: mlp, hidden: ["${vars.width}"]}
 data: {train: {type: synthetic, task: regression, num_samples: 64}, val: {type: synthetic, task: regression, num_samples: 64}}
 loss: mse

@@ -74,7 +74,7 @@ TEST_CASE("a training for which there is no process ends alone", "[sweep][traini
   start(link, 1, "waits");
   start(link, 2, "refused");
   CHECK(next(link) ==
-        R"({"trial": 2, "status": 1, "words": "", "refusal": "cannot make a pipe: Too many open files"})");
+        R"({"trial": 2, "status": 1, "words": "", "refusal": "cannot start trial 2: Too many open files"})");
   start(link, 3, "ends");
   CHECK(next(link) == R"({"trial": 3, "status": 5, "words": "", "refusal": ""})");
   Node signal = Node::mapping();

@@ -188,7 +188,7 @@ TEST_CASE("what a trial has spent counts all of its runs, and each of them once"
   using Numbers = std::vector<std::int64_t>;
   CHECK(end(TrialState::kWaiting, {{30, 60, 600}}, true) == Numbers{30, 60, 600});     // failed, and begins anew
   CHECK(end(TrialState::kWaiting, {{20, 40, 400}}, false) == Numbers{50, 100, 1000});  // was killed, and goes on
-  CHECK(end(TrialState::kWaiting, std::nullopt, false) == Numbers{50, 100, 1000});     // had no process
+  CHECK(end(TrialState::kWaiting, std::nullopt, false) == Numbers{50, 100, 1000});     // had no run
   CHECK(end(TrialState::kWaiting, {{35, 70, 700}}, true) == Numbers{65, 130, 1300});
   CHECK(end(TrialState::kComplete, {{40, 80, 800}}, false) == Numbers{105, 210, 2100});
 }
