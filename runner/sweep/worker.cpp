@@ -43,6 +43,11 @@ bool has_something(const store::RunSummary& run) {
          std::filesystem::exists(store::run_db_path(run.run_dir), ignored);
 }
 
+/// Where a recipe counts in epochs or tokens, only the run tells which step was its last: there it is complete.
+bool is_last_step(const store::RunSummary& run, const std::optional<store::SeriesPoint>& at) {
+  return at && run.status == store::RunStatus::kFinished && at->step >= run.step;
+}
+
 }  // namespace
 
 Worker::Worker(const Sweep& sweep, Study& study, Options options, const core::Clock& clock)
@@ -142,10 +147,8 @@ bool Worker::start(Trial trial) {
   // A training dies with its worker, in a moment; the news that it lives travel slowly from another machine.
   if (unjudged && run->owner && !crashed) return put_back(trial), false;
   if (unjudged) {
-    if (const auto at =
-            pruned_at(sweep_, study_, trial.number, read_curve(run->run_dir, sweep_.metric()), live_curves())) {
-      return give_up(trial, *run, *at), true;
-    }
+    const auto at = pruned_at(sweep_, study_, trial.number, read_curve(run->run_dir, sweep_.metric()), live_curves());
+    if (at && !is_last_step(*run, at)) return give_up(trial, *run, *at), true;
   }
   if (const auto ended_with = status ? status : crashed) {
     const auto left = unjudged ? run : std::nullopt;
@@ -264,7 +267,7 @@ void Worker::look_at_trainings() {
       ended->pruned_at =
           pruned_at(sweep_, study_, ended->trial.number, read_curve(run->run_dir, sweep_.metric()), live_curves());
     }
-    if (run && ended->pruned_at) {
+    if (run && ended->pruned_at && !is_last_step(*run, ended->pruned_at)) {
       give_up(ended->trial, *run, *ended->pruned_at);
     } else {
       Outcome outcome = judge(run, end.status, end.words, sweep_.objectives());

@@ -337,6 +337,17 @@ TEST_CASE("a trial is given up at the same step however the sweep is disturbed",
   CHECK(tests::trials_of(killed) == tests::trials_of(calm));
 }
 
+TEST_CASE("a trial is complete at its last step, also where that is counted in epochs", "[ranks][sweep]") {
+  const std::string recipe = std::string(kRecipe) + "  pruner: {type: asha, min_steps: 10, reduction_factor: 2}\n";
+  const tests::RunPlace by_steps(recipe), by_epochs(recipe);
+  REQUIRE(by_steps.roux({"sweep", "run", "recipe.yaml"}).status == 0);
+  const auto ended = by_epochs.roux({"sweep", "run", "recipe.yaml", "--set", "training.max_steps=null", "--set",
+                                     "training.max_epochs=20"});  // of two steps each
+  INFO(ended.output);
+  REQUIRE(ended.status == 0);
+  CHECK(tests::trials_of(by_epochs) == tests::trials_of(by_steps));
+}
+
 TEST_CASE("trials that are promoted go on from their checkpoints, however the sweep is disturbed", "[ranks][sweep]") {
   // By two, so that with six trials somebody enters the best half of a rung late.
   const std::string recipe = std::string(kRecipe) + "  pruner: {type: asha, min_steps: 10, reduction_factor: 2}\n";
