@@ -135,6 +135,7 @@ bool Worker::start_next() {
 
 /// False where it cannot be started yet.
 bool Worker::start(Trial trial) {
+  if (signals_heard_ > 0) return put_back(trial), false;  // while the study did not answer
   const std::string run_name = trial_run_name(study_, trial.number);
   const bool is_new = trial.claims == 1;  // nobody has begun it before
   const auto run = is_new ? std::nullopt : find_trial_run(output_dir_, run_name, clock_);
