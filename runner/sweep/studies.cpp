@@ -155,7 +155,7 @@ bool is_over(const Sweep& sweep, Study& study) {
   });
   if (open) return false;
   if (reached) return true;
-  if (promoted(sweep, study)) return false;
+  if (Pruning(sweep, study).promoted()) return false;
   const auto most = sweep.config().n_trials;
   if (most && static_cast<std::int64_t>(variants.size()) >= *most) return true;
   return !next_variant(sweep, TriedList(sweep).update(study.changes(), variants, trials));

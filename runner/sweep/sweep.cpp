@@ -119,6 +119,12 @@ std::optional<std::int64_t> steps_of_a_trial(const registry::Recipe& recipe) {
   return steps.as_integer();
 }
 
+/// Null where no trial is given up.
+std::shared_ptr<components::pruner::Pruner> build_pruner(const Sweep::Config& config, const registry::Recipe& recipe) {
+  if (!config.pruner) return nullptr;
+  return components::pruner::build(*config.pruner, {objectives_of(config).front().maximize, steps_of_a_trial(recipe)});
+}
+
 /// What chooses variants, and what gives up trials; the latter may be null.
 struct Choosers {
   std::shared_ptr<components::sampler::Sampler> sampler;
@@ -133,13 +139,10 @@ std::optional<Choosers> build_choosers(const registry::Recipe& recipe, std::shar
   const char* part = config.sampler ? "sweep.sampler" : "sweep";
   Choosers choosers;
   try {
-    const std::vector<Metric> objectives = objectives_of(config);
-    choosers.sampler = components::sampler::build(block, {std::move(space), seed_of(block, recipe), objectives.size()});
+    choosers.sampler =
+        components::sampler::build(block, {std::move(space), seed_of(block, recipe), objectives_of(config).size()});
     part = "sweep.pruner";
-    if (config.pruner) {
-      choosers.pruner =
-          components::pruner::build(*config.pruner, {objectives.front().maximize, steps_of_a_trial(recipe)});
-    }
+    choosers.pruner = build_pruner(config, recipe);
   } catch (const core::RunError& misfit) {
     diagnostics.error(recipe.at(part).place(), misfit.what(), misfit.hint());
     return std::nullopt;
@@ -182,6 +185,8 @@ std::vector<double> Sweep::signed_values(double value, const std::vector<double>
   for (std::size_t i = 0; i < others.size(); ++i) values.push_back(objectives_[i + 1].signed_value(others[i]));
   return values;
 }
+
+std::shared_ptr<components::pruner::Pruner> Sweep::new_pruner() const { return build_pruner(config_, base_); }
 
 std::optional<std::int64_t> Sweep::total_steps() const { return steps_of_a_trial(base_); }
 

@@ -46,6 +46,7 @@ Worker::Worker(const Sweep& sweep, Study& study, Options options, const core::Cl
     : sweep_(sweep),
       study_(study),
       tried_(sweep),
+      pruning_(sweep, study),
       options_(std::move(options)),
       clock_(clock),
       output_dir_(output_dir_of(sweep, study)) {
@@ -103,7 +104,7 @@ bool Worker::start_next() {
     waits_ = next_variant_waits(sweep_, tried);
     return waits_ ? std::nullopt : next_variant(sweep_, tried);
   };
-  demand.promote = [this] { return promoted(sweep_, study_); };
+  demand.promote = [this] { return pruning_.promoted(); };
   waits_ = false;
   auto trial = study_.claim(demand);
   complete_ = !trial && !waits_ && !study_.has_running();
@@ -127,10 +128,7 @@ bool Worker::start(Trial trial) {
   // Of a run that has ended: its worker went before it could write down how the trial came out.
   const std::optional<int> status = unjudged ? status_of(*run) : std::nullopt;
   if (unjudged) {
-    if (const auto at =
-            pruned_at(sweep_, study_, trial.number, read_curve(run->run_dir, sweep_.metric()), live_curves())) {
-      return give_up(trial, *run, *at), true;
-    }
+    if (const auto at = pruned_at(trial.number, *run)) return give_up(trial, *run, *at), true;
   }
   if (status) return conclude(trial, run, judge(run, *status, "", sweep_.objectives())), true;
   const auto beginning = begin(trial, run_name, unjudged ? &*run : nullptr);
@@ -213,10 +211,7 @@ void Worker::look_at_trainings() {
                                     [&end](const Running& running) { return running.trial.number == end.trial; });
     const auto run = look_at_run(ended->run_dir, clock_);
     // It may have gone on beyond the point at which it is given up, or may have reported it just before its end.
-    if (run && !ended->pruned_at) {
-      ended->pruned_at =
-          pruned_at(sweep_, study_, ended->trial.number, read_curve(run->run_dir, sweep_.metric()), live_curves());
-    }
+    if (run && !ended->pruned_at) ended->pruned_at = pruned_at(ended->trial.number, *run);
     if (run && ended->pruned_at) {
       give_up(ended->trial, *run, *ended->pruned_at);
     } else {
@@ -274,13 +269,21 @@ LiveCurves Worker::live_curves() {
   return curves;
 }
 
+/// Where it is given up by what it has on record, and by what all others have reported by now.
+std::optional<store::SeriesPoint> Worker::pruned_at(std::int64_t trial, const store::RunSummary& run) {
+  if (sweep_.pruner() == nullptr) return std::nullopt;
+  pruning_.see(live_curves());
+  return pruning_.pruned_at(trial, read_curve(run.run_dir, sweep_.metric()));
+}
+
 void Worker::prune() {
   const LiveCurves live = live_curves();
+  pruning_.see(live);
   for (Running& running : running_) {
     if (running.pruned_at) continue;
     const auto curve = live.find(running.trial.number);
     if (curve == live.end()) continue;
-    running.pruned_at = pruned_at(sweep_, study_, running.trial.number, curve->second, live);
+    running.pruned_at = pruning_.pruned_at(running.trial.number, curve->second);
     // It saves, so that somebody can go on with it.
     if (running.pruned_at) options_.trainings->send(running.trial.number, SIGTERM);
   }

@@ -71,6 +71,7 @@ class Worker {
   void wait_for_something();
   void hear(int signal);
   LiveCurves live_curves();
+  std::optional<store::SeriesPoint> pruned_at(std::int64_t trial, const store::RunSummary& run);
   void prune();
   void look_at_limits();
   void look_for_hangs();
@@ -88,6 +89,7 @@ class Worker {
   const Sweep& sweep_;
   Study& study_;
   TriedList tried_;
+  Pruning pruning_;
   Options options_;
   const core::Clock& clock_;
   std::string output_dir_;

@@ -63,12 +63,13 @@ std::vector<Arrival> arrivals(const Sweep& sweep, std::int64_t steps, const std:
   demand.propose = [&](const std::vector<Variant>& variants, const std::vector<Trial>& trials) {
     return next_variant(sweep, tried.update(study->changes(), variants, trials));
   };
-  demand.promote = [&] { return promoted(sweep, *study); };
+  runner::sweep::Pruning pruning(sweep, *study);
+  demand.promote = [&] { return pruning.promoted(); };
   std::vector<Arrival> list;
   while (const auto trial = study->claim(demand)) {
     std::vector<SeriesPoint> curve;
     for (std::int64_t s = 1; s <= steps; ++s) curve.push_back({s, table(trial->number, s)});
-    const auto at = pruned_at(sweep, *study, trial->number, curve, {});
+    const auto at = pruning.pruned_at(trial->number, curve);
     TrialEnd end;
     end.state = at ? TrialState::kPruned : TrialState::kComplete;
     end.step = at ? at->step : steps;
@@ -191,9 +192,13 @@ TEST_CASE("halving sees what others that run have reported", "[sweep][pruning]")
   study->claim(demand);
   study->claim(demand);
   const std::vector<SeriesPoint> worse = {{3, 0.9}}, better = {{3, 0.5}};
-  CHECK_FALSE(pruned_at(sweep, *study, 0, worse, {}).has_value());
-  CHECK(pruned_at(sweep, *study, 0, worse, {{0, worse}, {1, better}}).has_value());
-  CHECK_FALSE(pruned_at(sweep, *study, 1, better, {{0, worse}, {1, better}}).has_value());
+  runner::sweep::Pruning pruning(sweep, *study);
+  CHECK_FALSE(pruning.pruned_at(0, worse).has_value());
+  pruning.see({{0, worse}, {1, better}});
+  CHECK(pruning.pruned_at(0, worse).has_value());
+  CHECK_FALSE(pruning.pruned_at(1, better).has_value());
+  pruning.see({});
+  CHECK_FALSE(pruning.pruned_at(0, worse).has_value());
 }
 
 TEST_CASE("checkpoints go that nobody goes on from, but for the best", "[sweep][checkpoints]") {
