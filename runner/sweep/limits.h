@@ -2,10 +2,9 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
-#include "runner/sweep/study.h"
 #include "runner/sweep/sweep.h"
+#include "runner/sweep/tally.h"
 
 namespace runner::sweep {
 
@@ -13,7 +12,6 @@ namespace runner::sweep {
 bool has_limits(const Sweep& sweep);
 
 /// Which limit of `sweep.stop` is reached, in words; "" where none is. `worked_ms`: for how long there were workers.
-std::string reached_limit(const Sweep& sweep, const std::vector<Variant>& variants, const std::vector<Trial>& trials,
-                          std::int64_t worked_ms);
+std::string reached_limit(const Sweep& sweep, const Tally& tally, std::int64_t worked_ms);
 
 }  // namespace runner::sweep

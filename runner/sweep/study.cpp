@@ -334,9 +334,9 @@ void Study::take_back() {
   }
 }
 
-bool Study::has_running() {
+const std::set<std::int64_t>& Study::running() {
   refresh();
-  return !running_.empty();
+  return running_;
 }
 
 /// False where there is one of that number.

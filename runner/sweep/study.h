@@ -120,8 +120,8 @@ class Study {
   void set_end_reason(const std::string& reason);
   /// Trials that a worker left in the middle wait again.
   void take_back();
-  /// Whether a trial runs, wherever.
-  bool has_running();
+  /// Numbers of the trials that run, wherever.
+  const std::set<std::int64_t>& running();
   /// What to do where the store does not answer; without it the call fails.
   void set_patience(StudyStore::Patience patience) { store_->set_patience(std::move(patience)); }
 

@@ -27,6 +27,7 @@ namespace runner::sweep {
 namespace {
 
 constexpr int kTick_ms = 500;
+constexpr std::int64_t kPruneMs = 250;          // how often trials that run are judged, though many end meanwhile
 constexpr std::int64_t kLookAgainMs = 1000;     // for trials, where there were none
 constexpr std::int64_t kAwayMsMax = 3'600'000;  // of a study that does not answer
 constexpr std::int64_t kSyncMs = 500;           // what a power cut may take back, as of a run
@@ -47,9 +48,11 @@ Worker::Worker(const Sweep& sweep, Study& study, Options options, const core::Cl
       study_(study),
       tried_(sweep),
       pruning_(sweep, study),
+      tally_(sweep),
       options_(std::move(options)),
       clock_(clock),
-      output_dir_(output_dir_of(sweep, study)) {
+      output_dir_(output_dir_of(sweep, study)),
+      runs_(study, output_dir_, clock) {
   if (options_.concurrent == 0) options_.concurrent = sweep_.config().max_concurrent_trials;
   study_.set_patience([this](const StudyStore::Outage& outage) { return wait_for_study(outage); });
   id_ = study_.add_worker(study_.now_ms());
@@ -65,7 +68,7 @@ Worker::End Worker::run() {
     if (running_.empty() && !has_more_to_come()) break;
     options_.look();
     wait_for_something();
-    if (sweep_.pruner() != nullptr) prune();
+    if (sweep_.pruner() != nullptr && clock_.monotonic_ns() - pruned_ns_ >= kPruneMs * 1'000'000) prune();
     if (sweep_.config().failures.hang_timeout) look_for_hangs();
     look_at_trainings();
     if (has_news_ && clock_.monotonic_ns() - synced_ns_ > kSyncMs * 1'000'000) sync();
@@ -75,7 +78,7 @@ Worker::End Worker::run() {
   const bool over = complete_ || is_over(sweep_, study_);
   // One that a limit has ended may go on with other limits, from any of its trials.
   const bool for_good = over && study_.end_reason().empty() && is_over(sweep_, study_);
-  if (over) remove_spare_checkpoints(sweep_, study_, output_dir_, for_good, spared_);
+  if (over) remove_spare_checkpoints(sweep_, study_, tally_.update(study_), output_dir_, for_good, spared_);
   if (has_news_) sync();
   study_.leave();
   return {signals_heard_ > 0 && !over, failure_, limit_};
@@ -107,7 +110,7 @@ bool Worker::start_next() {
   demand.promote = [this] { return pruning_.promoted(); };
   waits_ = false;
   auto trial = study_.claim(demand);
-  complete_ = !trial && !waits_ && !study_.has_running();
+  complete_ = !trial && !waits_ && study_.running().empty();
   if (trial && trial->promoted > 0) {
     options_.say("trial " + std::to_string(trial->number) + " goes on from step " + std::to_string(trial->promoted) +
                  ": it is among the best after all");
@@ -251,20 +254,19 @@ void Worker::write_down(const Trial& trial, const TrialEnd& end) {
     options_.warn("trial " + std::to_string(trial.number) +
                   " went to another worker while this one was not heard of; what it came to here does not count");
   }
-  remove_spare_checkpoints(sweep_, study_, output_dir_, false, spared_);
+  remove_spare_checkpoints(sweep_, study_, tally_.update(study_), output_dir_, false, spared_);
 }
 
 /// Of all trials that run, those of other workers too; none where no pruner looks at them.
 LiveCurves Worker::live_curves() {
   LiveCurves curves;
   if (sweep_.pruner() == nullptr) return curves;
-  for (const Trial& trial : study_.trials()) {
-    if (trial.state != TrialState::kRunning) continue;
+  for (const std::int64_t number : study_.running()) {
     const auto own = std::find_if(running_.begin(), running_.end(),
-                                  [&trial](const Running& running) { return running.trial.number == trial.number; });
-    const auto run = own != running_.end() ? look_at_run(own->run_dir, clock_)
-                                           : find_trial_run(output_dir_, trial_run_name(study_, trial.number), clock_);
-    if (run && run->id != trial.run) curves[trial.number] = read_curve(run->run_dir, sweep_.metric());
+                                  [number](const Running& running) { return running.trial.number == number; });
+    const auto run = own != running_.end() ? look_at_run(own->run_dir, clock_) : runs_.find(number);
+    const Trial& trial = study_.trials().at(static_cast<std::size_t>(number));
+    if (run && run->id != trial.run) curves[number] = read_curve(run->run_dir, sweep_.metric());
   }
   return curves;
 }
@@ -277,6 +279,7 @@ std::optional<store::SeriesPoint> Worker::pruned_at(std::int64_t trial, const st
 }
 
 void Worker::prune() {
+  pruned_ns_ = clock_.monotonic_ns();
   const LiveCurves live = live_curves();
   pruning_.see(live);
   for (Running& running : running_) {
@@ -323,7 +326,7 @@ void Worker::give_up(const Trial& trial, const store::RunSummary& run, const sto
 void Worker::look_at_limits() {
   if (!limit_.empty() || !has_limits(sweep_)) return;
   limit_ = study_.end_reason();
-  if (limit_.empty()) limit_ = reached_limit(sweep_, study_.variants(), study_.trials(), study_.worked_ms());
+  if (limit_.empty()) limit_ = reached_limit(sweep_, tally_.update(study_), study_.worked_ms());
   if (limit_.empty()) return;
   study_.set_end_reason(limit_);
   if (sweep_.config().stop.running == sections::sweep::Running::kFinish) return;
@@ -377,7 +380,7 @@ void Worker::tell(const Trial& trial, const TrialEnd& end) {
   if (end.state == TrialState::kWaiting && !end.costs_retry) return;
   if (end.state == TrialState::kWaiting) return options_.warn(name + " starts again: " + end.reason);
   if (end.state == TrialState::kFailed) return options_.warn(name + " failed: " + end.reason);
-  options_.say(standing_line(sweep_, study_, trial.number));
+  options_.say(standing_line(sweep_, study_, tally_.update(study_), trial.number));
 }
 
 void Worker::sync() {

@@ -13,7 +13,9 @@
 #include "runner/sweep/pruning.h"
 #include "runner/sweep/study.h"
 #include "runner/sweep/sweep.h"
+#include "runner/sweep/tally.h"
 #include "runner/sweep/trainings.h"
+#include "runner/sweep/trial_runs.h"
 #include "runner/sweep/tried_list.h"
 
 namespace runner::sweep {
@@ -90,11 +92,13 @@ class Worker {
   Study& study_;
   TriedList tried_;
   Pruning pruning_;
+  Tally tally_;
   Options options_;
   const core::Clock& clock_;
   std::string output_dir_;
+  TrialRuns runs_;  ///< of trials that other workers train
   std::int64_t id_ = 0;
-  std::int64_t beaten_ns_ = 0, looks_again_ns_ = 0;
+  std::int64_t beaten_ns_ = 0, looks_again_ns_ = 0, pruned_ns_ = 0;
   std::int64_t away_since_ns_ = 0;  ///< the study
   std::int64_t synced_ns_ = 0;
   bool has_news_ = false;  ///< something ended since then

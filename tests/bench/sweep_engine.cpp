@@ -13,9 +13,9 @@
 #include "runner/core/error.h"
 #include "runner/recipe/read.h"
 #include "runner/sweep/pruning.h"
-#include "runner/sweep/standing.h"
 #include "runner/sweep/studies.h"
 #include "runner/sweep/sweep.h"
+#include "runner/sweep/tally.h"
 #include "runner/sweep/tried_list.h"
 
 // The allocator of the program, as runner/cli/main.cpp sets it.
@@ -107,6 +107,7 @@ double cpu_s() {
 void drive(const sweep::Sweep& sweep, sweep::Study& study) {
   const runner::core::Clock& clock = system_clock();
   sweep::TriedList tried(sweep);
+  sweep::Tally tally(sweep);
   std::int64_t sampler_ns = 0;
   sweep::Study::Demand demand;
   study.add_worker(clock.wall_ms());
@@ -132,7 +133,7 @@ void drive(const sweep::Sweep& sweep, sweep::Study& study) {
     if (!trial) break;
     study.end(trial->number, end_of(sweep, study, pruning, *trial), clock.wall_ms());
     study.sync();  // a worker does twice a second
-    standing_line(sweep, study, trial->number);
+    standing_line(sweep, study, tally.update(study), trial->number);
   }
   const double seconds = static_cast<double>(clock.monotonic_ns() - begin_ns) * 1e-9;
   std::printf("{\"trials\": %lld, \"trials_per_s\": %.0f, \"sampler_share\": %.3f, \"cpu_ms\": %.3f}\n",

@@ -230,7 +230,8 @@ TEST_CASE("checkpoints go that nobody goes on from, but for the best", "[sweep][
       if (end.state != TrialState::kFailed) end.value = values[i];
       study->end(trial->number, end, 2);
     }
-    return spare_trials(*sweep, study->variants(), study->trials(), over);
+    runner::sweep::Tally tally(*sweep);
+    return spare_trials(*sweep, tally.update(*study), study->trials(), over);
   };
   using List = std::vector<std::int64_t>;
   CHECK(spare("  n_trials: 6\n", false) == List{0, 2, 4});
