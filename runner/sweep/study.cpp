@@ -281,14 +281,11 @@ void Study::take_in(Trial trial) {
   trials_[place] = std::move(trial);
 }
 
-const std::vector<store::SeriesPoint>& Study::curve(std::int64_t trial) {
-  const std::int64_t changed = trials_.at(static_cast<std::size_t>(trial)).changed;
-  KeptCurve& kept = curves_[trial];
-  if (kept.changed == changed) return kept.points;
-  kept = {changed, {}};
+std::vector<store::SeriesPoint> Study::curve(std::int64_t trial) {
+  std::vector<store::SeriesPoint> points;
   for (const Row& row : store_->run("SELECT step, value FROM curve WHERE trial = ? ORDER BY step", {trial}))
-    kept.points.push_back({row.integer(0), row.real(1)});
-  return kept.points;
+    points.push_back({row.integer(0), row.real(1)});
+  return points;
 }
 
 std::int64_t Study::add_worker(std::int64_t now_ms) {
@@ -359,9 +356,9 @@ void Study::take_back() {
   }
 }
 
-bool Study::has_running() {
+const std::set<std::int64_t>& Study::running() {
   refresh();
-  return !running_.empty();
+  return running_;
 }
 
 bool Study::has_workers() {

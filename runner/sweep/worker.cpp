@@ -28,6 +28,7 @@ namespace runner::sweep {
 namespace {
 
 constexpr int kTick_ms = 500;
+constexpr std::int64_t kPruneMs = 250;       // how often trials that run are judged, though many end meanwhile
 constexpr std::int64_t kLookAgainMs = 1000;  // for trials, where there were none
 // Between attempts to start a process where the machine has none to give: what it lacks, others may give back.
 constexpr std::int64_t kFirstPauseMs = 1000, kLongestPauseMs = 16'000;
@@ -55,9 +56,12 @@ Worker::Worker(const Sweep& sweep, Study& study, Options options, const core::Cl
       study_(study),
       tried_(sweep),
       regret_(sweep),
+      pruning_(sweep, study),
+      tally_(sweep),
       options_(std::move(options)),
       clock_(clock),
-      output_dir_(output_dir_of(sweep, study)) {
+      output_dir_(output_dir_of(sweep, study)),
+      runs_(study, output_dir_, clock) {
   if (options_.concurrent == 0) options_.concurrent = sweep_.config().max_concurrent_trials;
   if (sweep_.config().isolation == sections::sweep::Isolation::kNone) {
     crash_note_.emplace(study_.folder(),
@@ -78,7 +82,7 @@ Worker::End Worker::run() {
     if (running_.empty() && !has_more_to_come()) break;
     options_.look();
     wait_for_something();
-    if (sweep_.pruner() != nullptr) prune();
+    if (sweep_.pruner() != nullptr && clock_.monotonic_ns() - pruned_ns_ >= kPruneMs * 1'000'000) prune();
     if (sweep_.config().failures.hang_timeout) look_for_hangs();
     look_at_trainings();
     if (has_news_ && clock_.monotonic_ns() - synced_ns_ > kSyncMs * 1'000'000) sync();
@@ -88,7 +92,7 @@ Worker::End Worker::run() {
   const bool over = complete_ || is_over(sweep_, study_);
   // One that a limit has ended may go on with other limits, from any of its trials.
   const bool for_good = over && study_.end_reason().empty() && is_over(sweep_, study_);
-  if (over) remove_spare_checkpoints(sweep_, study_, output_dir_, for_good, spared_);
+  if (over) remove_spare_checkpoints(sweep_, study_, tally_.update(study_), output_dir_, for_good, spared_);
   if (has_news_) sync();
   study_.leave();
   return {signals_heard_ > 0 && !over, failure_, limit_};
@@ -119,10 +123,10 @@ bool Worker::start_next() {
     waits_ = next_variant_waits(sweep_, tried);
     return waits_ ? std::nullopt : next_variant(sweep_, tried);
   };
-  demand.promote = [this] { return promoted(sweep_, study_); };
+  demand.promote = [this] { return pruning_.promoted(); };
   waits_ = false;
   auto trial = study_.claim(demand);
-  complete_ = !trial && !waits_ && !study_.has_running();
+  complete_ = !trial && !waits_ && study_.running().empty();
   if (trial && trial->promoted > 0) {
     options_.say("trial " + std::to_string(trial->number) + " goes on from step " + std::to_string(trial->promoted) +
                  ": it is among the best after all");
@@ -148,7 +152,7 @@ bool Worker::start(Trial trial) {
   // A training dies with its worker, in a moment; the news that it lives travel slowly from another machine.
   if (unjudged && run->owner && !crashed) return put_back(trial), false;
   if (unjudged) {
-    const auto at = pruned_at(sweep_, study_, trial.number, read_curve(run->run_dir, sweep_.metric()), live_curves());
+    const auto at = pruned_at(trial.number, *run);
     if (at && !is_last_step(*run, at)) return give_up(trial, *run, *at), true;
   }
   if (const auto ended_with = status ? status : crashed) {
@@ -264,10 +268,7 @@ void Worker::look_at_trainings() {
     pause_ms_ = 0;
     const auto run = look_at_run(ended->run_dir, clock_);
     // It may have gone on beyond the point at which it is given up, or may have reported it just before its end.
-    if (run && !ended->pruned_at) {
-      ended->pruned_at =
-          pruned_at(sweep_, study_, ended->trial.number, read_curve(run->run_dir, sweep_.metric()), live_curves());
-    }
+    if (run && !ended->pruned_at) ended->pruned_at = pruned_at(ended->trial.number, *run);
     if (run && ended->pruned_at && !is_last_step(*run, ended->pruned_at)) {
       give_up(ended->trial, *run, *ended->pruned_at);
     } else {
@@ -308,31 +309,39 @@ void Worker::write_down(const Trial& trial, const TrialEnd& end) {
     options_.warn("trial " + std::to_string(trial.number) +
                   " went to another worker while this one was not heard of; what it came to here does not count");
   }
-  remove_spare_checkpoints(sweep_, study_, output_dir_, false, spared_);
+  remove_spare_checkpoints(sweep_, study_, tally_.update(study_), output_dir_, false, spared_);
 }
 
 /// Of all trials that run, those of other workers too; none where no pruner looks at them.
 LiveCurves Worker::live_curves() {
   LiveCurves curves;
   if (sweep_.pruner() == nullptr) return curves;
-  for (const Trial& trial : study_.trials()) {
-    if (trial.state != TrialState::kRunning) continue;
+  for (const std::int64_t number : study_.running()) {
     const auto own = std::find_if(running_.begin(), running_.end(),
-                                  [&trial](const Running& running) { return running.trial.number == trial.number; });
-    const auto run = own != running_.end() ? look_at_run(own->run_dir, clock_)
-                                           : find_trial_run(output_dir_, trial_run_name(study_, trial.number), clock_);
-    if (run && run->id != trial.run) curves[trial.number] = read_curve(run->run_dir, sweep_.metric());
+                                  [number](const Running& running) { return running.trial.number == number; });
+    const auto run = own != running_.end() ? look_at_run(own->run_dir, clock_) : runs_.find(number);
+    const Trial& trial = study_.trials().at(static_cast<std::size_t>(number));
+    if (run && run->id != trial.run) curves[number] = read_curve(run->run_dir, sweep_.metric());
   }
   return curves;
 }
 
+/// Where it is given up by what it has on record, and by what all others have reported by now.
+std::optional<store::SeriesPoint> Worker::pruned_at(std::int64_t trial, const store::RunSummary& run) {
+  if (sweep_.pruner() == nullptr) return std::nullopt;
+  pruning_.see(live_curves());
+  return pruning_.pruned_at(trial, read_curve(run.run_dir, sweep_.metric()));
+}
+
 void Worker::prune() {
+  pruned_ns_ = clock_.monotonic_ns();
   const LiveCurves live = live_curves();
+  pruning_.see(live);
   for (Running& running : running_) {
     if (running.pruned_at) continue;
     const auto curve = live.find(running.trial.number);
     if (curve == live.end()) continue;
-    running.pruned_at = pruned_at(sweep_, study_, running.trial.number, curve->second, live);
+    running.pruned_at = pruning_.pruned_at(running.trial.number, curve->second);
     // It saves, so that somebody can go on with it.
     if (running.pruned_at) options_.trainings->send(running.trial.number, SIGTERM);
   }
@@ -372,7 +381,7 @@ void Worker::give_up(const Trial& trial, const store::RunSummary& run, const sto
 void Worker::look_at_limits() {
   if (!limit_.empty() || !has_limits(sweep_)) return;
   limit_ = study_.end_reason();
-  if (limit_.empty()) limit_ = reached_limit(sweep_, study_.variants(), study_.trials(), study_.worked_ms(), regret_);
+  if (limit_.empty()) limit_ = reached_limit(sweep_, study_, tally_.update(study_), study_.worked_ms(), regret_);
   if (limit_.empty()) return;
   study_.set_end_reason(limit_);
   if (sweep_.config().stop.running == sections::sweep::Running::kFinish) return;
@@ -426,7 +435,7 @@ void Worker::tell(const Trial& trial, const TrialEnd& end) {
   if (end.state == TrialState::kWaiting && !end.costs_retry) return;
   if (end.state == TrialState::kWaiting) return options_.warn(name + " starts again: " + end.reason);
   if (end.state == TrialState::kFailed) return options_.warn(name + " failed: " + end.reason);
-  options_.say(standing_line(sweep_, study_, trial.number));
+  options_.say(standing_line(sweep_, study_, tally_.update(study_), trial.number));
 }
 
 void Worker::sync() {

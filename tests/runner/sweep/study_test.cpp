@@ -88,7 +88,7 @@ TEST_CASE("what a worker left in the middle waits for another one", "[sweep][stu
   here->take_back();
   CHECK(here->trials()[0].state == TrialState::kWaiting);
   CHECK(here->trials()[1].state == TrialState::kRunning);
-  CHECK(here->has_running());
+  CHECK_FALSE(here->running().empty());
   CHECK(here->claim(demand(5))->number == 0);  // before a new one
 }
 
