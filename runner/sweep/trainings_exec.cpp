@@ -2,7 +2,6 @@
 #include <map>
 #include <utility>
 
-#include "runner/core/error.h"
 #include "runner/launch/rank_process.h"
 #include "runner/sweep/trainings.h"
 
@@ -20,12 +19,7 @@ class ByExec final : public Trainings {
     command.insert(command.end(), words.begin(), words.end());
     RankProcess::Options options;
     options.output = RankProcess::Output::kKept;
-    try {
-      processes_[trial] = std::make_unique<RankProcess>("its process", command, options);
-    } catch (const core::RunError& refused) {
-      processes_.erase(trial);
-      never_begun_.push_back({trial, refused.exit_code(), refused.what(), false});
-    }
+    processes_[trial] = std::make_unique<RankProcess>("trial " + std::to_string(trial), command, options);
   }
 
   void send(std::int64_t trial, int signal) override {
@@ -42,7 +36,7 @@ class ByExec final : public Trainings {
   }
 
   std::vector<End> take_ended() override {
-    std::vector<End> list = std::exchange(never_begun_, {});
+    std::vector<End> list;
     for (auto at = processes_.begin(); at != processes_.end();) {
       RankProcess& process = *at->second;
       process.read_output();
@@ -59,7 +53,6 @@ class ByExec final : public Trainings {
  private:
   std::string program_;
   std::map<std::int64_t, std::unique_ptr<RankProcess>> processes_;
-  std::vector<End> never_begun_;
 };
 
 }  // namespace

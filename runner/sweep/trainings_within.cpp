@@ -77,7 +77,7 @@ class Within final : public Trainings {
       const int status = train_(words, signal_, errors);
       {
         const std::lock_guard lock(mutex_);
-        ended_.push_back({std::exchange(trial_, -1), status, launch::last_words(errors), true});
+        ended_.push_back({std::exchange(trial_, -1), status, launch::last_words(errors)});
       }
       const std::uint64_t one = 1;
       while (write(event_, &one, sizeof one) < 0 && errno == EINTR) {
