@@ -5,6 +5,7 @@
 #include <CLI/Formatter.hpp>
 #include <CLI/Validators.hpp>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 
 #include "runner/cli/commands.h"
@@ -92,7 +93,8 @@ std::vector<sweep::VariantStanding> chosen(Session& session, const OpenSweep& op
   return {};
 }
 
-/// Of several best ones all, or the recipe of the only one's first trial, under a name of its own.
+/// Of several best ones all, or the recipe of the only one's first trial, or of the one that is named, under a name of
+/// its own and for any folder.
 void best(Session& session, const std::string& name, const BestFlags& flags) {
   const auto open = open_sweep(session, name);
   if (!open) return;
@@ -103,8 +105,11 @@ void best(Session& session, const std::string& name, const BestFlags& flags) {
   }
   if (standings.empty()) return;
   const sweep::Variant variant = open->study->variants().at(static_cast<std::size_t>(standings.front().variant));
-  const sweep::Trial trial = first_trial(*open, variant.number);
+  const sweep::Trial trial = flags.trial ? open->study->trials().at(static_cast<std::size_t>(*flags.trial))
+                                         : first_trial(*open, variant.number);
   sweep::TrialPlace place;
+  place.replicate = trial.replicate;
+  place.recipe_dir = std::filesystem::absolute(open->sweep.recipe_dir()).lexically_normal().string();
   place.run_name = open->sweep.base().at("run_name").as_string() + "-best";
   place.threads = open->study->info().threads;
   place.shrink = trial.shrink;
@@ -197,7 +202,9 @@ void add_sweep(CLI::App& app, Session& session) {
   CLI::App* best_one = add_command(*sweep, "best", "The best variant; of several objectives, all that are", *name);
   best_one->add_option("--recipe", flags->file, "Write a recipe that trains it once more, to the same bits")
       ->type_name("FILE");
-  best_one->add_option("--trial", flags->trial, "The variant of this trial, in place of the best")
+  best_one
+      ->add_option("--trial", flags->trial,
+                   "The variant of this trial, in place of the best; --recipe is of the trial itself")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1'000'000'000}));
   best_one->footer(
       "\nExamples:\n"

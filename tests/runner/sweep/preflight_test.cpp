@@ -67,6 +67,16 @@ TEST_CASE("a mistake behind a condition is found", "[sweep]") {
   CHECK(found.told.front().starts_with("it does not fit, in the variant optimizer.type=sgd "));
 }
 
+TEST_CASE("a constraint on what is settled from other keys is told where it does not hold", "[sweep]") {
+  const Seen found = seen(
+      "  parameters: {training.micro_batch_size: {values: [16, 64]}}\n"
+      "  constraints: training.global_batch_size < 50");
+  CHECK(found.told ==
+        std::vector<std::string>{
+            "the constraint reads what follows from other keys, and does not hold of what it comes to, in "
+            "the variant training.micro_batch_size=64"});
+}
+
 TEST_CASE("a list of very many values is looked at here and there", "[sweep]") {
   std::string values;
   for (int i = 0; i < 20'000; ++i) values += std::to_string(i) + ", ";
