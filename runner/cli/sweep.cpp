@@ -121,10 +121,12 @@ void best(Session& session, const std::string& name, const BestFlags& flags) {
     session.exit_code = core::kExitUsage;
     return;
   }
+  const bool given_up = trial.state == sweep::TrialState::kPruned;  // the recipe trains on
   const std::string words = "# " + open->sweep.metric() + " " +
                             core::to_json(Node::floating(trial.value.value_or(*standings.front().value)), -1) +
-                            " in trial " + std::to_string(trial.number) + " of sweep " + open->study->info().name +
-                            ": " + variant.text + "\n" + how_it_goes_on(*open, trial, *recipe, flags.file);
+                            (given_up ? " at step " + std::to_string(trial.step) : "") + " in trial " +
+                            std::to_string(trial.number) + " of sweep " + open->study->info().name + ": " +
+                            variant.text + "\n" + how_it_goes_on(*open, trial, *recipe, flags.file);
   core::write_file_atomic(flags.file, words + core::to_yaml(recipe->resolved())).value();
 }
 

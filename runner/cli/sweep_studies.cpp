@@ -34,7 +34,8 @@ struct SweepRemoveRequest {
 
 /// One line of `roux sweep list`.
 struct ListedSweep {
-  std::string name, state, metric, best, done, reason;
+  std::string name, state, metric, done, reason;
+  std::optional<double> best;
   std::int64_t created_ms = 0;
 };
 
@@ -63,7 +64,7 @@ ListedSweep listed(const std::string& folder, const std::string& name, const cor
   const bool over = progress.all && progress.ended() >= *progress.all;
   line.state = somebody_works_on(folder, clock) ? "running" : over ? "over" : "stopped";
   const auto best = best_of(*sweep, standings_of(study.value()->variants(), trials));
-  if (best) line.best = number_text(*best->value);
+  if (best) line.best = best->value;
   return line;
 }
 
@@ -78,7 +79,7 @@ std::string as_table(const std::vector<ListedSweep>& list, const RunsContext& co
                     {line.state, paint},
                     {line.done},
                     {line.reason.empty() ? line.metric : line.reason},
-                    {line.best},
+                    {line.best ? number_text(*line.best) : ""},
                     {ago_text(line.created_ms, context.clock.wall_ms())}});
   }
   return table_text(
@@ -94,7 +95,7 @@ std::string as_json(const std::vector<ListedSweep>& list) {
     node.set("state", Node::string(line.state));
     node.set("done", Node::string(line.done));
     node.set("metric", Node::string(line.metric));
-    node.set("best", line.best.empty() ? Node::null() : Node::floating(std::stod(line.best)));
+    node.set("best", line.best ? Node::floating(*line.best) : Node::null());
     node.set("created_ms", Node::integer(line.created_ms));
     if (!line.reason.empty()) node.set("reason", Node::string(line.reason));
     root.items().push_back(std::move(node));

@@ -56,7 +56,7 @@ std::vector<std::string> best_lines(const sweep::Sweep& sweep, const std::vector
 }
 
 std::string sweep_heading(const OpenSweep& open) {
-  const auto& trials = open.study->trials();
+  const std::vector<Trial> trials = open.study->trials_as_they_stand();
   SweepProgress progress = progress_of(open.sweep, trials);
   const std::string reason = open.study->end_reason();
   if (!reason.empty()) progress.seconds_left.reset();

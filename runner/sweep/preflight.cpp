@@ -189,6 +189,14 @@ Preflight look_ahead(const Sweep& sweep, const std::function<void(const registry
                       walked.all ? "" : "let values follow from each other, by ${vars.NAME} or paired");
     return result;
   }
+  const auto wanted = sweep.config().n_trials;
+  if (walked.all && wanted && *wanted > static_cast<std::int64_t>(points.size()) && !sweep.is_grid()) {
+    diagnostics.warning(sweep.base().at("sweep.n_trials").place(),
+                        "n_trials is " + std::to_string(*wanted) + ", but there are " +
+                            core::counted(static_cast<std::int64_t>(points.size()), "variant", "variants") +
+                            ": some train again, to the same value",
+                        "leave n_trials out to try each once; replicates gives each several seeds");
+  }
   space.find_idle(points, diagnostics);
   find_idle_variables(sweep, points, diagnostics);
   std::vector<Problem> problems;
