@@ -86,7 +86,7 @@ std::optional<std::unique_ptr<Study>> study_to_go_on_with(Session& session, cons
     const core::Node &before = recorded->base().at("sweep.stop"), &now = sweep.base().at("sweep.stop");
     if (!before.same_value(now)) study->set_end_reason("");  // other limits are still to be reached
     if (is_over(sweep, *study)) return std::unique_ptr<Study>();
-    study->set_recipe(sweep.identity());
+    study->set_recipe(sweep.identity(), sweep::lease_ms_of(sweep));
     return study;
   }
   if (!recorded || is_over(*recorded, *study)) return std::unique_ptr<Study>();
@@ -138,6 +138,7 @@ std::unique_ptr<sweep::Trainings> trainings_of(const Sweep& sweep) {
 }
 
 void work(Session& session, const Sweep& sweep, Study& study, const SweepWorkFlags& flags = {}) {
+  const core::OwnLog heard_beside_a_training;
   sweep::Worker::Options options;
   options.trainings = trainings_of(sweep);
   options.concurrent = flags.concurrent;
@@ -199,7 +200,7 @@ void sweep_run(Session& session, SweepRunFlags& flags) {
 }
 
 void sweep_work(Session& session, const SweepWorkFlags& flags) {
-  const auto open = open_sweep(session, flags.name);
+  const auto open = open_trainable_sweep(session, flags.name);
   if (!open) return;
   if (flags.concurrent > 1 && open->sweep.config().isolation == sections::sweep::Isolation::kNone) {
     return session.fail(
