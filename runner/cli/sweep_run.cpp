@@ -95,10 +95,9 @@ std::optional<std::unique_ptr<Study>> study_to_go_on_with(Session& session, cons
   return std::nullopt;
 }
 
-void tell_end(const Sweep& sweep, Study& study) {
+/// `front`: the best variants, at least one.
+void tell_end(const Sweep& sweep, Study& study, const std::vector<sweep::VariantStanding>& front) {
   const auto& variants = study.variants();
-  const auto front = front_of(sweep, standings_of(variants, study.trials()));
-  if (front.empty()) return std::puts("no trial came to an end that counts"), void();
   if (sweep.objectives().size() > 1) {
     std::printf("\nno other variant is better than %s: roux sweep best %s\n",
                 core::counted(static_cast<std::int64_t>(front.size()), "variant", "variants").c_str(),
@@ -162,7 +161,13 @@ void work(Session& session, const Sweep& sweep, Study& study, const SweepWorkFla
     session.exit_code = core::kExitResumable;
     return;
   }
-  if (!session.quiet) tell_end(sweep, study);
+  const auto front = front_of(sweep, standings_of(study.variants(), study.trials()));
+  if (!front.empty()) {
+    if (!session.quiet) tell_end(sweep, study, front);
+  } else if (end.limit.empty() && !flags.no_wait) {
+    session.fail("no trial came to an end that counts", "roux sweep show " + study.info().name + " says why",
+                 core::kExitFailed);
+  }
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "runner/cli/sweep_summary.h"
 
+#include <algorithm>
+
 #include "runner/core/units.h"
 
 namespace runner::cli {
@@ -50,6 +52,12 @@ std::vector<std::string> best_lines(const sweep::Tally& tally, const std::vector
 std::string sweep_heading(const OpenSweep& open) {
   sweep::Tally tally(open.sweep);
   SweepProgress progress = progress_of(open.sweep, tally.update(*open.study));
+  const std::vector<sweep::Trial> trials = open.study->trials_as_they_stand();
+  const auto count = [&trials](TrialState state) {
+    return std::count_if(trials.begin(), trials.end(), [&](const sweep::Trial& trial) { return trial.state == state; });
+  };
+  progress.running = count(TrialState::kRunning);
+  progress.waiting = count(TrialState::kWaiting);
   const std::string reason = open.study->end_reason();
   if (!reason.empty()) progress.seconds_left.reset();
   std::string text = open.study->info().name + "  " + open.sweep.metric() +

@@ -336,6 +336,18 @@ bool Study::beat() {
   return store_->beat(worker_);
 }
 
+std::vector<Trial> Study::trials_as_they_stand() {
+  std::vector<Trial> list = trials();
+  std::map<std::int64_t, bool> alive;
+  for (Trial& trial : list) {
+    if (trial.state != TrialState::kRunning) continue;
+    const auto [known, is_new] = alive.try_emplace(trial.worker, false);
+    if (is_new) known->second = store_->is_alive(trial.worker);
+    if (!known->second) trial.state = TrialState::kWaiting;
+  }
+  return list;
+}
+
 void Study::take_back() {
   refresh();
   std::set<std::int64_t> owners;

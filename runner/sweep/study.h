@@ -105,6 +105,8 @@ class Study {
   /// As they are at this moment, by number. The lists last as long as the study; their entries, until the next call.
   const std::vector<Variant>& variants();
   const std::vector<Trial>& trials();
+  /// The same, where those wait whose worker has gone without a word: for whoever only looks.
+  std::vector<Trial> trials_as_they_stand();
   std::vector<store::SeriesPoint> curve(std::int64_t trial);
   /// Numbers of variants that were found changed, in the order of the findings. It only grows: who knows how long it
   /// was knows what is new.

@@ -82,10 +82,11 @@ std::uint64_t seed_of(const Node& sampler, const registry::Recipe& recipe) {
 }
 
 /// Null where there is no sweep, or a wrong one.
-std::shared_ptr<const RecipeSpace> read_space(const registry::Recipe& recipe, core::Diagnostics& diagnostics) {
+std::shared_ptr<const RecipeSpace> read_space(const registry::Recipe& recipe, const recipe::Composed& open,
+                                              core::Diagnostics& diagnostics) {
   const Node* section = recipe.root.find("sweep");
   if (section == nullptr || !section->is_mapping()) return nullptr;
-  auto space = RecipeSpace::read(recipe, diagnostics);
+  auto space = RecipeSpace::read(recipe, open, diagnostics);
   if (!diagnostics.has_errors()) {
     const auto config = sections::sweep::parse_config(*section);
     SamplerCheck(recipe, config, *space, diagnostics).look_at(sampler_block(config, *space));
@@ -171,7 +172,7 @@ std::optional<Sweep> Sweep::read(const std::string& recipe_path, recipe::Compose
   sweep.open_ = open;
   recipe::interpolate(open.root, open.recipe_dir, {}, diagnostics);
   sweep.base_ = registry::settle_recipe(recipe_path, std::move(open), registry::Registry::builtin(), diagnostics);
-  sweep.space_ = read_space(sweep.base_, diagnostics);
+  sweep.space_ = read_space(sweep.base_, sweep.open_, diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;
   if (sweep.space_ == nullptr) {
     diagnostics.error(
@@ -243,8 +244,10 @@ std::string Sweep::identity_of_trials() const {
   return core::to_json(root, -1);
 }
 
-std::optional<registry::Recipe> Sweep::with(std::vector<Assignment> changes, core::Diagnostics& diagnostics) const {
+std::optional<registry::Recipe> Sweep::with(std::vector<Assignment> changes, const std::string& recipe_dir,
+                                            core::Diagnostics& diagnostics) const {
   recipe::Composed composed = open_;
+  if (!recipe_dir.empty()) composed.recipe_dir = recipe_dir;
   composed.root.erase("sweep");
   for (Assignment& change : changes)
     recipe::set_value(composed.root, change.path, std::move(change.value), diagnostics);
@@ -255,15 +258,16 @@ std::optional<registry::Recipe> Sweep::with(std::vector<Assignment> changes, cor
 }
 
 std::optional<registry::Recipe> Sweep::variant(const Point& point, core::Diagnostics& diagnostics) const {
-  return with(space_->assignments(point), diagnostics);
+  return with(space_->assignments(point), "", diagnostics);
 }
 
 /// A part of a training ends where it says and leaves a checkpoint there; rates are those of the whole training.
-void Sweep::add_stretch(std::int64_t until, std::vector<Assignment>& changes, core::Diagnostics& diagnostics) const {
-  const auto whole = with(changes, diagnostics);
+void Sweep::add_stretch(const TrialPlace& place, std::vector<Assignment>& changes,
+                        core::Diagnostics& diagnostics) const {
+  const auto whole = with(changes, place.recipe_dir, diagnostics);
   if (!whole) return;
   changes.push_back({"lr_scheduler", whole->at("lr_scheduler")});  // its length was settled with that of the training
-  changes.push_back({"training.max_steps", Node::integer(until)});
+  changes.push_back({"training.max_steps", Node::integer(place.until)});
   changes.push_back({"checkpoint.save_at_end", Node::boolean(true)});
 }
 
@@ -279,12 +283,12 @@ std::optional<registry::Recipe> Sweep::trial(const Point& point, const TrialPlac
     changes.push_back({"launch.num_cpu_threads_per_process", Node::integer(place.threads)});
   }
   if (place.shrink) changes.push_back({"training.auto_micro_batch", Node::string("halve")});
-  if (place.until > 0) add_stretch(place.until, changes, diagnostics);
-  return with(std::move(changes), diagnostics);
+  if (place.until > 0) add_stretch(place, changes, diagnostics);
+  return with(std::move(changes), place.recipe_dir, diagnostics);
 }
 
-void check_sweep(const registry::Recipe& recipe, core::Diagnostics& diagnostics) {
-  auto space = read_space(recipe, diagnostics);
+void check_sweep(const registry::Recipe& recipe, const recipe::Composed& open, core::Diagnostics& diagnostics) {
+  auto space = read_space(recipe, open, diagnostics);
   if (space != nullptr && !diagnostics.has_errors()) build_choosers(recipe, std::move(space), diagnostics);
 }
 

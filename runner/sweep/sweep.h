@@ -25,6 +25,7 @@ struct TrialPlace {
   std::int64_t replicate = 0;  ///< added to the seed
   std::int64_t threads = 0;    ///< of a process; 0: as the recipe says
   bool shrink = false;         ///< micro-batches shrink where memory runs out
+  std::string recipe_dir;      ///< what ${recipe_dir} stands for; "": as the sweep was begun
   std::int64_t until = 0;      ///< step at which it ends, as a part of a longer training; 0: as the recipe says
 };
 
@@ -75,8 +76,9 @@ class Sweep {
 
  private:
   Sweep() = default;
-  void add_stretch(std::int64_t until, std::vector<Assignment>& changes, core::Diagnostics& diagnostics) const;
-  std::optional<registry::Recipe> with(std::vector<Assignment> changes, core::Diagnostics& diagnostics) const;
+  void add_stretch(const TrialPlace& place, std::vector<Assignment>& changes, core::Diagnostics& diagnostics) const;
+  std::optional<registry::Recipe> with(std::vector<Assignment> changes, const std::string& recipe_dir,
+                                       core::Diagnostics& diagnostics) const;
 
   recipe::Composed open_;
   registry::Recipe base_;
@@ -89,7 +91,7 @@ class Sweep {
   std::shared_ptr<const Population> population_;
 };
 
-/// Reads the sweep of a checked recipe for its mistakes alone; nothing where there is none.
-void check_sweep(const registry::Recipe& recipe, core::Diagnostics& diagnostics);
+/// Reads the sweep of a checked recipe for its mistakes alone; nothing where there is none. `open` as in RecipeSpace.
+void check_sweep(const registry::Recipe& recipe, const recipe::Composed& open, core::Diagnostics& diagnostics);
 
 }  // namespace runner::sweep
