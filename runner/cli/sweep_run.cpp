@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cstdio>
+#include <optional>
 #include <utility>
 
 #include "runner/cli/code_of.h"
@@ -11,6 +13,7 @@
 #include "runner/core/log.h"
 #include "runner/core/process.h"
 #include "runner/recipe/compose.h"
+#include "runner/store/run_reader.h"
 #include "runner/sweep/preflight.h"
 #include "runner/sweep/standing.h"
 #include "runner/sweep/worker.h"
@@ -154,6 +157,12 @@ void work(Session& session, const Sweep& sweep, Study& study, const SweepWorkFla
     session.exit_code = core::kExitResumable;
     return;
   }
+  const auto& trials = study.trials();
+  if (!trials.empty() && std::all_of(trials.begin(), trials.end(),
+                                     [](const sweep::Trial& one) { return one.state == sweep::TrialState::kFailed; })) {
+    return session.fail("all trials of sweep " + study.info().name + " failed",
+                        "roux sweep show " + study.info().name + " has the reasons", core::kExitFailed);
+  }
   if (!session.quiet) tell_end(sweep, study);
 }
 
@@ -175,6 +184,7 @@ void sweep_run(Session& session, SweepRunFlags& flags) {
   const auto sweep = read_sweep(session, flags);
   if (!sweep || !variants_are_sound(session, *sweep) || flags.dry_run) return;
   std::unique_ptr<Study> study;
+  std::optional<store::StartLock> lock(sweep->base().at("output_dir").as_string());
   if (!flags.start_anew) {
     auto found = study_to_go_on_with(session, *sweep);
     if (!found) return;
@@ -182,6 +192,7 @@ void sweep_run(Session& session, SweepRunFlags& flags) {
   }
   const bool goes_on = study != nullptr;
   if (!goes_on) study = sweep::begin_study(*sweep, core::system_clock()).value();
+  lock.reset();
   core::log_info((goes_on ? "going on with sweep " : "sweep ") + study->folder());
   work(session, *sweep, *study);
 }
