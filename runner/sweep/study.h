@@ -114,8 +114,8 @@ class Study {
   void leave() { store_->leave(worker_); }
   /// Writes down that it is still at work.
   void see_worker(std::int64_t worker, std::int64_t now_ms);
-  /// For how long there was at least one worker at work.
-  std::int64_t worked_ms();
+  /// For how long there was at least one worker at work. `worker` is so up to `now_ms`, whenever it was written down.
+  std::int64_t worked_ms(std::int64_t worker = 0, std::int64_t now_ms = 0);
   /// Why no further trial is begun, once that is so: a limit that was reached. "" before.
   std::string end_reason();
   void set_end_reason(const std::string& reason);

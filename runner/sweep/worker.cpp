@@ -338,7 +338,9 @@ void Worker::give_up(const Trial& trial, const store::RunSummary& run, const sto
 void Worker::look_at_limits() {
   if (!limit_.empty() || !has_limits(sweep_)) return;
   limit_ = study_.end_reason();
-  if (limit_.empty()) limit_ = reached_limit(sweep_, study_.variants(), study_.trials(), study_.worked_ms());
+  if (limit_.empty()) {
+    limit_ = reached_limit(sweep_, study_.variants(), study_.trials(), study_.worked_ms(id_, study_.now_ms()));
+  }
   if (limit_.empty()) return;
   study_.set_end_reason(limit_);
   if (sweep_.config().stop.running == sections::sweep::Running::kFinish) return;
