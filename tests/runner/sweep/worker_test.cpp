@@ -89,3 +89,30 @@ TEST_CASE("where the system has no process for a trial it waits for those that r
   for (const auto& trial : study->trials()) CHECK(trial.reason == "boom");  // its own end, and nothing else
   CHECK(study->trials().size() == 3);
 }
+
+TEST_CASE("a training that ended well but left no run came to nothing", "[sweep][worker]") {
+  const auto outcome = runner::sweep::judge(std::nullopt, 0, "", {{"val/loss", false, false}});
+  CHECK(outcome.kind == runner::sweep::Outcome::Kind::kOther);
+  CHECK(outcome.reason == "it came to its end, but its run is not there any more");
+}
+
+TEST_CASE("that a disk is full says nothing of a trial", "[sweep][worker]") {
+  for (const char* words :
+       {"checkpoints need 1.0 GB in runs (one checkpoint), but only 28.7 KB are free there",
+        "cannot write runs/a/logs/rank-0.log: No space left on device", "runs/a/run.db: database or disk is full"}) {
+    CHECK(runner::sweep::judge(std::nullopt, 1, words, {{"val/loss", false, false}}).kind ==
+          runner::sweep::Outcome::Kind::kInterrupted);
+  }
+}
+
+TEST_CASE("who leaves in the middle has not come to an end, whatever it says", "[sweep][worker]") {
+  const tests::TempDir dir;
+  runner::store::RunSummary run;
+  run.run_dir = dir.path();
+  run.status = runner::store::RunStatus::kCrashed;
+  for (const int status : {0, 3, 75}) {
+    const auto outcome = runner::sweep::judge(run, status, "", {{"val/loss", false, false}});
+    CHECK(outcome.kind == runner::sweep::Outcome::Kind::kCrash);
+    CHECK(outcome.reason == "it left in the middle, with exit status " + std::to_string(status));
+  }
+}
