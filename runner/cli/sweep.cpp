@@ -65,9 +65,10 @@ void print_variant(const OpenSweep& open, const sweep::VariantStanding& standing
   for (std::size_t i = 0; i < standing.others.size(); ++i) {
     std::printf("%s %s\n", open.sweep.objectives()[i + 1].name.c_str(), number(standing.others[i]).c_str());
   }
-  std::printf("  variant  %s\n  trial    %lld\n  run      %s\n",
+  std::printf("  variant  %s\n  trial    %lld\n",
               open.study->variants().at(static_cast<std::size_t>(standing.variant)).text.c_str(),
-              static_cast<long long>(trial.number), trial.run.c_str());
+              static_cast<long long>(trial.number));
+  if (!trial.run.empty()) std::printf("  run      %s\n", trial.run.c_str());  // one that was imported has none
   std::fputs(lineage_text(open.study->variants(), standing.variant).c_str(), stdout);
 }
 
@@ -94,7 +95,7 @@ std::vector<sweep::VariantStanding> chosen(Session& session, const OpenSweep& op
 
 /// Of several best ones all, or the recipe of the only one's first trial, under a name of its own.
 void best(Session& session, const std::string& name, const BestFlags& flags) {
-  const auto open = open_sweep(session, name);
+  const auto open = flags.file.empty() ? open_sweep(session, name) : open_trainable_sweep(session, name);
   if (!open) return;
   const std::vector<sweep::VariantStanding> standings = chosen(session, *open, flags);
   if (flags.file.empty()) {
@@ -178,6 +179,16 @@ std::optional<OpenSweep> open_sweep(Session& session, const std::string& name) {
     return std::nullopt;
   }
   return OpenSweep{std::move(study).value(), *std::move(recorded)};
+}
+
+std::optional<OpenSweep> open_trainable_sweep(Session& session, const std::string& name) {
+  auto open = open_sweep(session, name);
+  if (!open || !open->study->info().stand_in) return open;
+  const sweep::StudyInfo& info = open->study->info();
+  session.fail("sweep " + info.name + " has the trials of an Optuna study, and no recipe that trains them",
+               "roux sweep import RECIPE --optuna " + info.recipe_path +
+                   " makes them those of a recipe's sweep; --map NAME=PATH says what a parameter is called there");
+  return std::nullopt;
 }
 
 void add_sweep(CLI::App& app, Session& session) {

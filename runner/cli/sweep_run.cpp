@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "runner/cli/code_of.h"
@@ -27,10 +28,16 @@ using sweep::Sweep;
 
 /// What the command line says about the sweep, as changes of the recipe.
 bool add_changes(Session& session, const SweepRunFlags& flags, recipe::ComposeOptions& options) {
+  std::set<std::string> varied;
   for (const std::string& text : flags.varied) {
     const auto set = varied_as_set(text);
     if (!set) {
       session.fail(set.failure().message, set.failure().hint);
+      return false;
+    }
+    const std::string path = text.substr(0, text.find('='));
+    if (!varied.insert(path).second) {
+      session.fail(path + " is varied twice on the command line", "keep one of them: " + text);
       return false;
     }
     options.overrides.push_back({Override::Kind::kSet, set.value(), text});
@@ -82,7 +89,7 @@ std::optional<std::unique_ptr<Study>> study_to_go_on_with(Session& session, cons
     const core::Node &before = recorded->base().at("sweep.stop"), &now = sweep.base().at("sweep.stop");
     if (!before.same_value(now)) study->set_end_reason("");  // other limits are still to be reached
     if (is_over(sweep, *study)) return std::unique_ptr<Study>();
-    study->set_recipe(sweep.identity());
+    study->set_recipe(sweep.identity(), sweep::lease_ms_of(sweep));
     return study;
   }
   if (!recorded || is_over(*recorded, *study)) return std::unique_ptr<Study>();
@@ -135,6 +142,7 @@ std::unique_ptr<sweep::Trainings> trainings_of(const Sweep& sweep) {
 }
 
 void work(Session& session, const Sweep& sweep, Study& study, const SweepWorkFlags& flags = {}) {
+  const core::OwnLog heard_beside_a_training;
   sweep::Worker::Options options;
   options.trainings = trainings_of(sweep);
   options.concurrent = flags.concurrent;
@@ -198,7 +206,7 @@ void sweep_run(Session& session, SweepRunFlags& flags) {
 }
 
 void sweep_work(Session& session, const SweepWorkFlags& flags) {
-  const auto open = open_sweep(session, flags.name);
+  const auto open = open_trainable_sweep(session, flags.name);
   if (!open) return;
   if (flags.concurrent > 1 && open->sweep.config().isolation == sections::sweep::Isolation::kNone) {
     return session.fail(

@@ -7,6 +7,7 @@
 #include "runner/cli/sweep_trials.h"
 #include "runner/core/units.h"
 #include "runner/store/text.h"
+#include "runner/sweep/regret.h"
 
 namespace runner::cli {
 namespace {
@@ -20,6 +21,12 @@ struct SweepShowRequest {
   bool watch = false;
 };
 
+/// How far the sweep is from the end that `stop.regret_bound` makes; "" where it has none.
+std::string regret_line(const OpenSweep& open) {
+  if (!open.sweep.config().stop.regret_bound) return "";
+  return sweep::RegretWatch(open.sweep).look_at(open.study->variants(), open.study->trials()).text() + "\n";
+}
+
 std::optional<std::string> show_all(const OpenSweep& open, const RunsListRequest& given, const RunsContext& context,
                                     core::Diagnostics& diagnostics) {
   RunsListRequest request = given;
@@ -32,7 +39,7 @@ std::optional<std::string> show_all(const OpenSweep& open, const RunsListRequest
   if (!choose_from(rows, request, filter, context, diagnostics)) return std::nullopt;
   if (request.columns.empty()) request.columns = trial_columns(open);
   if (request.format != "table") return list_text(std::move(rows), request, request.columns, context);
-  const std::string heading = sweep_heading(open);
+  const std::string heading = sweep_heading(open) + regret_line(open);
   if (rows.empty()) return heading + (filter ? "no trial fits the filter\n" : "no trials yet\n");
   return heading + list_text(std::move(rows), request, request.columns, context);
 }

@@ -34,12 +34,10 @@ struct Pipe {
   Pipe(const Pipe&) = delete;
   Pipe& operator=(const Pipe&) = delete;
 
-  /// Returns our end. RunError when there is none.
+  /// Returns our end. -1 when there is none, and `errno` says why.
   int open() {
     int ends[2];
-    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) {
-      throw core::RunError(std::string("cannot make a pipe: ") + std::strerror(errno));
-    }
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return -1;
     fcntl(ends[1], F_SETFL, 0);
     theirs = ends[1];
     return ends[0];
@@ -128,13 +126,12 @@ void RankProcess::begin(const Options& options, const std::function<void(const B
     if (log_ < 0) throw core::RunError("cannot write " + options.log_file + ": " + std::strerror(errno));
   }
   Pipe output, error;
-  if (options.output == Output::kKept) {
-    output_ = {output.open(), options.show_output ? STDOUT_FILENO : -1, ""};
-    error_ = {error.open(), options.show_error ? STDERR_FILENO : -1, ""};
-  }
+  const bool is_kept = options.output == Output::kKept;
+  if (is_kept) output_ = {output.open(), options.show_output ? STDOUT_FILENO : -1, ""};
+  if (is_kept && output.theirs >= 0) error_ = {error.open(), options.show_error ? STDERR_FILENO : -1, ""};
   const Beginning beginning = {getpid(), output.theirs, error.theirs, options.descriptors,
                                options.cores.empty() ? nullptr : &cores};
-  pid_ = fork();
+  if (!is_kept || error.theirs >= 0) pid_ = fork();
   if (pid_ == 0) become(beginning);
   has_died_ = pid_ < 0;
   if (pid_ > 0) return;

@@ -45,11 +45,12 @@ std::int64_t without_improvement(const Sweep& sweep, const std::vector<Variant>&
 
 bool has_limits(const Sweep& sweep) {
   const auto& stop = sweep.config().stop;
-  return stop.target || stop.max_time || stop.max_steps || stop.max_samples || stop.max_tokens || stop.patience;
+  return stop.target || stop.max_time || stop.max_steps || stop.max_samples || stop.max_tokens || stop.patience ||
+         stop.regret_bound;
 }
 
 std::string reached_limit(const Sweep& sweep, const std::vector<Variant>& variants, const std::vector<Trial>& trials,
-                          std::int64_t worked_ms) {
+                          std::int64_t worked_ms, RegretWatch& regret) {
   const auto& stop = sweep.config().stop;
   if (stop.target) {
     const auto best = best_of(sweep, standings_of(variants, trials));
@@ -80,6 +81,13 @@ std::string reached_limit(const Sweep& sweep, const std::vector<Variant>& varian
   }
   if (stop.patience && without_improvement(sweep, variants, trials) >= *stop.patience) {
     return "patience " + std::to_string(*stop.patience) + " is at its end: no better variant since";
+  }
+  if (stop.regret_bound) {
+    const Regret& now = regret.look_at(variants, trials);
+    if (now.is_small()) {
+      return "regret_bound is down to " + short_number(*now.bound) + ", below " + short_number(*now.threshold) + ": " +
+             "no variant is likely to be better by more";
+    }
   }
   return "";
 }

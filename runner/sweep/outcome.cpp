@@ -100,11 +100,13 @@ Outcome judge(const std::optional<store::RunSummary>& run, int status, const std
   if (run) outcome.curve = read_curve(run->run_dir, objectives.front().name);
   outcome.reason = first_line(!words.empty() ? words : run ? run->reason : "");
   // Nothing on record of an end: something else ended the process, such as a library that calls exit().
-  const bool has_left = run && run->status == RunStatus::kCrashed && (words.empty() || status == core::kExitDone);
-  if (status < 128 && has_left) {
+  const bool has_left = status == core::kExitDone
+                            ? !run || run->status != RunStatus::kFinished
+                            : status < 128 && words.empty() && run && run->status == RunStatus::kCrashed;
+  if (has_left) {
     outcome.kind = Outcome::Kind::kCrash;
-    outcome.reason = "it left in the middle, with exit status " + std::to_string(status);
-  } else if (status == core::kExitDone && run) {
+    outcome.reason = "it left before its end, with exit status " + std::to_string(status);
+  } else if (status == core::kExitDone) {
     outcome.kind = Outcome::Kind::kComplete;
     outcome.reason.clear();
     take_values(outcome, run->run_dir, objectives);
@@ -119,8 +121,6 @@ Outcome judge(const std::optional<store::RunSummary>& run, int status, const std
     outcome.kind = Outcome::Kind::kRecipe;
   } else if (run && met_nan(run->run_dir)) {
     outcome.kind = Outcome::Kind::kNan;
-  } else if (status == core::kExitDone) {
-    outcome.reason = "it came to its end, but its run is not there any more";
   } else if (outcome.reason.empty()) {
     outcome.reason = "exit status " + std::to_string(status);
   }

@@ -11,15 +11,15 @@
 namespace runner::sweep {
 namespace {
 
+bool is_over(TrialState state) { return state != TrialState::kWaiting && state != TrialState::kRunning; }
+
+}  // namespace
+
 std::string short_number(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.5g", value);
   return text;
 }
-
-bool is_over(TrialState state) { return state != TrialState::kWaiting && state != TrialState::kRunning; }
-
-}  // namespace
 
 VariantStanding standing_of(std::int64_t variant, std::int64_t replicates, const std::vector<Trial>& trials) {
   // From the weakest to the strongest: what one trial is the whole variant is.

@@ -31,6 +31,8 @@ std::vector<VariantStanding> front_of(const Sweep& sweep, const std::vector<Vari
 /// The first of the front; nothing before there is one.
 std::optional<VariantStanding> best_of(const Sweep& sweep, const std::vector<VariantStanding>& standings);
 
+/// `0.064123`: five digits.
+std::string short_number(double value);
 /// `trial 3  val/loss 0.0640  optimizer.lr=0.01  best 0.0612 (trial 1)  4 of 9 done`.
 std::string standing_line(const Sweep& sweep, Study& study, std::int64_t trial);
 

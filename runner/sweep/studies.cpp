@@ -74,7 +74,7 @@ std::string named_by(const std::vector<std::string>& names, const std::string& t
 
 std::string sweeps_dir(const std::string& output_dir) { return output_dir + "/sweeps"; }
 
-core::Result<std::unique_ptr<Study>> begin_study(const Sweep& sweep, const core::Clock& clock) {
+core::Result<std::unique_ptr<Study>> begin_study(const Sweep& sweep, const core::Clock& clock, bool stand_in) {
   StudyInfo info;
   const std::string& run_name = sweep.base().at("run_name").as_string();
   if (run_name.size() > kRunNameMax) {
@@ -88,8 +88,9 @@ core::Result<std::unique_ptr<Study>> begin_study(const Sweep& sweep, const core:
   info.recipe_dir = sweep.recipe_dir();
   info.recipe_json = sweep.identity();
   info.threads = threads_of(sweep);
+  info.stand_in = stand_in;
   info.store = sweep.config().store.value_or("");
-  info.lease_ms = static_cast<std::int64_t>(sweep.config().worker_timeout * 1000);
+  info.lease_ms = lease_ms_of(sweep);
   const std::string folder = sweeps_dir(sweep.base().at("output_dir").as_string()) + "/" + info.name;
   const std::string unfinished = folder + ".new";  // which is no sweep's name
   if (auto made = core::make_folders(unfinished); !made) return made.failure();
@@ -145,6 +146,8 @@ std::optional<Sweep> recorded_sweep(const Study& study, core::Diagnostics& diagn
   open.recipe_dir = study.info().recipe_dir;
   return Sweep::read(study.info().recipe_path, std::move(open), diagnostics);
 }
+
+std::int64_t lease_ms_of(const Sweep& sweep) { return static_cast<std::int64_t>(sweep.config().worker_timeout * 1000); }
 
 bool is_over(const Sweep& sweep, Study& study) {
   const std::vector<Variant>& variants = study.variants();

@@ -15,8 +15,8 @@ namespace runner::sweep {
 /// Where the sweeps of a folder of runs lie: `<output_dir>/sweeps/<run_name>-<id>`.
 std::string sweeps_dir(const std::string& output_dir);
 
-/// Makes the folder and its study.
-core::Result<std::unique_ptr<Study>> begin_study(const Sweep& sweep, const core::Clock& clock);
+/// Makes the folder and its study. `stand_in`: as in its info.
+core::Result<std::unique_ptr<Study>> begin_study(const Sweep& sweep, const core::Clock& clock, bool stand_in = false);
 
 /// By folder name, id, unique prefix of an id, run_name (the newest such sweep), path, or `last`; or in a store:
 /// `postgresql://HOST/DATABASE#NAME`, the newest there without a name. Failure says what there is.
@@ -27,6 +27,9 @@ core::Result<std::unique_ptr<Study>> newest_study(const Sweep& sweep);
 
 /// The sweep as it was recorded, whatever became of the recipe since.
 std::optional<Sweep> recorded_sweep(const Study& study, core::Diagnostics& diagnostics);
+
+/// `sweep.worker_timeout`.
+std::int64_t lease_ms_of(const Sweep& sweep);
 
 /// Whether there is nothing more to do.
 bool is_over(const Sweep& sweep, Study& study);

@@ -14,6 +14,7 @@
 #include "runner/core/files.h"
 #include "runner/core/units.h"
 #include "runner/store/light_file.h"
+#include "runner/store/run_files.h"
 #include "runner/store/schema.h"
 #include "runner/store/text.h"
 #include "runner/sweep/descent.h"
@@ -27,7 +28,8 @@ namespace runner::sweep {
 namespace {
 
 constexpr int kTick_ms = 500;
-constexpr std::int64_t kLookAgainMs = 1000;     // for trials, where there were none
+constexpr std::int64_t kLookAgainMs = 1000;  // for trials, where there were none
+// Between attempts to start a process where the machine has none to give: what it lacks, others may give back.
 constexpr std::int64_t kAwayMsMax = 3'600'000;  // of a study that does not answer
 constexpr std::int64_t kSyncMs = 500;           // what a power cut may take back, as of a run
 
@@ -46,10 +48,16 @@ Worker::Worker(const Sweep& sweep, Study& study, Options options, const core::Cl
     : sweep_(sweep),
       study_(study),
       tried_(sweep),
+      regret_(sweep),
       options_(std::move(options)),
       clock_(clock),
       output_dir_(output_dir_of(sweep, study)) {
   if (options_.concurrent == 0) options_.concurrent = sweep_.config().max_concurrent_trials;
+  if (sweep_.config().isolation == sections::sweep::Isolation::kNone) {
+    crash_note_.emplace(study_.folder(),
+                        "a trial has ended this worker, in whose own process it trained: roux sweep resume " +
+                            study_.info().name + " goes on, by sweep.failures");
+  }
   study_.set_patience([this](const StudyStore::Outage& outage) { return wait_for_study(outage); });
   id_ = study_.add_worker(study_.now_ms());
   beaten_ns_ = clock_.monotonic_ns();
@@ -133,13 +141,21 @@ bool Worker::start(Trial trial) {
     }
   }
   if (status) return conclude(trial, run, judge(run, *status, "", sweep_.objectives())), true;
+  // It was taken back from a worker, which counts as one claim, and given to this one.
+  const auto crashed = is_new ? std::nullopt : CrashNote::status_of(study_.folder(), trial.number, trial.claims - 2);
+  if (crashed) {
+    const auto left = unjudged ? run : std::nullopt;
+    return conclude(trial, left, judge(left, *crashed, "", sweep_.objectives())), true;
+  }
   const auto beginning = begin(trial, run_name, unjudged ? &*run : nullptr);
+  if (!beginning && !failure_.empty()) return put_back(trial), false;
   if (!beginning) {
     Outcome refused;
     refused.kind = Outcome::Kind::kRecipe;
     refused.reason = beginning.failure().message;
     return conclude(trial, std::nullopt, refused), true;
   }
+  if (crash_note_) crash_note_->begin(trial.number, trial.claims);
   const auto started = core::attempt([&] { options_.trainings->start(trial.number, beginning.value().words); });
   if (!started) return put_off(trial, started.failure().message), false;
   running_.push_back(
@@ -153,7 +169,6 @@ void Worker::put_back(const Trial& trial) {
   waits.run = trial.run;
   waits.reason = trial.reason;
   waits.step = trial.step;
-  waits.spent = trial.spent;
   study_.end(trial.number, waits, study_.now_ms());
 }
 
@@ -188,7 +203,14 @@ core::Result<Worker::Beginning> Worker::begin(const Trial& trial, const std::str
   const Trial model = study_.trials().at(static_cast<std::size_t>(parent));  // of a population: one trial a variant
   const auto before = trial_recipe(sweep_, study_, model, trial_run_name(study_, parent));
   if (!before) return before.failure();
-  const auto checkpoint = checkpoint_at(trial_run_dir(study_, output_dir_, model), first_step_of(trial));
+  const std::string model_dir = trial_run_dir(study_, output_dir_, model);
+  if (!study_.info().store.empty() && !store::is_run_folder(model_dir)) {
+    failure_ = "trial " + std::to_string(trial.number) + " goes on from a checkpoint of trial " +
+               std::to_string(parent) + ", which was trained on " + study_.host_of(model.worker) + ", and " +
+               model_dir + " is not on this machine: workers of a population need one output_dir that all of them see";
+    return core::Failure{failure_};
+  }
+  const auto checkpoint = checkpoint_at(model_dir, first_step_of(trial));
   if (!checkpoint) return checkpoint.failure();
   for (std::string& word : words_to_go_on(checkpoint.value(), before.value(), recipe.value())) {
     beginning.words.push_back(std::move(word));
@@ -221,6 +243,7 @@ void Worker::hear(int signal) {
 
 void Worker::look_at_trainings() {
   for (const Trainings::End& end : options_.trainings->take_ended()) {
+    if (crash_note_) crash_note_->end();
     const auto ended = std::find_if(running_.begin(), running_.end(),
                                     [&end](const Running& running) { return running.trial.number == end.trial; });
     if (!end.refusal.empty()) {
@@ -263,6 +286,7 @@ void Worker::conclude(const Trial& trial, const std::optional<store::RunSummary>
                        outcome.kind == Outcome::Kind::kHang;
   end.run = run && !(goes_on && end.state == TrialState::kWaiting) ? run->id : trial.run;
   if (run) end.spent = spent_by(*run, first_step_of(trial));
+  end.begins_anew = run && end.state == TrialState::kWaiting && !goes_on;
   write_down(trial, end);
 }
 
@@ -339,7 +363,7 @@ void Worker::look_at_limits() {
   if (!limit_.empty() || !has_limits(sweep_)) return;
   limit_ = study_.end_reason();
   if (limit_.empty()) {
-    limit_ = reached_limit(sweep_, study_.variants(), study_.trials(), study_.worked_ms(id_, study_.now_ms()));
+    limit_ = reached_limit(sweep_, study_.variants(), study_.trials(), study_.worked_ms(id_, study_.now_ms()), regret_);
   }
   if (limit_.empty()) return;
   study_.set_end_reason(limit_);

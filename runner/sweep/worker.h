@@ -9,8 +9,10 @@
 
 #include "runner/core/clock.h"
 #include "runner/launch/signals.h"
+#include "runner/sweep/crash_note.h"
 #include "runner/sweep/outcome.h"
 #include "runner/sweep/pruning.h"
+#include "runner/sweep/regret.h"
 #include "runner/sweep/study.h"
 #include "runner/sweep/sweep.h"
 #include "runner/sweep/trainings.h"
@@ -66,7 +68,7 @@ class Worker {
     std::string run_dir;
   };
   /// How a trial is to be trained; `interrupted` is its run where there is one that may go on. Failure: the variant is
-  /// refused.
+  /// refused, or where `failure_` says so this worker cannot train it.
   core::Result<Beginning> begin(const Trial& trial, const std::string& run_name, const store::RunSummary* interrupted);
   std::int64_t first_step_of(const Trial& trial);
   void wait_for_something();
@@ -89,9 +91,11 @@ class Worker {
   const Sweep& sweep_;
   Study& study_;
   TriedList tried_;
+  RegretWatch regret_;
   Options options_;
   const core::Clock& clock_;
   std::string output_dir_;
+  std::optional<CrashNote> crash_note_;  ///< where trainings can take this process along
   std::int64_t id_ = 0;
   std::int64_t beaten_ns_ = 0, looks_again_ns_ = 0;
   std::int64_t away_since_ns_ = 0;  ///< the study

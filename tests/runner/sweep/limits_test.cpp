@@ -34,7 +34,8 @@ std::string reached(const std::string& stop, std::int64_t worked_ms = 0) {
     trial.changed = number + 1;
     trials.push_back(trial);
   }
-  return reached_limit(*sweep, variants, trials, worked_ms);
+  runner::sweep::RegretWatch regret(*sweep);
+  return reached_limit(*sweep, variants, trials, worked_ms, regret);
 }
 
 }  // namespace

@@ -240,6 +240,41 @@ TEST_CASE("checkpoints go that nobody goes on from, but for the best", "[sweep][
   CHECK(spare("  population: {size: 2, interval: 5}\n", false) == List{0});
 }
 
+TEST_CASE("a trial is complete at its own last step, wherever that is", "[sweep][pruning]") {
+  for (const char* parameters : {"{training.max_steps: {values: [6, 12]}}", "{vars.steps: {values: [6, 12]}}"}) {
+    DYNAMIC_SECTION(parameters) {
+      runner::core::Diagnostics diagnostics;
+      const std::string steps = std::string(parameters).find("vars") != std::string::npos ? "\"${vars.steps}\"" : "24";
+      const auto sweep = tests::read_sweep("  parameters: " + std::string(parameters) +
+                                               "\n  pruner: {type: asha, min_steps: 3, reduction_factor: 2}\n"
+                                               "eval: {eval_steps: 1}\n",
+                                           diagnostics, steps);
+      INFO(runner::core::render(diagnostics));
+      REQUIRE(sweep.has_value());
+      const tests::TempDir dir;
+      const auto study = new_study(dir.path());
+      study->add_worker(1);
+      Study::Demand demand;
+      demand.variants_max = 3;
+      demand.propose = [](const std::vector<Variant>& before, const std::vector<Trial>&) -> std::optional<Variant> {
+        const auto number = static_cast<std::int64_t>(before.size());
+        return Variant{number, {number == 0 ? 1.0 : 0.0}, ""};  // of 12 steps, and of 6
+      };
+      study->claim(demand);
+      TrialEnd good;
+      good.value = 0.1;
+      good.step = 12;
+      good.curve = {{3, 0.5}, {6, 0.1}, {12, 0.1}};
+      study->end(0, good, 9);
+      study->claim(demand);
+      const std::vector<SeriesPoint> worse_at_the_end = {{3, 0.4}, {6, 0.9}};
+      CHECK(sweep->total_steps({0.0}) == 6);
+      CHECK(sweep->total_steps({1.0}) == 12);
+      CHECK_FALSE(pruned_at(*sweep, *study, 1, worse_at_the_end, {}).has_value());
+    }
+  }
+}
+
 TEST_CASE("checkpoints that cannot go stay for the next worker, and what the last one left goes",
           "[sweep][checkpoints]") {
   namespace fs = std::filesystem;

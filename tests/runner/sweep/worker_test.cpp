@@ -2,11 +2,15 @@
 
 #include "runner/sweep/worker.h"
 
+#include <fcntl.h>
 #include <sys/eventfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -19,6 +23,7 @@
 #include "tests/support/sweeps.h"
 #include "tests/support/temp_dir.h"
 
+using runner::sweep::CrashNote;
 using runner::sweep::Study;
 using runner::sweep::Trainings;
 using runner::sweep::TrialState;
@@ -56,6 +61,21 @@ class Cramped final : public Trainings {
   std::vector<End> refused_;
 };
 
+/// The status of a process that does `work` with nobody to see it, and without the signal handlers of the tests.
+int status_of(const std::function<void()>& work) {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    const int nowhere = open("/dev/null", O_WRONLY);
+    for (const int stream : {STDOUT_FILENO, STDERR_FILENO}) dup2(nowhere, stream);
+    for (const int signal : {SIGSEGV, SIGABRT}) std::signal(signal, SIG_DFL);
+    work();
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(pid, &status, 0);
+  return status;
+}
+
 }  // namespace
 
 TEST_CASE("where the system has no process for a trial it waits for those that run", "[sweep][worker]") {
@@ -90,12 +110,6 @@ TEST_CASE("where the system has no process for a trial it waits for those that r
   CHECK(study->trials().size() == 3);
 }
 
-TEST_CASE("a training that ended well but left no run came to nothing", "[sweep][worker]") {
-  const auto outcome = runner::sweep::judge(std::nullopt, 0, "", {{"val/loss", false, false}});
-  CHECK(outcome.kind == runner::sweep::Outcome::Kind::kOther);
-  CHECK(outcome.reason == "it came to its end, but its run is not there any more");
-}
-
 TEST_CASE("that a disk is full says nothing of a trial", "[sweep][worker]") {
   for (const char* words :
        {"checkpoints need 1.0 GB in runs (one checkpoint), but only 28.7 KB are free there",
@@ -105,7 +119,9 @@ TEST_CASE("that a disk is full says nothing of a trial", "[sweep][worker]") {
   }
 }
 
-TEST_CASE("who leaves in the middle has not come to an end, whatever it says", "[sweep][worker]") {
+TEST_CASE("who leaves before an end is on record has not come to one, whatever he says", "[sweep][worker]") {
+  CHECK(runner::sweep::judge(std::nullopt, 0, "", {{"val/loss", false, false}}).kind ==
+        runner::sweep::Outcome::Kind::kCrash);  // its run was taken away
   const tests::TempDir dir;
   runner::store::RunSummary run;
   run.run_dir = dir.path();
@@ -113,6 +129,71 @@ TEST_CASE("who leaves in the middle has not come to an end, whatever it says", "
   for (const int status : {0, 3, 75}) {
     const auto outcome = runner::sweep::judge(run, status, "", {{"val/loss", false, false}});
     CHECK(outcome.kind == runner::sweep::Outcome::Kind::kCrash);
-    CHECK(outcome.reason == "it left in the middle, with exit status " + std::to_string(status));
+    CHECK(outcome.reason == "it left before its end, with exit status " + std::to_string(status));
   }
+}
+
+TEST_CASE("what takes a worker along leaves a note of the trial", "[sweep][worker]") {
+  const tests::TempDir dir;
+  const auto ended_by = [&dir](const std::function<void(CrashNote&)>& what) {
+    return status_of([&] {
+      CrashNote note(dir.path(), "a trial has ended this worker");
+      note.begin(12, 3);
+      what(note);
+    });
+  };
+  CHECK(WTERMSIG(ended_by([](CrashNote&) { raise(SIGSEGV); })) == SIGSEGV);
+  CHECK(CrashNote::status_of(dir.path(), 12, 3) == 128 + SIGSEGV);
+  CHECK_FALSE(CrashNote::status_of(dir.path(), 12, 5).has_value());
+  CHECK_FALSE(CrashNote::status_of(dir.path(), 13, 3).has_value());
+  CHECK(WTERMSIG(ended_by([](CrashNote& note) {
+          note.begin(13, 1);
+          std::abort();
+        })) == SIGABRT);
+  CHECK(CrashNote::status_of(dir.path(), 13, 1) == 128 + SIGABRT);
+  CHECK(WTERMSIG(ended_by([](CrashNote& note) {
+          note.end();
+          raise(SIGSEGV);  // between two trainings: nobody's
+        })) == SIGSEGV);
+  CHECK(WTERMSIG(ended_by([](CrashNote& note) {
+          note.begin(14, 1);
+          raise(SIGKILL);
+        })) == SIGKILL);
+  CHECK_FALSE(CrashNote::status_of(dir.path(), 14, 1).has_value());
+  CHECK(WEXITSTATUS(ended_by([](CrashNote& note) {
+          note.begin(15, 1);
+          std::exit(3);
+        })) == 3);
+  CHECK(CrashNote::status_of(dir.path(), 15, 1) == 3);
+}
+
+TEST_CASE("a trial that ended its worker is handled by its policy", "[sweep][worker]") {
+  runner::core::Diagnostics diagnostics;
+  const auto sweep = tests::read_sweep(
+      "  parameters: {vars.width: {values: [8, 16]}}\n  failures: {crash: fail}\n  n_trials: 1\n  sampler: random\n",
+      diagnostics);
+  REQUIRE(sweep.has_value());
+  const tests::TempDir dir;
+  const std::string folder = dir / "sweeps/tiny-1";
+  std::filesystem::create_directories(folder);
+  runner::sweep::StudyInfo info;
+  info.name = "tiny-1";
+  const auto study = Study::create(folder, info).value();
+  status_of([&folder] {  // in place of a worker that has claimed it, and trains it
+    const auto lost = Study::open(folder).value();
+    lost->add_worker(1);
+    Study::Demand demand;
+    demand.variants_max = 1;
+    demand.propose = [](const auto&, const auto&) { return runner::sweep::Variant{0, {0}, "vars.width=8"}; };
+    const auto trial = lost->claim(demand);
+    CrashNote note(folder, "a trial has ended this worker");
+    note.begin(trial->number, trial->claims);
+    raise(SIGSEGV);
+  });
+  std::vector<std::string> lines;
+  Worker::Options options;
+  options.trainings = std::make_unique<Cramped>(0, false);  // starts nothing
+  options.say = options.warn = [&lines](const std::string& line) { lines.push_back(line); };
+  CHECK(Worker(*sweep, *study, std::move(options), runner::core::system_clock()).run().failure.empty());
+  CHECK(lines == std::vector<std::string>{"trial 0 failed: ended by signal 11"});
 }
