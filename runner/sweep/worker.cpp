@@ -28,8 +28,7 @@ namespace runner::sweep {
 namespace {
 
 constexpr int kTick_ms = 500;
-constexpr std::int64_t kLookAgainMs = 1000;  // for trials, where there were none
-// Between attempts to start a process where the machine has none to give: what it lacks, others may give back.
+constexpr std::int64_t kLookAgainMs = 1000;     // for trials, where there were none
 constexpr std::int64_t kAwayMsMax = 3'600'000;  // of a study that does not answer
 constexpr std::int64_t kSyncMs = 500;           // what a power cut may take back, as of a run
 
