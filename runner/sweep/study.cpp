@@ -312,10 +312,11 @@ std::string Study::host_of(std::int64_t worker) {
   return rows.empty() ? "another machine" : rows.front().text(0);
 }
 
-std::int64_t Study::worked_ms() {
+std::int64_t Study::worked_ms(std::int64_t worker, std::int64_t now_ms) {
   std::int64_t worked = 0, counted_to = 0;
-  for (const Row& row : store_->run("SELECT since_ms, seen_ms FROM workers ORDER BY since_ms")) {
-    const std::int64_t from = std::max(row.integer(0), counted_to), to = row.integer(1);
+  for (const Row& row : store_->run("SELECT since_ms, seen_ms, id FROM workers ORDER BY since_ms")) {
+    const std::int64_t from = std::max(row.integer(0), counted_to);
+    const std::int64_t to = row.integer(2) == worker ? std::max(row.integer(1), now_ms) : row.integer(1);
     worked += std::max<std::int64_t>(0, to - from);
     counted_to = std::max(counted_to, to);
   }

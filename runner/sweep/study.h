@@ -125,8 +125,8 @@ class Study {
   std::string host_of(std::int64_t worker);
   /// Writes down that it is still at work.
   void see_worker(std::int64_t worker, std::int64_t now_ms);
-  /// For how long there was at least one worker at work.
-  std::int64_t worked_ms();
+  /// For how long there was at least one worker at work. `worker` is so up to `now_ms`, whenever it was written down.
+  std::int64_t worked_ms(std::int64_t worker = 0, std::int64_t now_ms = 0);
   /// Why no further trial is begun, once that is so: a limit that was reached. "" before.
   std::string end_reason();
   void set_end_reason(const std::string& reason);

@@ -2,7 +2,9 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
+#include <memory>
 #include <random>
 #include <sstream>
 #include <string>
@@ -128,6 +130,19 @@ TEST_CASE("two workers share a sweep, each trial has one", "[ranks][sweep]") {
   tests::check_nothing_is_lost_or_doubled(place, undisturbed());  // random draws do not depend on who ends first
 }
 
+TEST_CASE("of sweeps that are begun at once the first is that of all", "[ranks][sweep]") {
+  const tests::RunPlace place(kRecipe);
+  std::vector<std::unique_ptr<tests::Process>> workers;
+  for (int i = 0; i < 3; ++i) {  // with more trials than they come to before they are ended
+    workers.push_back(std::make_unique<tests::Process>(
+        std::vector<std::string>{tests::roux_program(), "sweep", "run", "recipe.yaml", "--n-trials", "100000"},
+        place.environment(), place.path().string()));
+  }
+  for (const auto& worker : workers) CHECK(worker->wait_for("runs/sweeps/"));
+  const auto sweeps = std::filesystem::directory_iterator(place.path() / "runs" / "sweeps");
+  CHECK(std::distance(begin(sweeps), end(sweeps)) == 1);
+}
+
 TEST_CASE("a trial comes to the same bits whatever process it has", "[ranks][sweep]") {
   for (const char* isolation : {"exec", "none"}) {
     DYNAMIC_SECTION(isolation) {
@@ -234,6 +249,11 @@ TEST_CASE("failures are classed, and handled by their policies", "[ranks][sweep]
     const auto ended = sweep({"optimizer.lr=1e30,0.01", "--set", "sweep.failures.nan=stop"});
     CHECK(ended.status == 1);
     CHECK(ended.output.find("was stopped: trial 0 failed: the loss is nan at step") != std::string::npos);
+  }
+  SECTION("or fails the sweep where there is no other") {
+    const auto ended = sweep({"optimizer.lr=1e30,1e31"});
+    CHECK(ended.status == 1);
+    CHECK(ended.output.find("error: no trial came to an end that counts") != std::string::npos);
   }
   SECTION("a wrong variant is found before the first trial") {
     const auto ended = sweep({"training.max_steps=4,0"});

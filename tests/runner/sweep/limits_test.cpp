@@ -84,6 +84,7 @@ TEST_CASE("the time of a sweep is that in which there was a worker", "[sweep][li
   const std::int64_t later = study->add_worker(9000);
   study->see_worker(later, 9500);
   CHECK(study->worked_ms() == 1500);
+  CHECK(study->worked_ms(later, 9700) == 1700);  // not only once that is written down
   CHECK(study->end_reason().empty());
   study->set_end_reason("max_time 1.5 s is over");
   CHECK(Study::open(dir.path()).value()->end_reason() == "max_time 1.5 s is over");

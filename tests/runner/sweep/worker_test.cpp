@@ -144,6 +144,29 @@ TEST_CASE("where the system has no process for a trial it waits, and is tried ag
   }
 }
 
+TEST_CASE("that a disk is full says nothing of a trial", "[sweep][worker]") {
+  for (const char* words :
+       {"checkpoints need 1.0 GB in runs (one checkpoint), but only 28.7 KB are free there",
+        "cannot write runs/a/logs/rank-0.log: No space left on device", "runs/a/run.db: database or disk is full"}) {
+    CHECK(runner::sweep::judge(std::nullopt, 1, words, {{"val/loss", false, false}}).kind ==
+          runner::sweep::Outcome::Kind::kInterrupted);
+  }
+}
+
+TEST_CASE("who leaves before an end is on record has not come to one, whatever he says", "[sweep][worker]") {
+  CHECK(runner::sweep::judge(std::nullopt, 0, "", {{"val/loss", false, false}}).kind ==
+        runner::sweep::Outcome::Kind::kCrash);  // its run was taken away
+  const tests::TempDir dir;
+  runner::store::RunSummary run;
+  run.run_dir = dir.path();
+  run.status = runner::store::RunStatus::kCrashed;
+  for (const int status : {0, 3, 75}) {
+    const auto outcome = runner::sweep::judge(run, status, "", {{"val/loss", false, false}});
+    CHECK(outcome.kind == runner::sweep::Outcome::Kind::kCrash);
+    CHECK(outcome.reason == "it left before its end, with exit status " + std::to_string(status));
+  }
+}
+
 TEST_CASE("what takes a worker along leaves a note of the trial", "[sweep][worker]") {
   const tests::TempDir dir;
   const auto ended_by = [&dir](const std::function<void(CrashNote&)>& what) {
