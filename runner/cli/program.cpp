@@ -11,6 +11,7 @@
 #include <exception>
 #include <new>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -254,6 +255,14 @@ int run_program(Session& session) {
   } catch (const std::bad_alloc&) {
     session.fail("memory is exhausted", "", core::kExitFailed);
     status = session.exit_code;
+  } catch (const std::system_error& error) {
+    if (error.code() == std::errc::resource_unavailable_try_again) {
+      session.fail("the system has no further thread to give", "`ulimit -u` shows how many there may be",
+                   core::kExitFailed);
+      status = session.exit_code;
+    } else {
+      status = our_bug(error.what());
+    }
   } catch (const std::exception& error) {
     status = our_bug(error.what());
   }

@@ -34,15 +34,6 @@ std::string bar(const SweepProgress& progress, const Terminal& terminal) {
   return text + "  ";
 }
 
-/// Of this variant: `training.max_steps` may be varied too.
-std::optional<std::int64_t> total_steps(const sweep::Sweep& sweep, const sweep::Variant& variant) {
-  for (const sweep::Assignment& one : sweep.space().assignments(variant.point)) {
-    if (one.path == "training.max_steps" && one.value.is_number())
-      return static_cast<std::int64_t>(one.value.as_double());
-  }
-  return sweep.total_steps();
-}
-
 Terminal with_width(Terminal terminal, int columns) {
   terminal.width = columns;
   return terminal;
@@ -86,7 +77,7 @@ std::vector<Cell> SweepBoard::row_of(const Trial& trial, const sweep::Variant& v
   const auto run = sweep::find_trial_run(sweep::output_dir_of(sweep_, study_),
                                          study_.info().name + "-" + std::to_string(trial.number), clock_);
   if (!run || run->id == trial.run) return row;
-  const auto total = total_steps(sweep_, variant);
+  const auto total = variant.until > 0 ? variant.until : sweep_.total_steps(variant.point);
   row[1].text = std::to_string(run->step) + (total ? "/" + std::to_string(*total) : "");
   if (const auto value = run->metrics.find(sweep_.metric()); value != run->metrics.end())
     row[2].text = number_text(value->second);

@@ -1,4 +1,5 @@
 #include <cstdio>
+#include <set>
 #include <utility>
 
 #include "runner/cli/code_of.h"
@@ -24,10 +25,16 @@ using sweep::Sweep;
 
 /// What the command line says about the sweep, as changes of the recipe.
 bool add_changes(Session& session, const SweepRunFlags& flags, recipe::ComposeOptions& options) {
+  std::set<std::string> varied;
   for (const std::string& text : flags.varied) {
     const auto set = varied_as_set(text);
     if (!set) {
       session.fail(set.failure().message, set.failure().hint);
+      return false;
+    }
+    const std::string path = text.substr(0, text.find('='));
+    if (!varied.insert(path).second) {
+      session.fail(path + " is varied twice on the command line", "keep one of them: " + text);
       return false;
     }
     options.overrides.push_back({Override::Kind::kSet, set.value(), text});
@@ -79,7 +86,7 @@ std::optional<std::unique_ptr<Study>> study_to_go_on_with(Session& session, cons
     const core::Node &before = recorded->base().at("sweep.stop"), &now = sweep.base().at("sweep.stop");
     if (!before.same_value(now)) study->set_end_reason("");  // other limits are still to be reached
     if (is_over(sweep, *study)) return std::unique_ptr<Study>();
-    study->set_recipe(sweep.identity());
+    study->set_recipe(sweep.identity(), sweep::lease_ms_of(sweep));
     return study;
   }
   if (!recorded || is_over(*recorded, *study)) return std::unique_ptr<Study>();
@@ -132,6 +139,7 @@ std::unique_ptr<sweep::Trainings> trainings_of(const Sweep& sweep) {
 }
 
 void work(Session& session, const Sweep& sweep, Study& study, const SweepWorkFlags& flags = {}) {
+  const core::OwnLog heard_beside_a_training;
   sweep::Worker::Options options;
   options.trainings = trainings_of(sweep);
   options.concurrent = flags.concurrent;

@@ -91,7 +91,7 @@ Outcome judge(const std::optional<store::RunSummary>& run, int status, const std
   Outcome outcome;
   if (run) outcome.curve = read_curve(run->run_dir, objectives.front().name);
   outcome.reason = first_line(!words.empty() ? words : run ? run->reason : "");
-  if (status == core::kExitDone && run) {
+  if (status == core::kExitDone && run && run->status == RunStatus::kFinished) {
     outcome.kind = Outcome::Kind::kComplete;
     outcome.reason.clear();
     take_values(outcome, run->run_dir, objectives);
@@ -100,6 +100,9 @@ Outcome judge(const std::optional<store::RunSummary>& run, int status, const std
   } else if (status >= 128) {
     outcome.kind = Outcome::Kind::kCrash;
     outcome.reason = "ended by signal " + std::to_string(status - 128);
+  } else if (status == core::kExitDone) {
+    outcome.kind = Outcome::Kind::kCrash;
+    outcome.reason = "it left before its end";
   } else if (speaks_of_memory(outcome.reason)) {
     outcome.kind = Outcome::Kind::kMemory;  // what cannot even begin for want of memory is no wrong recipe
   } else if (status == core::kExitUsage) {

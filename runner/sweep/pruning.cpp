@@ -36,13 +36,14 @@ std::optional<store::SeriesPoint> pruned_at(const Sweep& sweep, Study& study, st
   for (const auto& [other, points] : live) {
     if (other != number) others.push_back({other, false, reports_of(sweep, points)});
   }
-  const std::int64_t judged_to = study.trials().at(static_cast<std::size_t>(number)).promoted;
+  const Trial trial = study.trials().at(static_cast<std::size_t>(number));
+  const auto total_steps = sweep.total_steps(study.variants().at(static_cast<std::size_t>(trial.variant)).point);
   Curve mine{number, false, {}};
   for (const store::SeriesPoint& point : curve) {
     // At its last step a trial is complete, whoever looks first.
-    if (sweep.total_steps() && point.step >= *sweep.total_steps()) break;
+    if (total_steps && point.step >= *total_steps) break;
     mine.reports.push_back({point.step, sweep.signed_value(point.value)});
-    if (point.step > judged_to && sweep.pruner()->gives_up(mine, others)) return point;
+    if (point.step > trial.promoted && sweep.pruner()->gives_up(mine, others)) return point;
   }
   return std::nullopt;
 }

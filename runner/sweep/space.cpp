@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "runner/core/scalar.h"
 #include "runner/recipe/override.h"
 #include "runner/sweep/space_reader.h"
 
@@ -18,10 +19,12 @@ std::size_t rank_of(const std::string& path) {
   return path.ends_with(kType) ? path.size() - kType.size() : path.size();
 }
 
-/// As one word of a command line.
+/// As one word of a command line: text that reads as something else is quoted.
 std::string word_of(const Node& value) {
   if (value.is_sequence() || value.is_mapping()) return core::to_json(value, -1);
-  return value.is_string() && value.as_string().empty() ? "\"\"" : value.scalar_text();
+  if (!value.is_string()) return value.scalar_text();
+  const auto read = core::resolve_scalar(value.as_string());
+  return read && read.value().same_value(value) ? value.as_string() : core::to_json(value, -1);
 }
 
 }  // namespace
@@ -39,14 +42,35 @@ std::shared_ptr<const RecipeSpace> RecipeSpace::read(const registry::Recipe& rec
 
 bool RecipeSpace::is_active(const Point& point, std::size_t index) const {
   const auto& when = parts_[index].when;
-  return !when || when->decide(scene(point, index)).value_or(false);
+  return !when || when->rule.decide(scene(point, index)).value_or(false);
 }
 
 bool RecipeSpace::allows(const Point& point) const {
   if (constraints_.empty()) return true;
   const Node recipe = scene(point, point.size());
   return std::all_of(constraints_.begin(), constraints_.end(),
-                     [&](const registry::Expression& constraint) { return constraint.holds(recipe); });
+                     [&](const Constraint& constraint) { return constraint.rule.holds(recipe); });
+}
+
+void RecipeSpace::find_idle(const std::vector<Point>& points, core::Diagnostics& diagnostics) const {
+  constexpr const char* kUndecided =
+      "it compares what is not there or of another kind, divides by zero, or is no comparison";
+  const auto any = [&points](const auto& shows) { return std::any_of(points.begin(), points.end(), shows); };
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    const auto& when = parts_[i].when;
+    if (!when || any([&](const Point& point) { return !std::isnan(point[i]); })) continue;
+    const bool decided = any([&](const Point& point) { return when->rule.decide(scene(point, i)).has_value(); });
+    diagnostics.warning(when->text.place(), "the condition of " + dimensions_[i].name + " holds in no variant",
+                        decided ? "" : kUndecided);
+  }
+  for (const Constraint& constraint : constraints_) {
+    const auto decides = [&](const Point& point) {
+      return constraint.rule.decide(scene(point, point.size())).has_value();
+    };
+    if (!any(decides)) {
+      diagnostics.warning(constraint.text.place(), "the constraint excludes nothing", kUndecided);
+    }
+  }
 }
 
 core::Result<Point> RecipeSpace::locate(const Node& values) const {

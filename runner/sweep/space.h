@@ -23,12 +23,18 @@ struct Assignment {
   core::Node value;
 };
 
+/// What the sweep demands of a variant, or of one in which a parameter plays a part.
+struct Constraint {
+  registry::Expression rule;
+  core::Node text;  ///< as the recipe has it
+};
+
 /// One dimension, and what it sets in the recipe: one path, or the several of `paired`.
 struct SpacePart {
   Dimension dimension;
   std::vector<std::string> paths;
   std::vector<std::vector<core::Node>> choices;  ///< of kChoice: the values by choice and path
-  std::optional<registry::Expression> when;
+  std::optional<Constraint> when;
   core::Place place;
 
   /// The coordinate that sets these values, one for each path.
@@ -48,6 +54,8 @@ class RecipeSpace final : public components::sampler::Space {
   bool allows(const Point& point) const override;
   core::Result<Point> locate(const core::Node& values) const override;
 
+  /// What of conditions and constraints these points, all of which are allowed, show to say nothing.
+  void find_idle(const std::vector<Point>& points, core::Diagnostics& diagnostics) const;
   /// What the point sets, in an order in which a changed `type` comes before the keys of its block.
   std::vector<Assignment> assignments(const Point& point) const;
   /// `optimizer.lr=0.001 model.n_layer=4`, as the shell and `--set` take it.
@@ -62,7 +70,7 @@ class RecipeSpace final : public components::sampler::Space {
 
   std::vector<SpacePart> parts_;
   std::vector<Dimension> dimensions_;  ///< of the parts
-  std::vector<registry::Expression> constraints_;
+  std::vector<Constraint> constraints_;
   core::Node stage_;  ///< those sections of the recipe that conditions and constraints speak of
 };
 

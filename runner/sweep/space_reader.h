@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runner/core/diagnostics.h"
+#include "runner/core/path.h"
 #include "runner/registry/load.h"
 #include "runner/sweep/space.h"
 
@@ -18,7 +19,7 @@ class SpaceReader {
 
   /// The paired ones first: conditions of the others may depend on them.
   std::vector<SpacePart> read();
-  std::vector<registry::Expression> constraints();
+  std::vector<Constraint> constraints();
   /// The sections that the expressions read; call it last.
   core::Node stage() const;
 
@@ -26,10 +27,13 @@ class SpaceReader {
   void paired();
   void parameter(const core::Node::Entry& entry);
   bool is_free(const std::string& path, const core::Place& place);
+  bool is_variable(const core::PathStep& step, const core::Place& place);
   bool takes_integers(const std::string& path) const;
   void values(const core::Node& list, SpacePart& part);
   void distribution(const core::Node& block, const std::string& path, SpacePart& part);
   void around(const core::Node& block, const std::string& path, Dimension& dimension);
+  bool is_exact(const core::Node& block, const std::string& path);
+  bool is_chosen_later(const std::string& path) const;
   void between(const core::Node& block, const std::string& path, const std::string& kind, Dimension& dimension);
   std::optional<registry::Expression> expression(const core::Node& text, bool all_parameters);
   void error(const core::Place& place, std::string message, std::string hint = "");

@@ -1,9 +1,13 @@
 #include "runner/sweep/spare_checkpoints.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/artifact/retention.h"
+#include "runner/core/log.h"
+#include "runner/core/result.h"
 #include "runner/sweep/descent.h"
 #include "runner/sweep/standing.h"
 
@@ -38,6 +42,20 @@ std::int64_t first_needed(const Sweep& sweep, const std::vector<VariantStanding>
   return (population->generation_of(ended) - 1) * population->size();
 }
 
+/// Other workers may remove the same ones in this moment; what stays is work for whoever goes on with the sweep.
+void remove_all(const std::string& checkpoints_dir) {
+  for (const artifact::CheckpointInfo& info : artifact::list_checkpoints(checkpoints_dir)) {
+    if (artifact::is_pinned(info.path)) continue;
+    const auto gone = core::attempt([&] { artifact::remove_checkpoint(info.path, true); });
+    std::error_code ignored;
+    if (gone || !std::filesystem::exists(info.path, ignored)) continue;
+    core::log_warning("a checkpoint that nobody needs stays: " + gone.failure().message);
+  }
+  // Of a worker that was killed here.
+  if (const auto gone = core::attempt([&] { artifact::remove_leftovers(checkpoints_dir); }); !gone)
+    core::log_warning("what is left of checkpoints that nobody needs stays: " + gone.failure().message);
+}
+
 }  // namespace
 
 std::vector<std::int64_t> spare_trials(const Sweep& sweep, const std::vector<Variant>& variants,
@@ -61,10 +79,7 @@ void remove_spare_checkpoints(const Sweep& sweep, Study& study, const std::strin
   for (const std::int64_t number : spare_trials(sweep, study.variants(), study.trials(), over)) {
     if (!removed.insert(number).second) continue;
     const Trial& trial = study.trials().at(static_cast<std::size_t>(number));
-    const std::string run_dir = trial_run_dir(study, output_dir, trial);
-    for (const artifact::CheckpointInfo& info : artifact::list_checkpoints(run_dir + "/checkpoints")) {
-      if (!artifact::is_pinned(info.path)) artifact::remove_checkpoint(info.path, true);
-    }
+    remove_all(trial_run_dir(study, output_dir, trial) + "/checkpoints");
   }
 }
 

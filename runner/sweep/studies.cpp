@@ -89,7 +89,7 @@ core::Result<std::unique_ptr<Study>> begin_study(const Sweep& sweep, const core:
   info.threads = threads_of(sweep);
   info.stand_in = stand_in;
   info.store = sweep.config().store.value_or("");
-  info.lease_ms = static_cast<std::int64_t>(sweep.config().worker_timeout * 1000);
+  info.lease_ms = lease_ms_of(sweep);
   const std::string folder = sweeps_dir(sweep.base().at("output_dir").as_string()) + "/" + info.name;
   const std::string unfinished = folder + ".new";  // which is no sweep's name
   if (auto made = core::make_folders(unfinished); !made) return made.failure();
@@ -155,6 +155,8 @@ std::optional<Sweep> recorded_sweep(const Study& study, core::Diagnostics& diagn
   if (!open) return std::nullopt;
   return Sweep::read(info.recipe_path, *std::move(open), diagnostics);
 }
+
+std::int64_t lease_ms_of(const Sweep& sweep) { return static_cast<std::int64_t>(sweep.config().worker_timeout * 1000); }
 
 bool is_over(const Sweep& sweep, Study& study) {
   const std::vector<Variant>& variants = study.variants();

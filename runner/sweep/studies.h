@@ -34,6 +34,9 @@ std::optional<recipe::Composed> as_written(const core::Node& recipe, const std::
 /// The sweep as it was recorded, whatever became of the recipe since.
 std::optional<Sweep> recorded_sweep(const Study& study, core::Diagnostics& diagnostics);
 
+/// `sweep.worker_timeout`.
+std::int64_t lease_ms_of(const Sweep& sweep);
+
 /// Whether there is nothing more to do.
 bool is_over(const Sweep& sweep, Study& study);
 

@@ -36,9 +36,13 @@ struct StudyInfo {
 enum class TrialState { kWaiting, kRunning, kComplete, kPruned, kFailed };
 std::string_view to_text(TrialState state);
 
-/// What a trial has trained itself, without what it went on from.
+/// What a trial has trained itself, without what it went on from; in all of its runs, where it was begun anew.
 struct Spent {
   std::int64_t steps = 0, samples = 0, tokens = 0;
+
+  Spent operator+(const Spent& other) const {
+    return {steps + other.steps, samples + other.samples, tokens + other.tokens};
+  }
 };
 
 /// One training of one variant.
@@ -76,7 +80,8 @@ struct TrialEnd {
   std::int64_t step = 0;
   std::string run, reason;
   bool costs_retry = false, shrink = false;
-  Spent spent;
+  std::optional<Spent> spent = {};  ///< by its run, since that began; nothing: as it was
+  bool begins_anew = false;         ///< its next life is another run, so that what this one has spent comes on top
   std::vector<store::SeriesPoint> curve;  ///< the metric, as it was reported on the way
 };
 
@@ -93,8 +98,9 @@ class Study {
 
   const std::string& folder() const { return folder_; }
   const StudyInfo& info() const { return info_; }
-  /// Replaces the recipe by one whose trials are the same.
-  void set_recipe(const std::string& recipe_json);
+  /// Replaces the recipe by one whose trials are the same, and what its `worker_timeout` says, which all workers obey
+  /// from their next heartbeat.
+  void set_recipe(const std::string& recipe_json, std::int64_t lease_ms);
 
   /// As they are at this moment, by number. The lists last as long as the study; their entries, until the next call.
   const std::vector<Variant>& variants();
@@ -111,9 +117,11 @@ class Study {
   std::int64_t add_worker(std::int64_t now_ms);
   /// To be called as often as heartbeat_ms() says; false where the others have taken this worker for dead, and its
   /// trials.
-  bool beat() { return store_->beat(worker_); }
+  bool beat();
   std::int64_t heartbeat_ms() const;
   void leave() { store_->leave(worker_); }
+  /// The machine of a worker.
+  std::string host_of(std::int64_t worker);
   /// Writes down that it is still at work.
   void see_worker(std::int64_t worker, std::int64_t now_ms);
   /// For how long there was at least one worker at work.
@@ -125,6 +133,9 @@ class Study {
   void take_back();
   /// Whether a trial runs, wherever.
   bool has_running();
+  /// Whether there is a worker, wherever. One that PostgreSQL keeps in mind and that was killed counts until its lease
+  /// is over.
+  bool has_workers();
   /// What to do where the store does not answer; without it the call fails.
   void set_patience(StudyStore::Patience patience) { store_->set_patience(std::move(patience)); }
 
@@ -147,6 +158,7 @@ class Study {
  private:
   Study(std::string folder, std::unique_ptr<StudyStore> store);
   void read_info();
+  void read_lease();
   void refresh();
   void take_in(Trial trial);
   void write(const std::function<bool()>& work);

@@ -121,6 +121,17 @@ std::optional<std::int64_t> steps_of_a_trial(const registry::Recipe& recipe) {
   return steps.as_integer();
 }
 
+/// Whether `training.max_steps` is not the same in all variants. `open` still has its `${...}`.
+bool may_vary_steps(const Node& open, const RecipeSpace& space) {
+  const Node* training = open.find("training");
+  const Node* steps = training != nullptr && training->is_mapping() ? training->find("max_steps") : nullptr;
+  if (steps != nullptr ? steps->is_string() : training != nullptr && training->is_string()) return true;
+  const auto sets_them = [](const std::string& path) { return path == "training" || path == "training.max_steps"; };
+  return std::any_of(space.parts().begin(), space.parts().end(), [&](const SpacePart& part) {
+    return std::any_of(part.paths.begin(), part.paths.end(), sets_them);
+  });
+}
+
 /// What chooses variants, and what gives up trials; the latter may be null.
 struct Choosers {
   std::shared_ptr<components::sampler::Sampler> sampler;
@@ -167,6 +178,7 @@ std::optional<Sweep> Sweep::read(const std::string& recipe_path, recipe::Compose
   }
   sweep.config_ = sections::sweep::parse_config(sweep.base_.at("sweep"));
   sweep.objectives_ = objectives_of(sweep.config_);
+  sweep.varies_steps_ = may_vary_steps(sweep.open_.root, *sweep.space_);
   auto choosers = build_choosers(sweep.base_, sweep.space_, diagnostics);
   if (!choosers) return std::nullopt;
   sweep.sampler_ = std::move(choosers->sampler);
@@ -185,7 +197,14 @@ std::vector<double> Sweep::signed_values(double value, const std::vector<double>
   return values;
 }
 
-std::optional<std::int64_t> Sweep::total_steps() const { return steps_of_a_trial(base_); }
+std::optional<std::int64_t> Sweep::total_steps(const Point& point) const {
+  if (!varies_steps_) return steps_of_a_trial(base_);
+  core::Diagnostics told_when_it_is_trained;
+  const auto recipe = variant(point, told_when_it_is_trained);
+  return recipe ? steps_of_a_trial(*recipe) : std::nullopt;
+}
+
+bool Sweep::is_grid() const { return sampler_block(config_, *space_).find("type")->as_string() == "grid"; }
 
 std::optional<std::int64_t> Sweep::variants_to_come() const {
   constexpr std::int64_t kCountedMax = 100'000;
@@ -193,10 +212,11 @@ std::optional<std::int64_t> Sweep::variants_to_come() const {
   const Node block = sampler_block(config_, *space_);
   const std::string& type = block.find("type")->as_string();
   std::int64_t count = 0;
-  if (type == "grid") {
+  if (is_grid()) {
     const std::int64_t most = std::min(kCountedMax, config_.n_trials.value_or(kCountedMax));
-    components::sampler::walk_points(*space_, [&](const Point&) { return ++count < most; });
-    if (count == most) return config_.n_trials;
+    const bool ended = components::sampler::walk_points(
+        *space_, [&](const Point&) { return ++count < most; }, kCountedMax);
+    if (!ended) return config_.n_trials;
   } else if (type == "list" && block.find("then")->is_null()) {
     count = static_cast<std::int64_t>(block.find("points")->items().size());
   } else {

@@ -50,8 +50,11 @@ class Sweep {
   const components::pruner::Pruner* pruner() const { return pruner_.get(); }
   /// Null where each variant is trained on its own.
   const Population* population() const { return population_.get(); }
-  /// Steps of a trial; nothing where the recipe limits it otherwise.
-  std::optional<std::int64_t> total_steps() const;
+  /// Steps of a trial of this variant, `training.max_steps` may be varied too; nothing where its recipe limits it
+  /// otherwise.
+  std::optional<std::int64_t> total_steps(const Point& point) const;
+  /// Whether all variants are walked through, one after the other.
+  bool is_grid() const;
   /// How many variants there will be; nothing where they are too many to count out.
   std::optional<std::int64_t> variants_to_come() const;
   bool maximizes() const { return objectives_.front().maximize; }
@@ -78,6 +81,7 @@ class Sweep {
   registry::Recipe base_;
   Config config_;
   std::vector<Metric> objectives_;
+  bool varies_steps_ = false;  ///< or may, through a variable
   std::shared_ptr<const RecipeSpace> space_;
   std::shared_ptr<components::sampler::Sampler> sampler_;
   std::shared_ptr<components::pruner::Pruner> pruner_;

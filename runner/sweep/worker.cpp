@@ -14,6 +14,7 @@
 #include "runner/core/files.h"
 #include "runner/core/units.h"
 #include "runner/store/light_file.h"
+#include "runner/store/run_files.h"
 #include "runner/store/schema.h"
 #include "runner/store/text.h"
 #include "runner/sweep/descent.h"
@@ -27,7 +28,8 @@ namespace runner::sweep {
 namespace {
 
 constexpr int kTick_ms = 500;
-constexpr std::int64_t kLookAgainMs = 1000;     // for trials, where there were none
+constexpr std::int64_t kLookAgainMs = 1000;  // for trials, where there were none
+// Between attempts to start a process where the machine has none to give: what it lacks, others may give back.
 constexpr std::int64_t kAwayMsMax = 3'600'000;  // of a study that does not answer
 constexpr std::int64_t kSyncMs = 500;           // what a power cut may take back, as of a run
 
@@ -51,6 +53,11 @@ Worker::Worker(const Sweep& sweep, Study& study, Options options, const core::Cl
       clock_(clock),
       output_dir_(output_dir_of(sweep, study)) {
   if (options_.concurrent == 0) options_.concurrent = sweep_.config().max_concurrent_trials;
+  if (sweep_.config().isolation == sections::sweep::Isolation::kNone) {
+    crash_note_.emplace(study_.folder(),
+                        "a trial has ended this worker, in whose own process it trained: roux sweep resume " +
+                            study_.info().name + " goes on, by sweep.failures");
+  }
   study_.set_patience([this](const StudyStore::Outage& outage) { return wait_for_study(outage); });
   id_ = study_.add_worker(study_.now_ms());
   beaten_ns_ = clock_.monotonic_ns();
@@ -83,7 +90,8 @@ Worker::End Worker::run() {
 
 bool Worker::may_start() const {
   return signals_heard_ == 0 && failure_.empty() && limit_.empty() && !complete_ &&
-         clock_.monotonic_ns() >= looks_again_ns_ && static_cast<std::int64_t>(running_.size()) < options_.concurrent;
+         clock_.monotonic_ns() >= looks_again_ns_ &&
+         static_cast<std::int64_t>(running_.size()) < options_.concurrent;
 }
 
 /// Trials of other workers run, which may come to wait again, or make room for what comes next.
@@ -134,14 +142,23 @@ bool Worker::start(Trial trial) {
     }
   }
   if (status) return conclude(trial, run, judge(run, *status, "", sweep_.objectives())), true;
+  // It was taken back from a worker, which counts as one claim, and given to this one.
+  const auto crashed = is_new ? std::nullopt : CrashNote::status_of(study_.folder(), trial.number, trial.claims - 2);
+  if (crashed) {
+    const auto left = unjudged ? run : std::nullopt;
+    return conclude(trial, left, judge(left, *crashed, "", sweep_.objectives())), true;
+  }
   const auto beginning = begin(trial, run_name, unjudged ? &*run : nullptr);
+  if (!beginning && !failure_.empty()) return put_back(trial), false;
   if (!beginning) {
     Outcome refused;
     refused.kind = Outcome::Kind::kRecipe;
     refused.reason = beginning.failure().message;
     return conclude(trial, std::nullopt, refused), true;
   }
-  options_.trainings->start(trial.number, beginning.value().words);
+  if (crash_note_) crash_note_->begin(trial.number, trial.claims);
+  const auto started = core::attempt([&] { options_.trainings->start(trial.number, beginning.value().words); });
+  if (!started) return put_off(trial, started.failure().message), false;
   running_.push_back(
       {.trial = std::move(trial), .run_dir = beginning.value().run_dir, .step_seen_ns = clock_.monotonic_ns()});
   return true;
@@ -153,8 +170,18 @@ void Worker::put_back(const Trial& trial) {
   waits.run = trial.run;
   waits.reason = trial.reason;
   waits.step = trial.step;
-  waits.spent = trial.spent;
   study_.end(trial.number, waits, study_.now_ms());
+}
+
+/// The system has no process for it, which says nothing of the trial. Others that end leave room.
+void Worker::put_off(const Trial& trial, const std::string& why) {
+  put_back(trial);
+  looks_again_ns_ = clock_.monotonic_ns() + kLookAgainMs * 1'000'000;
+  if (running_.empty()) {
+    failure_ = why;
+  } else if (std::exchange(put_off_for_, why) != why) {
+    options_.warn(why + "; it waits for those that run");
+  }
 }
 
 /// A run that was interrupted goes on; any other begins, from nothing or from the checkpoint of another trial.
@@ -177,7 +204,14 @@ core::Result<Worker::Beginning> Worker::begin(const Trial& trial, const std::str
   const Trial model = study_.trials().at(static_cast<std::size_t>(parent));  // of a population: one trial a variant
   const auto before = trial_recipe(sweep_, study_, model, trial_run_name(study_, parent));
   if (!before) return before.failure();
-  const auto checkpoint = checkpoint_at(trial_run_dir(study_, output_dir_, model), first_step_of(trial));
+  const std::string model_dir = trial_run_dir(study_, output_dir_, model);
+  if (!study_.info().store.empty() && !store::is_run_folder(model_dir)) {
+    failure_ = "trial " + std::to_string(trial.number) + " goes on from a checkpoint of trial " +
+               std::to_string(parent) + ", which was trained on " + study_.host_of(model.worker) + ", and " +
+               model_dir + " is not on this machine: workers of a population need one output_dir that all of them see";
+    return core::Failure{failure_};
+  }
+  const auto checkpoint = checkpoint_at(model_dir, first_step_of(trial));
   if (!checkpoint) return checkpoint.failure();
   for (std::string& word : words_to_go_on(checkpoint.value(), before.value(), recipe.value())) {
     beginning.words.push_back(std::move(word));
@@ -210,8 +244,15 @@ void Worker::hear(int signal) {
 
 void Worker::look_at_trainings() {
   for (const Trainings::End& end : options_.trainings->take_ended()) {
+    if (crash_note_) crash_note_->end();
     const auto ended = std::find_if(running_.begin(), running_.end(),
                                     [&end](const Running& running) { return running.trial.number == end.trial; });
+    if (!end.refusal.empty()) {
+      const Trial trial = std::move(ended->trial);
+      running_.erase(ended);
+      put_off(trial, end.refusal);
+      continue;
+    }
     const auto run = look_at_run(ended->run_dir, clock_);
     // It may have gone on beyond the point at which it is given up, or may have reported it just before its end.
     if (run && !ended->pruned_at) {
@@ -246,6 +287,7 @@ void Worker::conclude(const Trial& trial, const std::optional<store::RunSummary>
                        outcome.kind == Outcome::Kind::kHang;
   end.run = run && !(goes_on && end.state == TrialState::kWaiting) ? run->id : trial.run;
   if (run) end.spent = spent_by(*run, first_step_of(trial));
+  end.begins_anew = run && end.state == TrialState::kWaiting && !goes_on;
   write_down(trial, end);
 }
 

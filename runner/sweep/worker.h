@@ -9,6 +9,7 @@
 
 #include "runner/core/clock.h"
 #include "runner/launch/signals.h"
+#include "runner/sweep/crash_note.h"
 #include "runner/sweep/outcome.h"
 #include "runner/sweep/pruning.h"
 #include "runner/sweep/regret.h"
@@ -61,12 +62,13 @@ class Worker {
   bool start_next();
   bool start(Trial trial);
   void put_back(const Trial& trial);
+  void put_off(const Trial& trial, const std::string& why);
   struct Beginning {
     std::vector<std::string> words;
     std::string run_dir;
   };
   /// How a trial is to be trained; `interrupted` is its run where there is one that may go on. Failure: the variant is
-  /// refused.
+  /// refused, or where `failure_` says so this worker cannot train it.
   core::Result<Beginning> begin(const Trial& trial, const std::string& run_name, const store::RunSummary* interrupted);
   std::int64_t first_step_of(const Trial& trial);
   void wait_for_something();
@@ -93,9 +95,10 @@ class Worker {
   Options options_;
   const core::Clock& clock_;
   std::string output_dir_;
+  std::optional<CrashNote> crash_note_;  ///< where trainings can take this process along
   std::int64_t id_ = 0;
   std::int64_t beaten_ns_ = 0, looks_again_ns_ = 0;
-  std::int64_t away_since_ns_ = 0;  ///< the study
+  std::int64_t away_since_ns_ = 0;                   ///< the study
   std::int64_t synced_ns_ = 0;
   bool has_news_ = false;  ///< something ended since then
   launch::Signals signals_;
@@ -104,7 +107,7 @@ class Worker {
   bool leaves_at_once_ = false;
   bool complete_ = false;  ///< the study has nothing more to give
   bool waits_ = false;     ///< what comes next depends on trials that run
-  std::string failure_, limit_;
+  std::string failure_, limit_, put_off_for_;
   std::set<std::int64_t> spared_;  ///< trials whose checkpoints were removed
 };
 

@@ -1,22 +1,14 @@
-#include <sched.h>
-
 #include <catch2/catch.hpp>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <optional>
 #include <random>
 #include <sstream>
 #include <string>
 #include <vector>
 
-#include "runner/core/clock.h"
 #include "runner/core/json.h"
-#include "runner/store/lease.h"
-#include "runner/store/run_files.h"
-#include "runner/store/run_reader.h"
-#include "runner/store/text.h"
 #include "tests/support/file_events.h"
 #include "tests/support/process.h"
 #include "tests/support/run_place.h"
@@ -68,19 +60,6 @@ std::vector<pid_t> children_of(pid_t parent) {
     if (its_parent == parent && state != "Z") children.push_back(static_cast<pid_t>(std::stol(name)));
   }
   return children;
-}
-
-/// Who trains this trial now, waited for; nothing when its run has ended before anybody looked.
-std::optional<runner::store::LeaseOwner> owner_of_trial(const tests::RunPlace& place, const std::string& trial) {
-  for (;; sched_yield()) {
-    for (const auto& entry : std::filesystem::directory_iterator(place.path() / "runs")) {
-      const auto name = runner::store::parse_folder_name(entry.path().filename().string());
-      if (!name || !name->run_name.ends_with("-" + trial)) continue;
-      const auto owner = runner::store::live_owner(entry.path().string(), runner::core::system_clock());
-      if (owner && owner->pid > 0) return owner;  // it may not have written down yet who it is
-      if (runner::store::read_run(entry.path().string()).status == runner::store::RunStatus::kFinished) return {};
-    }
-  }
 }
 
 }  // namespace
@@ -301,7 +280,7 @@ TEST_CASE("a trial that was killed, or hangs, goes on from its checkpoint", "[ra
   command.insert(command.begin(), tests::roux_program());
   tests::Process sweep(command, place.environment(), place.path().string());
   REQUIRE(sweep.wait_for("trial 0 "));
-  const auto owner = owner_of_trial(place, "1");
+  const auto owner = tests::owner_of_trial(place, "1");
   if (owner) kill(static_cast<pid_t>(owner->pid), signal);
   CHECK(sweep.wait() == 0);
   INFO(sweep.output());

@@ -171,6 +171,39 @@ TEST_CASE("a trial that is to be started again comes first, and remembers what i
   CHECK(trial->reason == "memory is exhausted");
 }
 
+TEST_CASE("what a trial has spent counts all of its runs, and each of them once", "[sweep][study]") {
+  const tests::TempDir dir;
+  const auto study = new_study(dir.path());
+  study->add_worker(1);
+  const auto end = [&](TrialState state, std::optional<runner::sweep::Spent> spent, bool begins_anew) {
+    REQUIRE(study->claim(demand(1)).has_value());
+    TrialEnd end;
+    end.state = state;
+    end.spent = spent;
+    end.begins_anew = begins_anew;
+    study->end(0, end, 9);
+    const auto& now = study->trials()[0].spent;
+    return std::vector<std::int64_t>{now.steps, now.samples, now.tokens};
+  };
+  using Numbers = std::vector<std::int64_t>;
+  CHECK(end(TrialState::kWaiting, {{30, 60, 600}}, true) == Numbers{30, 60, 600});     // failed, and begins anew
+  CHECK(end(TrialState::kWaiting, {{20, 40, 400}}, false) == Numbers{50, 100, 1000});  // was killed, and goes on
+  CHECK(end(TrialState::kWaiting, std::nullopt, false) == Numbers{50, 100, 1000});     // had no run
+  CHECK(end(TrialState::kWaiting, {{35, 70, 700}}, true) == Numbers{65, 130, 1300});
+  CHECK(end(TrialState::kComplete, {{40, 80, 800}}, false) == Numbers{105, 210, 2100});
+}
+
+TEST_CASE("who looks at a study knows whether there are workers", "[sweep][study]") {
+  const tests::TempDir dir;
+  auto worker = new_study(dir.path());
+  const auto other = Study::open(dir.path()).value();
+  CHECK_FALSE(other->has_workers());
+  worker->add_worker(1);
+  CHECK(other->has_workers());
+  worker.reset();  // and its lease with it
+  CHECK_FALSE(other->has_workers());
+}
+
 TEST_CASE("variants are compared by the mean of their replicates", "[sweep][study]") {
   const tests::TempDir dir;
   const auto study = new_study(dir.path());
