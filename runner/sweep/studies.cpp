@@ -8,7 +8,6 @@
 #include "runner/core/files.h"
 #include "runner/core/json.h"
 #include "runner/core/suggest.h"
-#include "runner/recipe/compose.h"
 #include "runner/store/text.h"
 #include "runner/sweep/limits.h"
 #include "runner/sweep/next_variant.h"
@@ -146,11 +145,21 @@ core::Result<std::unique_ptr<Study>> newest_study(const Sweep& sweep) {
   return std::unique_ptr<Study>();
 }
 
+std::optional<recipe::Composed> as_written(const core::Node& recipe, const std::string& name,
+                                           const std::string& recipe_dir, core::Diagnostics& diagnostics) {
+  const auto source =
+      std::make_shared<const core::Source>(core::Source{name, core::to_json(recipe), core::Source::Kind::kFile});
+  auto root = recipe::read_json(source, {}, diagnostics);
+  if (!root) return std::nullopt;
+  return recipe::Composed{*std::move(root), {source}, recipe_dir};
+}
+
 std::optional<Sweep> recorded_sweep(const Study& study, core::Diagnostics& diagnostics) {
-  recipe::Composed open;
-  open.root = core::parse_json(study.info().recipe_json).value();
-  open.recipe_dir = study.info().recipe_dir;
-  return Sweep::read(study.info().recipe_path, std::move(open), diagnostics);
+  const StudyInfo& info = study.info();
+  auto open = as_written(core::parse_json(info.recipe_json).value(), "the recipe of sweep " + info.name,
+                         info.recipe_dir, diagnostics);
+  if (!open) return std::nullopt;
+  return Sweep::read(info.recipe_path, *std::move(open), diagnostics);
 }
 
 std::int64_t lease_ms_of(const Sweep& sweep) { return static_cast<std::int64_t>(sweep.config().worker_timeout * 1000); }
