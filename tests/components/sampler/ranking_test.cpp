@@ -1,5 +1,6 @@
 #include "components/sampler/ranking.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <limits>
 #include <random>
