@@ -156,7 +156,7 @@ void add_sweep_run(CLI::App& sweep, Session& session) {
       "  roux sweep run recipe.yaml\n"
       "  roux sweep run recipe.yaml optimizer.lr=1e-4,3e-4,1e-3 model.n_layer=2..6\n"
       "  roux sweep run recipe.yaml optimizer.lr=1e-5..1e-2:log --n-trials 30 --max-concurrent-trials 2\n\n"
-      "exit status: 0 done, 1 stopped by a failure, 2 wrong recipe, 75 stopped and resumable");
+      "exit status: 0 done, 1 stopped by a failure or all trials failed, 2 wrong recipe, 75 stopped and resumable");
   command->callback([&session, flags] { session.command = [&session, flags] { sweep_run(session, *flags); }; });
 }
 

@@ -1,4 +1,5 @@
 #include <cstdio>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "runner/core/log.h"
 #include "runner/core/process.h"
 #include "runner/recipe/compose.h"
+#include "runner/store/run_reader.h"
 #include "runner/sweep/preflight.h"
 #include "runner/sweep/standing.h"
 #include "runner/sweep/worker.h"
@@ -188,6 +190,7 @@ void sweep_run(Session& session, SweepRunFlags& flags) {
   const auto sweep = read_sweep(session, flags);
   if (!sweep || !variants_are_sound(session, *sweep) || flags.dry_run) return;
   std::unique_ptr<Study> study;
+  std::optional<store::StartLock> lock(sweep->base().at("output_dir").as_string());
   if (!flags.start_anew) {
     auto found = study_to_go_on_with(session, *sweep);
     if (!found) return;
@@ -195,6 +198,7 @@ void sweep_run(Session& session, SweepRunFlags& flags) {
   }
   const bool goes_on = study != nullptr;
   if (!goes_on) study = sweep::begin_study(*sweep, core::system_clock()).value();
+  lock.reset();
   core::log_info((goes_on ? "going on with sweep " : "sweep ") + study->folder());
   work(session, *sweep, *study);
 }

@@ -133,6 +133,12 @@ bool may_vary_steps(const Node& open, const RecipeSpace& space) {
   });
 }
 
+/// Null where no trial is given up.
+std::shared_ptr<components::pruner::Pruner> build_pruner(const Sweep::Config& config, const registry::Recipe& recipe) {
+  if (!config.pruner) return nullptr;
+  return components::pruner::build(*config.pruner, {objectives_of(config).front().maximize, steps_of_a_trial(recipe)});
+}
+
 /// What chooses variants, and what gives up trials; the latter may be null.
 struct Choosers {
   std::shared_ptr<components::sampler::Sampler> sampler;
@@ -147,13 +153,10 @@ std::optional<Choosers> build_choosers(const registry::Recipe& recipe, std::shar
   const char* part = config.sampler ? "sweep.sampler" : "sweep";
   Choosers choosers;
   try {
-    const std::vector<Metric> objectives = objectives_of(config);
-    choosers.sampler = components::sampler::build(block, {std::move(space), seed_of(block, recipe), objectives.size()});
+    choosers.sampler =
+        components::sampler::build(block, {std::move(space), seed_of(block, recipe), objectives_of(config).size()});
     part = "sweep.pruner";
-    if (config.pruner) {
-      choosers.pruner =
-          components::pruner::build(*config.pruner, {objectives.front().maximize, steps_of_a_trial(recipe)});
-    }
+    choosers.pruner = build_pruner(config, recipe);
   } catch (const core::RunError& misfit) {
     diagnostics.error(recipe.at(part).place(), misfit.what(), misfit.hint());
     return std::nullopt;
@@ -204,6 +207,8 @@ std::optional<std::int64_t> Sweep::total_steps(const Point& point) const {
   const auto recipe = variant(point, told_when_it_is_trained);
   return recipe ? steps_of_a_trial(*recipe) : std::nullopt;
 }
+
+std::shared_ptr<components::pruner::Pruner> Sweep::new_pruner() const { return build_pruner(config_, base_); }
 
 bool Sweep::is_grid() const { return sampler_block(config_, *space_).find("type")->as_string() == "grid"; }
 

@@ -47,8 +47,9 @@ class Sweep {
   /// What variants are compared by; the first is what curves show.
   const std::vector<Metric>& objectives() const { return objectives_; }
   const std::string& metric() const { return objectives_.front().name; }
-  /// Null where no trial is given up on the way.
+  /// Null where no trial is given up on the way. Nothing is on its record: who judges takes a new one.
   const components::pruner::Pruner* pruner() const { return pruner_.get(); }
+  std::shared_ptr<components::pruner::Pruner> new_pruner() const;
   /// Null where each variant is trained on its own.
   const Population* population() const { return population_.get(); }
   /// Steps of a trial of this variant, `training.max_steps` may be varied too; nothing where its recipe limits it
@@ -86,7 +87,7 @@ class Sweep {
   bool varies_steps_ = false;  ///< or may, through a variable
   std::shared_ptr<const RecipeSpace> space_;
   std::shared_ptr<components::sampler::Sampler> sampler_;
-  std::shared_ptr<components::pruner::Pruner> pruner_;
+  std::shared_ptr<const components::pruner::Pruner> pruner_;
   std::shared_ptr<const Population> population_;
 };
 
