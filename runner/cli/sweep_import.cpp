@@ -3,7 +3,6 @@
 
 #include "runner/cli/sweep_command.h"
 #include "runner/core/units.h"
-#include "runner/recipe/compose.h"
 #include "runner/store/run_reader.h"
 #include "runner/sweep/optuna.h"
 
@@ -34,11 +33,10 @@ std::optional<sweep::Sweep> sweep_for(Session& session, const SweepImportFlags& 
   tell_numbered(session, made.paths);
   options.paths = std::move(made.paths);
   options.may_lack = true;
-  recipe::Composed open;
-  open.root = std::move(made.recipe);
-  open.recipe_dir = ".";
   core::Diagnostics diagnostics;
-  auto sweep = sweep::Sweep::read(flags.optuna, std::move(open), diagnostics);
+  auto open = sweep::as_written(made.recipe, flags.optuna, ".", diagnostics);
+  std::optional<sweep::Sweep> sweep;
+  if (open) sweep = sweep::Sweep::read(flags.optuna, *std::move(open), diagnostics);
   session.show(diagnostics);
   if (!sweep) session.exit_code = core::kExitUsage;
   return sweep;

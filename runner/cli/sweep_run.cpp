@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cstdio>
 #include <optional>
 #include <set>
@@ -98,10 +97,9 @@ std::optional<std::unique_ptr<Study>> study_to_go_on_with(Session& session, cons
   return std::nullopt;
 }
 
-void tell_end(const Sweep& sweep, Study& study) {
+/// `front`: the best variants, at least one.
+void tell_end(const Sweep& sweep, Study& study, const std::vector<sweep::VariantStanding>& front) {
   const auto& variants = study.variants();
-  const auto front = front_of(sweep, standings_of(variants, study.trials()));
-  if (front.empty()) return std::puts("no trial came to an end that counts"), void();
   if (sweep.objectives().size() > 1) {
     std::printf("\nno other variant is better than %s: roux sweep best %s\n",
                 core::counted(static_cast<std::int64_t>(front.size()), "variant", "variants").c_str(),
@@ -165,13 +163,13 @@ void work(Session& session, const Sweep& sweep, Study& study, const SweepWorkFla
     session.exit_code = core::kExitResumable;
     return;
   }
-  const auto& trials = study.trials();
-  if (!trials.empty() && std::all_of(trials.begin(), trials.end(),
-                                     [](const sweep::Trial& one) { return one.state == sweep::TrialState::kFailed; })) {
-    return session.fail("all trials of sweep " + study.info().name + " failed",
-                        "roux sweep show " + study.info().name + " has the reasons", core::kExitFailed);
+  const auto front = front_of(sweep, standings_of(study.variants(), study.trials()));
+  if (!front.empty()) {
+    if (!session.quiet) tell_end(sweep, study, front);
+  } else if (end.limit.empty() && !flags.no_wait) {
+    session.fail("no trial came to an end that counts", "roux sweep show " + study.info().name + " says why",
+                 core::kExitFailed);
   }
-  if (!session.quiet) tell_end(sweep, study);
 }
 
 }  // namespace

@@ -281,14 +281,11 @@ void Study::take_in(Trial trial) {
   trials_[place] = std::move(trial);
 }
 
-const std::vector<store::SeriesPoint>& Study::curve(std::int64_t trial) {
-  const std::int64_t changed = trials_.at(static_cast<std::size_t>(trial)).changed;
-  KeptCurve& kept = curves_[trial];
-  if (kept.changed == changed) return kept.points;
-  kept = {changed, {}};
+std::vector<store::SeriesPoint> Study::curve(std::int64_t trial) {
+  std::vector<store::SeriesPoint> points;
   for (const Row& row : store_->run("SELECT step, value FROM curve WHERE trial = ? ORDER BY step", {trial}))
-    kept.points.push_back({row.integer(0), row.real(1)});
-  return kept.points;
+    points.push_back({row.integer(0), row.real(1)});
+  return points;
 }
 
 std::int64_t Study::add_worker(std::int64_t now_ms) {
@@ -340,6 +337,18 @@ bool Study::beat() {
   return store_->beat(worker_);
 }
 
+std::vector<Trial> Study::trials_as_they_stand() {
+  std::vector<Trial> list = trials();
+  std::map<std::int64_t, bool> alive;
+  for (Trial& trial : list) {
+    if (trial.state != TrialState::kRunning) continue;
+    const auto [known, is_new] = alive.try_emplace(trial.worker, false);
+    if (is_new) known->second = store_->is_alive(trial.worker);
+    if (!known->second) trial.state = TrialState::kWaiting;
+  }
+  return list;
+}
+
 void Study::take_back() {
   refresh();
   std::set<std::int64_t> owners;
@@ -360,9 +369,9 @@ void Study::take_back() {
   }
 }
 
-bool Study::has_running() {
+const std::set<std::int64_t>& Study::running() {
   refresh();
-  return !running_.empty();
+  return running_;
 }
 
 bool Study::has_workers() {

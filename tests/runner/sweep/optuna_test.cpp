@@ -28,6 +28,20 @@ runner::cli::OpenSweep three(const std::string& folder) {
   return open;
 }
 
+OptunaParameter number(const char* name, double value) {
+  return {name, value,
+          runner::core::parse_json(R"({"name": "FloatDistribution", "attributes": {"low": 0, "high": 1}})").value()};
+}
+
+/// The sweep of the recipe that stands in for a study.
+std::optional<Sweep> sweep_of(const StandIn& made) {
+  runner::core::Diagnostics diagnostics;
+  auto sweep = Sweep::read("study.db", as_written(made.recipe, "study.db", ".", diagnostics).value(), diagnostics);
+  INFO(render(diagnostics));
+  CHECK(sweep);
+  return sweep;
+}
+
 }  // namespace
 
 TEST_CASE("a sweep is the same after a way through Optuna's tables", "[sweep][optuna]") {
@@ -90,14 +104,9 @@ TEST_CASE("a study without a recipe gets one that has its parameters", "[sweep][
   const tests::TempDir dir, other;
   const auto open = three(dir.path());
   const OptunaStudy study = to_optuna(open.sweep, *open.study);
-  StandIn made = stand_in_for(study, "runs");
+  const StandIn made = stand_in_for(study, "runs");
   CHECK(made.paths.at("optimizer.lr") == "vars.optimizer_lr");
-  runner::core::Diagnostics diagnostics;
-  runner::recipe::Composed composed;
-  composed.root = std::move(made.recipe);
-  composed.recipe_dir = ".";
-  const auto sweep = Sweep::read("study.db", std::move(composed), diagnostics);
-  INFO(render(diagnostics));
+  const auto sweep = sweep_of(made);
   REQUIRE(sweep);
   StudyInfo info;
   info.name = "tiny-2";
@@ -109,38 +118,18 @@ TEST_CASE("a study without a recipe gets one that has its parameters", "[sweep][
         "vars.optimizer_type=adamw vars.optimizer_lr=0.1 vars.model_hidden=[4] vars.training_max_steps=2");
 }
 
-namespace {
-
-OptunaParameter number(const char* name, double value) {
-  return {name, value,
-          runner::core::parse_json(R"({"name": "FloatDistribution", "attributes": {"low": 0, "high": 1}})").value()};
-}
-
-/// The sweep of the recipe that stands in for a study.
-std::optional<Sweep> sweep_of(StandIn& made) {
-  runner::core::Diagnostics diagnostics;
-  runner::recipe::Composed composed;
-  composed.root = std::move(made.recipe);
-  composed.recipe_dir = ".";
-  auto sweep = Sweep::read("study.db", std::move(composed), diagnostics);
-  INFO(render(diagnostics));
-  CHECK(sweep);
-  return sweep;
-}
-
-}  // namespace
-
 TEST_CASE("parameters whose names come to the same are told apart", "[sweep][optuna]") {
-  OptunaStudy study{.name = "tuning", .maximize = {false}};
+  OptunaStudy study{.name = "tuning", .maximize = {true}};
   study.trials = {{.state = "COMPLETE",
                    .parameters = {number("a-b", 0.1), number("a_b", 0.2), number("a.b", 0.3), number("a_b_2", 0.4)},
                    .values = {1}}};
-  StandIn made = stand_in_for(study, "runs");
+  const StandIn made = stand_in_for(study, "runs");
   CHECK(made.paths == std::map<std::string, std::string>{
                           {"a-b", "vars.a_b_3"}, {"a.b", "vars.a_b_4"}, {"a_b", "vars.a_b"}, {"a_b_2", "vars.a_b_2"}});
   CHECK(told_apart(made.paths) == std::map<std::string, std::string>{{"a-b", "vars.a_b_3"}, {"a.b", "vars.a_b_4"}});
   const auto sweep = sweep_of(made);
   REQUIRE(sweep);
+  CHECK(sweep->maximizes());
   const Importable found = importable(study, {.paths = made.paths, .may_lack = true}, sweep->space());
   REQUIRE(found.trials.size() == 1);
   CHECK(sweep->space().text(found.trials[0].second) == "vars.a_b_3=0.1 vars.a_b=0.2 vars.a_b_4=0.3 vars.a_b_2=0.4");
@@ -171,7 +160,7 @@ TEST_CASE("several objectives keep their goals, names and values on the way", "[
   REQUIRE(read.ok());
   CHECK(read.value().maximize == study.maximize);
   CHECK(read.value().metric_names == study.metric_names);
-  StandIn made = stand_in_for(read.value(), "runs");
+  const StandIn made = stand_in_for(read.value(), "runs");
   const auto sweep = sweep_of(made);
   REQUIRE(sweep);
   REQUIRE(sweep->objectives().size() == 2);

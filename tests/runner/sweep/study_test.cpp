@@ -88,11 +88,15 @@ TEST_CASE("what a worker left in the middle waits for another one", "[sweep][stu
   here->claim(demand(5));
   here->take_back();
   CHECK(here->trials()[0].state == TrialState::kRunning);
+  CHECK(here->trials_as_they_stand()[0].state == TrialState::kRunning);
   lost.reset();  // and its lease with it
+  CHECK(here->trials()[0].state == TrialState::kRunning);
+  CHECK(here->trials_as_they_stand()[0].state == TrialState::kWaiting);
+  CHECK(here->trials_as_they_stand()[1].state == TrialState::kRunning);
   here->take_back();
   CHECK(here->trials()[0].state == TrialState::kWaiting);
   CHECK(here->trials()[1].state == TrialState::kRunning);
-  CHECK(here->has_running());
+  CHECK_FALSE(here->running().empty());
   CHECK(here->claim(demand(5))->number == 0);  // before a new one
 }
 
