@@ -7,6 +7,7 @@
 
 #include "runner/core/error.h"
 #include "runner/core/files.h"
+#include "runner/launch/last_words.h"
 #include "runner/store/run_files.h"
 #include "runner/store/text.h"
 
@@ -35,8 +36,6 @@ bool met_nan(const std::string& run_dir) {
   return events && std::any_of(events.value().begin(), events.value().end(),
                                [](const store::EventRow& event) { return event.kind == "nan"; });
 }
-
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 /// What a trial that trained to its end came to.
 void take_values(Outcome& outcome, const std::string& run_dir, const std::vector<Metric>& objectives) {
@@ -98,7 +97,7 @@ Outcome judge(const std::optional<store::RunSummary>& run, int status, const std
               const std::vector<Metric>& objectives) {
   Outcome outcome;
   if (run) outcome.curve = read_curve(run->run_dir, objectives.front().name);
-  outcome.reason = first_line(!words.empty() ? words : run ? run->reason : "");
+  outcome.reason = launch::in_one_line(!words.empty() ? words : run ? run->reason : "");
   // Nothing on record of an end: something else ended the process, such as a library that calls exit().
   const bool has_left = status == core::kExitDone
                             ? !run || run->status != RunStatus::kFinished
