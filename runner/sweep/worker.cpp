@@ -381,7 +381,8 @@ void Worker::give_up(const Trial& trial, const store::RunSummary& run, const sto
 void Worker::look_at_limits() {
   if (!limit_.empty() || !has_limits(sweep_)) return;
   limit_ = study_.end_reason();
-  if (limit_.empty()) limit_ = reached_limit(sweep_, study_, tally_.update(study_), study_.worked_ms(id_, study_.now_ms()), regret_);
+  if (limit_.empty())
+    limit_ = reached_limit(sweep_, study_, tally_.update(study_), study_.worked_ms(id_, study_.now_ms()), regret_);
   if (limit_.empty()) return;
   study_.set_end_reason(limit_);
   if (sweep_.config().stop.running == sections::sweep::Running::kFinish) return;
