@@ -90,8 +90,7 @@ Worker::End Worker::run() {
 
 bool Worker::may_start() const {
   return signals_heard_ == 0 && failure_.empty() && limit_.empty() && !complete_ &&
-         clock_.monotonic_ns() >= looks_again_ns_ &&
-         static_cast<std::int64_t>(running_.size()) < options_.concurrent;
+         clock_.monotonic_ns() >= looks_again_ns_ && static_cast<std::int64_t>(running_.size()) < options_.concurrent;
 }
 
 /// Trials of other workers run, which may come to wait again, or make room for what comes next.

@@ -98,7 +98,7 @@ class Worker {
   std::optional<CrashNote> crash_note_;  ///< where trainings can take this process along
   std::int64_t id_ = 0;
   std::int64_t beaten_ns_ = 0, looks_again_ns_ = 0;
-  std::int64_t away_since_ns_ = 0;                   ///< the study
+  std::int64_t away_since_ns_ = 0;  ///< the study
   std::int64_t synced_ns_ = 0;
   bool has_news_ = false;  ///< something ended since then
   launch::Signals signals_;
