@@ -103,6 +103,9 @@ void refuse(CLI::App& app, const CLI::ParseError& error, Session& session) {
   CLI::App* command = chosen_command(app);
   const std::string help = "`" + full_name(command) + " --help` shows what it takes";
   std::string message = error.what();
+  // The library spells the largest of all numbers out.
+  const std::size_t endless = message.find(" not in range 0.000000 to 17976931348623157");
+  if (endless != std::string::npos) message = message.substr(0, endless) + " is not above 0";
   const std::string required = " is required";
   if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && message.ends_with(required))
     return session.fail(full_name(command) + " needs " + message.substr(0, message.size() - required.size()), help);

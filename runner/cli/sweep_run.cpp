@@ -1,4 +1,5 @@
 #include <cstdio>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "runner/core/log.h"
 #include "runner/core/process.h"
 #include "runner/recipe/compose.h"
+#include "runner/store/run_reader.h"
 #include "runner/sweep/preflight.h"
 #include "runner/sweep/standing.h"
 #include "runner/sweep/worker.h"
@@ -95,10 +97,9 @@ std::optional<std::unique_ptr<Study>> study_to_go_on_with(Session& session, cons
   return std::nullopt;
 }
 
-void tell_end(const Sweep& sweep, Study& study) {
+/// `front`: the best variants, at least one.
+void tell_end(const Sweep& sweep, Study& study, const std::vector<sweep::VariantStanding>& front) {
   const auto& variants = study.variants();
-  const auto front = front_of(sweep, standings_of(variants, study.trials()));
-  if (front.empty()) return std::puts("no trial came to an end that counts"), void();
   if (sweep.objectives().size() > 1) {
     std::printf("\nno other variant is better than %s: roux sweep best %s\n",
                 core::counted(static_cast<std::int64_t>(front.size()), "variant", "variants").c_str(),
@@ -162,7 +163,13 @@ void work(Session& session, const Sweep& sweep, Study& study, const SweepWorkFla
     session.exit_code = core::kExitResumable;
     return;
   }
-  if (!session.quiet) tell_end(sweep, study);
+  const auto front = front_of(sweep, standings_of(study.variants(), study.trials()));
+  if (!front.empty()) {
+    if (!session.quiet) tell_end(sweep, study, front);
+  } else if (end.limit.empty() && !flags.no_wait) {
+    session.fail("no trial came to an end that counts", "roux sweep show " + study.info().name + " says why",
+                 core::kExitFailed);
+  }
 }
 
 }  // namespace
@@ -183,6 +190,7 @@ void sweep_run(Session& session, SweepRunFlags& flags) {
   const auto sweep = read_sweep(session, flags);
   if (!sweep || !variants_are_sound(session, *sweep) || flags.dry_run) return;
   std::unique_ptr<Study> study;
+  std::optional<store::StartLock> lock(sweep->base().at("output_dir").as_string());
   if (!flags.start_anew) {
     auto found = study_to_go_on_with(session, *sweep);
     if (!found) return;
@@ -190,6 +198,7 @@ void sweep_run(Session& session, SweepRunFlags& flags) {
   }
   const bool goes_on = study != nullptr;
   if (!goes_on) study = sweep::begin_study(*sweep, core::system_clock()).value();
+  lock.reset();
   core::log_info((goes_on ? "going on with sweep " : "sweep ") + study->folder());
   work(session, *sweep, *study);
 }

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 
 #include "runner/cli/runs_keep.h"
 #include "runner/cli/sweep_command.h"
@@ -11,7 +12,6 @@
 #include "runner/core/units.h"
 #include "runner/store/text.h"
 #include "runner/sweep/postgres_store.h"
-#include "runner/sweep/standing.h"
 
 namespace runner::cli {
 namespace {
@@ -34,7 +34,8 @@ struct SweepRemoveRequest {
 
 /// One line of `roux sweep list`.
 struct ListedSweep {
-  std::string name, state, metric, best, done, reason;
+  std::string name, state, metric, done, reason;
+  std::optional<double> best;
   std::int64_t created_ms = 0;
 };
 
@@ -48,13 +49,12 @@ ListedSweep listed(const std::string& folder, const std::string& name) {
   core::Diagnostics diagnostics;
   const auto sweep = sweep::recorded_sweep(*study.value(), diagnostics);
   if (!sweep) return line.reason = "its recipe does not fit this roux", line;
-  const auto& trials = study.value()->trials();
-  const SweepProgress progress = progress_of(*sweep, trials);
+  sweep::Tally tally(*sweep);
+  const SweepProgress progress = progress_of(*sweep, tally.update(*study.value()));
   line.metric = sweep->metric();
   line.done = std::to_string(progress.ended()) + (progress.all ? "/" + std::to_string(*progress.all) : "");
   line.state = study.value()->has_workers() ? "running" : is_over(*sweep, *study.value()) ? "over" : "stopped";
-  const auto best = best_of(*sweep, standings_of(study.value()->variants(), trials));
-  if (best) line.best = number_text(*best->value);
+  if (const auto front = tally.front(); !front.empty()) line.best = front.front().value;
   return line;
 }
 
@@ -69,7 +69,7 @@ std::string as_table(const std::vector<ListedSweep>& list, const RunsContext& co
                     {line.state, paint},
                     {line.done},
                     {line.reason.empty() ? line.metric : line.reason},
-                    {line.best},
+                    {line.best ? number_text(*line.best) : ""},
                     {ago_text(line.created_ms, context.clock.wall_ms())}});
   }
   return table_text(
@@ -85,7 +85,7 @@ std::string as_json(const std::vector<ListedSweep>& list) {
     node.set("state", Node::string(line.state));
     node.set("done", Node::string(line.done));
     node.set("metric", Node::string(line.metric));
-    node.set("best", line.best.empty() ? Node::null() : Node::floating(std::stod(line.best)));
+    node.set("best", line.best ? Node::floating(*line.best) : Node::null());
     node.set("created_ms", Node::integer(line.created_ms));
     if (!line.reason.empty()) node.set("reason", Node::string(line.reason));
     root.items().push_back(std::move(node));
@@ -96,7 +96,7 @@ std::string as_json(const std::vector<ListedSweep>& list) {
 std::optional<std::string> sweep_list(const RunsContext& context, const SweepListRequest& request, core::Diagnostics&) {
   const std::string output_dir = request.trash ? trash_dir(context.output_dir) : context.output_dir;
   std::vector<ListedSweep> list;
-  for (const std::string& name : sweep_names(output_dir))
+  for (const std::string& name : sweep::sweep_names(output_dir).value_or({}))
     list.push_back(listed(sweep::sweeps_dir(output_dir) + "/" + name, name));
   if (request.format == "json") return as_json(list);
   if (list.empty()) return "no sweeps in " + output_dir + "\n";
@@ -140,7 +140,7 @@ std::optional<std::string> empty_trash(const RunsContext& context, const SweepRe
     return std::nullopt;
   }
   const std::string trash = trash_dir(context.output_dir);
-  const std::vector<std::string> names = sweep_names(trash);
+  const std::vector<std::string> names = sweep::sweep_names(trash).value_or({});
   if (names.empty()) return "there is no sweep in the trash of " + context.output_dir + "\n";
   std::vector<std::string> folders;
   for (const std::string& name : names) {
@@ -211,19 +211,6 @@ std::optional<std::string> sweep_restore(const RunsContext& context, const Sweep
 }
 
 }  // namespace
-
-std::vector<std::string> sweep_names(const std::string& output_dir) {
-  std::vector<std::string> names;
-  const auto folders = core::list_folder(sweep::sweeps_dir(output_dir));
-  if (!folders) return names;
-  for (const std::string& folder : folders.value()) {
-    if (store::parse_folder_name(folder)) names.push_back(folder);
-  }
-  std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
-    return store::parse_folder_name(a)->id > store::parse_folder_name(b)->id;
-  });
-  return names;
-}
 
 void add_sweep_studies(CLI::App& sweep, Session& session) {
   const auto list = std::make_shared<SweepListRequest>();

@@ -62,7 +62,6 @@ class RankProcess {
   /// None yet: what follows may throw, and leave nothing open.
   RankProcess(std::string name, std::string prefix);
   void begin(const Options& options, const std::function<void(const Beginning&)>& become);
-  void close_descriptors() const;
   void read(Stream& stream);
   void take(const std::string& line, const Stream& stream);
 

@@ -20,6 +20,7 @@ using components::sampler::make_point;
 constexpr std::size_t kCornerAxes = 6;  // 64 corners; further dimensions move with these
 constexpr int kDrawn = 64;
 constexpr int kTriesMax = 200;                // to find a variant in which a parameter has a value
+constexpr std::size_t kExamples = 16;         // variants in which a variable is tried
 constexpr std::int64_t kComparedMax = 8;      // values of a variable
 constexpr std::int64_t kWalkedMax = 100'000;  // half a second of constraints
 constexpr std::uint64_t kPurpose = 1;  // draws of its own: the trials' would tell nothing new of the first of them
@@ -140,22 +141,30 @@ std::string trained(const Sweep& sweep, const Point& point) {
   return core::to_json(root, -1);
 }
 
+/// Whether another value of the dimension is another training, where the rest is as in `example`.
+bool matters(const Sweep& sweep, std::size_t dimension, Point example) {
+  std::set<std::string> trainings;
+  for (const double value : ends_of(sweep.space().dimensions()[dimension], kComparedMax)) {
+    example[dimension] = value;
+    trainings.insert(trained(sweep, example));
+    if (trainings.size() > 1 || trainings.contains("")) return true;
+  }
+  return false;
+}
+
 /// A variable to which nothing refers would have the same training again and again.
 void find_idle_variables(const Sweep& sweep, const std::vector<Point>& points, core::Diagnostics& diagnostics) {
   const std::vector<SpacePart>& parts = sweep.space().parts();
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const auto is_variable = [](const std::string& path) { return path.starts_with("vars."); };
-    const auto plays = [i](const Point& point) { return !std::isnan(point[i]); };
-    const auto example = std::find_if(points.begin(), points.end(), plays);
-    if (example == points.end() || !std::all_of(parts[i].paths.begin(), parts[i].paths.end(), is_variable)) continue;
-    const std::vector<double> values = ends_of(parts[i].dimension, kComparedMax);
-    std::set<std::string> trainings;
-    for (const double value : values) {
-      Point point = *example;
-      point[i] = value;
-      trainings.insert(trained(sweep, point));
-    }
-    if (values.size() < 2 || trainings.size() > 1 || trainings.contains("")) continue;
+    if (parts[i].dimension.choices == 1 || !std::all_of(parts[i].paths.begin(), parts[i].paths.end(), is_variable))
+      continue;
+    std::vector<Point> examples;
+    const std::size_t stride = std::max<std::size_t>(points.size() / kExamples, 1);
+    for (std::size_t at = 0; at < points.size(); at += stride) examples.push_back(points[at]);
+    std::erase_if(examples, [i](const Point& point) { return std::isnan(point[i]); });
+    const auto matters_here = [&](const Point& point) { return matters(sweep, i, point); };
+    if (examples.empty() || std::any_of(examples.begin(), examples.end(), matters_here)) continue;
     diagnostics.warning(parts[i].place, parts[i].dimension.name + " changes nothing that is trained",
                         "refer to it as in ${" + parts[i].paths.front() + "}");
   }
@@ -180,12 +189,21 @@ Preflight look_ahead(const Sweep& sweep, const std::function<void(const registry
                       walked.all ? "" : "let values follow from each other, by ${vars.NAME} or paired");
     return result;
   }
+  const auto wanted = sweep.config().n_trials;
+  if (walked.all && wanted && *wanted > static_cast<std::int64_t>(points.size()) && !sweep.is_grid()) {
+    diagnostics.warning(sweep.base().at("sweep.n_trials").place(),
+                        "n_trials is " + std::to_string(*wanted) + ", but there are " +
+                            core::counted(static_cast<std::int64_t>(points.size()), "variant", "variants") +
+                            ": some train again, to the same value",
+                        "leave n_trials out to try each once; replicates gives each several seeds");
+  }
   space.find_idle(points, diagnostics);
   find_idle_variables(sweep, points, diagnostics);
   std::vector<Problem> problems;
   for (const Point& point : points) {
     core::Diagnostics found;
     const auto recipe = sweep.variant(point, found);
+    if (recipe) space.check_settled(*recipe, found);
     if (recipe) plan(*recipe, found);
     add_problems(found, space.text(point), problems);
     ++result.checked;

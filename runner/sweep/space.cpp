@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "runner/core/scalar.h"
-#include "runner/recipe/override.h"
 #include "runner/sweep/space_reader.h"
 
 namespace runner::sweep {
@@ -19,18 +18,22 @@ std::size_t rank_of(const std::string& path) {
   return path.ends_with(kType) ? path.size() - kType.size() : path.size();
 }
 
-/// As one word of a command line: text that reads as something else is quoted.
+/// As one word of a command line: text that reads as something else, or would change the line, is quoted.
 std::string word_of(const Node& value) {
   if (value.is_sequence() || value.is_mapping()) return core::to_json(value, -1);
   if (!value.is_string()) return value.scalar_text();
-  const auto read = core::resolve_scalar(value.as_string());
-  return read && read.value().same_value(value) ? value.as_string() : core::to_json(value, -1);
+  const std::string& text = value.as_string();
+  const auto read = core::resolve_scalar(text);
+  const bool plain = read && read.value().same_value(value) &&
+                     std::none_of(text.begin(), text.end(), [](unsigned char c) { return c < ' ' || c == 0x7f; });
+  return plain ? text : core::to_json(value, -1);
 }
 
 }  // namespace
 
-std::shared_ptr<const RecipeSpace> RecipeSpace::read(const registry::Recipe& recipe, core::Diagnostics& diagnostics) {
-  SpaceReader reader(recipe, diagnostics);
+std::shared_ptr<const RecipeSpace> RecipeSpace::read(const registry::Recipe& recipe, const recipe::Composed& open,
+                                                     core::Diagnostics& diagnostics) {
+  SpaceReader reader(recipe, open, diagnostics);
   const int before = diagnostics.error_count();
   auto space = std::shared_ptr<RecipeSpace>(new RecipeSpace);
   space->parts_ = reader.read();
@@ -50,6 +53,15 @@ bool RecipeSpace::allows(const Point& point) const {
   const Node recipe = scene(point, point.size());
   return std::all_of(constraints_.begin(), constraints_.end(),
                      [&](const Constraint& constraint) { return constraint.rule.holds(recipe); });
+}
+
+void RecipeSpace::check_settled(const registry::Recipe& variant, core::Diagnostics& diagnostics) const {
+  for (const Constraint& constraint : constraints_) {
+    if (constraint.rule.holds(variant.root)) continue;
+    diagnostics.error(constraint.text.place(),
+                      "the constraint reads what follows from other keys, and does not hold of what it comes to",
+                      "let it read the keys that are varied");
+  }
 }
 
 void RecipeSpace::find_idle(const std::vector<Point>& points, core::Diagnostics& diagnostics) const {
@@ -155,14 +167,8 @@ std::string RecipeSpace::value_text(std::size_t dimension, double coordinate) co
 
 /// The recipe as conditions see it, with what the first `count` dimensions set.
 Node RecipeSpace::scene(const Point& point, std::size_t count) const {
-  Node recipe = stage_;
   const Point chosen(point.begin(), point.begin() + static_cast<std::ptrdiff_t>(count));
-  core::Diagnostics told_by_the_preflight;
-  for (Assignment& one : assignments(chosen)) {
-    if (stage_.find(one.path.substr(0, one.path.find_first_of(".["))) == nullptr) continue;
-    recipe::set_value(recipe, one.path, std::move(one.value), told_by_the_preflight);
-  }
-  return recipe;
+  return stage_.with(assignments(chosen));
 }
 
 }  // namespace runner::sweep

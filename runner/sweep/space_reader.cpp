@@ -113,7 +113,8 @@ void SpaceReader::paired() {
   for (const Node& entry : entries) {
     std::vector<Node>& values = part.choices.emplace_back();
     for (const std::string& path : part.paths) {
-      if (const Node* value = entry.find(path)) values.push_back(*value);
+      const auto at = static_cast<std::int64_t>(part.choices.size()) - 1;
+      if (const Node* value = entry.find(path)) values.push_back(following(*value, {{"paired"}, {"", at}, {path}}));
     }
     const bool same = values.size() == part.paths.size() && entry.entries().size() == entries.front().entries().size();
     if (!same) error(entry.place(), "each entry of paired sets the same keys: " + part.dimension.name);
@@ -154,8 +155,17 @@ void SpaceReader::values(const Node& list, SpacePart& part) {
     if (!texts.insert(text).second) {
       error(value.place(), part.paths.front() + " has the value " + text + " twice", "keep one of them");
     }
-    part.choices.push_back({value});
+    const auto at = static_cast<std::int64_t>(part.choices.size());
+    part.choices.push_back({following(value, {{"parameters"}, {part.paths.front()}, {"values"}, {"", at}})});
   }
+}
+
+/// The value as it was written, where that refers to what a variant may change. `path` leads to it in the sweep.
+Node SpaceReader::following(const Node& value, const std::vector<core::PathStep>& path) const {
+  const Node* written = open_.root.find("sweep");
+  if (written != nullptr) written = written->at_path(core::path_text(path));
+  if (written == nullptr || !has_references(*written)) return value;
+  return *written;
 }
 
 /// Whether the recipe's key does; a key of `vars` as it stands.
@@ -296,12 +306,12 @@ std::vector<Constraint> SpaceReader::constraints() {
   return list;
 }
 
-Node SpaceReader::stage() const {
-  Node stage = Node::mapping();
-  for (const std::string& section : sections_) {
-    if (const Node* block = recipe_.root.find(section)) stage.set(section, *block);
+Stage SpaceReader::stage() const {
+  std::vector<Node> set;
+  for (const SpacePart& part : parts_) {
+    for (const std::vector<Node>& choice : part.choices) set.insert(set.end(), choice.begin(), choice.end());
   }
-  return stage;
+  return {recipe_.root, open_.root, sections_, set, open_.recipe_dir};
 }
 
 }  // namespace runner::sweep

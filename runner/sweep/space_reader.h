@@ -14,14 +14,14 @@ namespace runner::sweep {
 /// Reads the validated `sweep` section; every mistake is told at its place.
 class SpaceReader {
  public:
-  SpaceReader(const registry::Recipe& recipe, core::Diagnostics& diagnostics)
-      : recipe_(recipe), sweep_(recipe.at("sweep")), diagnostics_(diagnostics) {}
+  SpaceReader(const registry::Recipe& recipe, const recipe::Composed& open, core::Diagnostics& diagnostics)
+      : recipe_(recipe), open_(open), sweep_(recipe.at("sweep")), diagnostics_(diagnostics) {}
 
   /// The paired ones first: conditions of the others may depend on them.
   std::vector<SpacePart> read();
   std::vector<Constraint> constraints();
-  /// The sections that the expressions read; call it last.
-  core::Node stage() const;
+  /// What the expressions read; call it last.
+  Stage stage() const;
 
  private:
   void paired();
@@ -30,6 +30,7 @@ class SpaceReader {
   bool is_variable(const core::PathStep& step, const core::Place& place);
   bool takes_integers(const std::string& path) const;
   void values(const core::Node& list, SpacePart& part);
+  core::Node following(const core::Node& value, const std::vector<core::PathStep>& path) const;
   void distribution(const core::Node& block, const std::string& path, SpacePart& part);
   void around(const core::Node& block, const std::string& path, Dimension& dimension);
   bool is_exact(const core::Node& block, const std::string& path);
@@ -39,6 +40,7 @@ class SpaceReader {
   void error(const core::Place& place, std::string message, std::string hint = "");
 
   const registry::Recipe& recipe_;
+  const recipe::Composed& open_;
   const core::Node& sweep_;
   core::Diagnostics& diagnostics_;
   std::vector<SpacePart> parts_;

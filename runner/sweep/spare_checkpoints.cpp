@@ -1,6 +1,5 @@
 #include "runner/sweep/spare_checkpoints.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <system_error>
 
@@ -9,26 +8,9 @@
 #include "runner/core/log.h"
 #include "runner/core/result.h"
 #include "runner/sweep/descent.h"
-#include "runner/sweep/standing.h"
 
 namespace runner::sweep {
 namespace {
-
-std::set<std::int64_t> best_variants(const Sweep& sweep, const std::vector<VariantStanding>& standings,
-                                     std::int64_t count) {
-  std::vector<VariantStanding> complete;
-  for (const VariantStanding& standing : standings) {
-    if (standing.state == TrialState::kComplete && standing.value) complete.push_back(standing);
-  }
-  std::stable_sort(complete.begin(), complete.end(), [&](const VariantStanding& a, const VariantStanding& b) {
-    return sweep.signed_value(*a.value) < sweep.signed_value(*b.value);
-  });
-  std::set<std::int64_t> best;
-  for (const VariantStanding& standing : complete) {
-    if (static_cast<std::int64_t>(best.size()) < count) best.insert(standing.variant);
-  }
-  return best;
-}
 
 /// The first variant whose checkpoint may still be gone on from: of the generation before the first that has not ended.
 std::int64_t first_needed(const Sweep& sweep, const std::vector<VariantStanding>& standings) {
@@ -58,12 +40,13 @@ void remove_all(const std::string& checkpoints_dir) {
 
 }  // namespace
 
-std::vector<std::int64_t> spare_trials(const Sweep& sweep, const std::vector<Variant>& variants,
-                                       const std::vector<Trial>& trials, bool over) {
+std::vector<std::int64_t> spare_trials(const Sweep& sweep, const Tally& tally, const std::vector<Trial>& trials,
+                                       bool over) {
   if (!sweep.config().checkpoints.keep_best) return {};
-  const std::vector<VariantStanding> standings = standings_of(variants, trials);
-  const std::set<std::int64_t> best = best_variants(sweep, standings, *sweep.config().checkpoints.keep_best);
-  const std::int64_t needed = over ? static_cast<std::int64_t>(variants.size()) : first_needed(sweep, standings);
+  const std::vector<std::int64_t> first = tally.best(static_cast<std::size_t>(*sweep.config().checkpoints.keep_best));
+  const std::set<std::int64_t> best(first.begin(), first.end());
+  const std::vector<VariantStanding>& standings = tally.standings();
+  const std::int64_t needed = over ? static_cast<std::int64_t>(standings.size()) : first_needed(sweep, standings);
   const bool may_promote = !over && sweep.pruner() != nullptr && sweep.pruner()->promotes();
   std::vector<std::int64_t> list;
   for (const Trial& trial : trials) {
@@ -74,9 +57,9 @@ std::vector<std::int64_t> spare_trials(const Sweep& sweep, const std::vector<Var
   return list;
 }
 
-void remove_spare_checkpoints(const Sweep& sweep, Study& study, const std::string& output_dir, bool over,
-                              std::set<std::int64_t>& removed) {
-  for (const std::int64_t number : spare_trials(sweep, study.variants(), study.trials(), over)) {
+void remove_spare_checkpoints(const Sweep& sweep, Study& study, const Tally& tally, const std::string& output_dir,
+                              bool over, std::set<std::int64_t>& removed) {
+  for (const std::int64_t number : spare_trials(sweep, tally, study.trials(), over)) {
     if (!removed.insert(number).second) continue;
     const Trial& trial = study.trials().at(static_cast<std::size_t>(number));
     remove_all(trial_run_dir(study, output_dir, trial) + "/checkpoints");

@@ -35,7 +35,7 @@ std::vector<std::string> sorted(std::vector<std::string> names) {
 
 /// Names of the sweeps in a store, or in the folder where `address` is "".
 core::Result<std::vector<std::string>> study_names(const std::string& output_dir, const std::string& address) {
-  if (address.empty()) return sorted(core::list_folder(sweeps_dir(output_dir)).value());
+  if (address.empty()) return sweep_names(output_dir);
   return core::attempt([&] { return sorted(PostgresStore::names(address)); });
 }
 
@@ -72,6 +72,12 @@ std::string named_by(const std::vector<std::string>& names, const std::string& t
 }  // namespace
 
 std::string sweeps_dir(const std::string& output_dir) { return output_dir + "/sweeps"; }
+
+core::Result<std::vector<std::string>> sweep_names(const std::string& output_dir) {
+  auto names = core::list_folder(sweeps_dir(output_dir));
+  if (!names) return names.failure();
+  return sorted(std::move(names).value());
+}
 
 core::Result<std::unique_ptr<Study>> begin_study(const Sweep& sweep, const core::Clock& clock, bool stand_in) {
   StudyInfo info;
@@ -167,7 +173,7 @@ bool is_over(const Sweep& sweep, Study& study) {
   });
   if (open) return false;
   if (reached) return true;
-  if (promoted(sweep, study)) return false;
+  if (Pruning(sweep, study).promoted()) return false;
   const auto most = sweep.config().n_trials;
   if (most && static_cast<std::int64_t>(variants.size()) >= *most) return true;
   return !next_variant(sweep, TriedList(sweep).update(study.changes(), variants, trials));

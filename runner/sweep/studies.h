@@ -16,6 +16,9 @@ namespace runner::sweep {
 /// Where the sweeps of a folder of runs lie: `<output_dir>/sweeps/<run_name>-<id>`.
 std::string sweeps_dir(const std::string& output_dir);
 
+/// Folder names of those sweeps, the newest first. Failure names a folder that cannot be read.
+core::Result<std::vector<std::string>> sweep_names(const std::string& output_dir);
+
 /// Makes the folder and its study. `stand_in`: as in its info.
 core::Result<std::unique_ptr<Study>> begin_study(const Sweep& sweep, const core::Clock& clock, bool stand_in = false);
 

@@ -281,14 +281,11 @@ void Study::take_in(Trial trial) {
   trials_[place] = std::move(trial);
 }
 
-const std::vector<store::SeriesPoint>& Study::curve(std::int64_t trial) {
-  const std::int64_t changed = trials_.at(static_cast<std::size_t>(trial)).changed;
-  KeptCurve& kept = curves_[trial];
-  if (kept.changed == changed) return kept.points;
-  kept = {changed, {}};
+std::vector<store::SeriesPoint> Study::curve(std::int64_t trial) {
+  std::vector<store::SeriesPoint> points;
   for (const Row& row : store_->run("SELECT step, value FROM curve WHERE trial = ? ORDER BY step", {trial}))
-    kept.points.push_back({row.integer(0), row.real(1)});
-  return kept.points;
+    points.push_back({row.integer(0), row.real(1)});
+  return points;
 }
 
 std::int64_t Study::add_worker(std::int64_t now_ms) {
@@ -315,10 +312,11 @@ std::string Study::host_of(std::int64_t worker) {
   return rows.empty() ? "another machine" : rows.front().text(0);
 }
 
-std::int64_t Study::worked_ms() {
+std::int64_t Study::worked_ms(std::int64_t worker, std::int64_t now_ms) {
   std::int64_t worked = 0, counted_to = 0;
-  for (const Row& row : store_->run("SELECT since_ms, seen_ms FROM workers ORDER BY since_ms")) {
-    const std::int64_t from = std::max(row.integer(0), counted_to), to = row.integer(1);
+  for (const Row& row : store_->run("SELECT since_ms, seen_ms, id FROM workers ORDER BY since_ms")) {
+    const std::int64_t from = std::max(row.integer(0), counted_to);
+    const std::int64_t to = row.integer(2) == worker ? std::max(row.integer(1), now_ms) : row.integer(1);
     worked += std::max<std::int64_t>(0, to - from);
     counted_to = std::max(counted_to, to);
   }
@@ -337,6 +335,18 @@ std::int64_t Study::heartbeat_ms() const { return info_.store.empty() ? store::k
 bool Study::beat() {
   if (!info_.store.empty()) read_lease();
   return store_->beat(worker_);
+}
+
+std::vector<Trial> Study::trials_as_they_stand() {
+  std::vector<Trial> list = trials();
+  std::map<std::int64_t, bool> alive;
+  for (Trial& trial : list) {
+    if (trial.state != TrialState::kRunning) continue;
+    const auto [known, is_new] = alive.try_emplace(trial.worker, false);
+    if (is_new) known->second = store_->is_alive(trial.worker);
+    if (!known->second) trial.state = TrialState::kWaiting;
+  }
+  return list;
 }
 
 void Study::take_back() {
@@ -359,9 +369,9 @@ void Study::take_back() {
   }
 }
 
-bool Study::has_running() {
+const std::set<std::int64_t>& Study::running() {
   refresh();
-  return !running_.empty();
+  return running_;
 }
 
 bool Study::has_workers() {

@@ -87,7 +87,7 @@ struct TrialEnd {
 
 /// The variants and trials of one sweep, what became of them, and who works on them: in `sweep.db`, or in PostgreSQL
 /// for workers on several machines. Several processes may have it open; each call is one transaction. What was read
-/// stays in memory: a call reads what has changed since.
+/// stays in memory, but for curves: a call reads what has changed since.
 class Study {
  public:
   /// `folder` is there. Of a study in PostgreSQL it holds what this machine's workers need, and where the study is.
@@ -105,8 +105,9 @@ class Study {
   /// As they are at this moment, by number. The lists last as long as the study; their entries, until the next call.
   const std::vector<Variant>& variants();
   const std::vector<Trial>& trials();
-  /// Of a trial as it was when trials were read last.
-  const std::vector<store::SeriesPoint>& curve(std::int64_t trial);
+  /// The same, where those wait whose worker has gone without a word: for whoever only looks.
+  std::vector<Trial> trials_as_they_stand();
+  std::vector<store::SeriesPoint> curve(std::int64_t trial);
   /// Numbers of variants that were found changed, in the order of the findings. It only grows: who knows how long it
   /// was knows what is new.
   const std::vector<std::int64_t>& changes() const { return changes_; }
@@ -124,15 +125,15 @@ class Study {
   std::string host_of(std::int64_t worker);
   /// Writes down that it is still at work.
   void see_worker(std::int64_t worker, std::int64_t now_ms);
-  /// For how long there was at least one worker at work.
-  std::int64_t worked_ms();
+  /// For how long there was at least one worker at work. `worker` is so up to `now_ms`, whenever it was written down.
+  std::int64_t worked_ms(std::int64_t worker = 0, std::int64_t now_ms = 0);
   /// Why no further trial is begun, once that is so: a limit that was reached. "" before.
   std::string end_reason();
   void set_end_reason(const std::string& reason);
   /// Trials that a worker left in the middle wait again.
   void take_back();
-  /// Whether a trial runs, wherever.
-  bool has_running();
+  /// Numbers of the trials that run, wherever.
+  const std::set<std::int64_t>& running();
   /// Whether there is a worker, wherever. One that PostgreSQL keeps in mind and that was killed counts until its lease
   /// is over.
   bool has_workers();
@@ -170,11 +171,6 @@ class Study {
   /// Nothing where it went to somebody else before it was seen here.
   std::optional<Trial> hand_out(std::int64_t trial);
 
-  struct KeptCurve {
-    std::int64_t changed = 0;  ///< of the trial, when it was read
-    std::vector<store::SeriesPoint> points;
-  };
-
   std::string folder_;
   std::unique_ptr<StudyStore> store_;
   StudyInfo info_;
@@ -185,7 +181,6 @@ class Study {
   std::vector<Trial> trials_;
   std::vector<std::int64_t> changes_;
   std::set<std::int64_t> waiting_, running_;
-  std::map<std::int64_t, KeptCurve> curves_;
 };
 
 /// Whether a study is there.

@@ -28,8 +28,10 @@ namespace runner::sweep {
 namespace {
 
 constexpr int kTick_ms = 500;
+constexpr std::int64_t kPruneMs = 250;       // how often trials that run are judged, though many end meanwhile
 constexpr std::int64_t kLookAgainMs = 1000;  // for trials, where there were none
 // Between attempts to start a process where the machine has none to give: what it lacks, others may give back.
+constexpr std::int64_t kFirstPauseMs = 1000, kLongestPauseMs = 16'000;
 constexpr std::int64_t kAwayMsMax = 3'600'000;  // of a study that does not answer
 constexpr std::int64_t kSyncMs = 500;           // what a power cut may take back, as of a run
 
@@ -42,6 +44,11 @@ bool has_something(const store::RunSummary& run) {
          std::filesystem::exists(store::run_db_path(run.run_dir), ignored);
 }
 
+/// Where a recipe counts in epochs or tokens, only the run tells which step was its last: there it is complete.
+bool is_last_step(const store::RunSummary& run, const std::optional<store::SeriesPoint>& at) {
+  return at && run.status == store::RunStatus::kFinished && at->step >= run.step;
+}
+
 }  // namespace
 
 Worker::Worker(const Sweep& sweep, Study& study, Options options, const core::Clock& clock)
@@ -49,9 +56,12 @@ Worker::Worker(const Sweep& sweep, Study& study, Options options, const core::Cl
       study_(study),
       tried_(sweep),
       regret_(sweep),
+      pruning_(sweep, study),
+      tally_(sweep),
       options_(std::move(options)),
       clock_(clock),
-      output_dir_(output_dir_of(sweep, study)) {
+      output_dir_(output_dir_of(sweep, study)),
+      runs_(study, output_dir_, clock) {
   if (options_.concurrent == 0) options_.concurrent = sweep_.config().max_concurrent_trials;
   if (sweep_.config().isolation == sections::sweep::Isolation::kNone) {
     crash_note_.emplace(study_.folder(),
@@ -72,7 +82,7 @@ Worker::End Worker::run() {
     if (running_.empty() && !has_more_to_come()) break;
     options_.look();
     wait_for_something();
-    if (sweep_.pruner() != nullptr) prune();
+    if (sweep_.pruner() != nullptr && clock_.monotonic_ns() - pruned_ns_ >= kPruneMs * 1'000'000) prune();
     if (sweep_.config().failures.hang_timeout) look_for_hangs();
     look_at_trainings();
     if (has_news_ && clock_.monotonic_ns() - synced_ns_ > kSyncMs * 1'000'000) sync();
@@ -82,7 +92,7 @@ Worker::End Worker::run() {
   const bool over = complete_ || is_over(sweep_, study_);
   // One that a limit has ended may go on with other limits, from any of its trials.
   const bool for_good = over && study_.end_reason().empty() && is_over(sweep_, study_);
-  if (over) remove_spare_checkpoints(sweep_, study_, output_dir_, for_good, spared_);
+  if (over) remove_spare_checkpoints(sweep_, study_, tally_.update(study_), output_dir_, for_good, spared_);
   if (has_news_) sync();
   study_.leave();
   return {signals_heard_ > 0 && !over, failure_, limit_};
@@ -93,9 +103,11 @@ bool Worker::may_start() const {
          clock_.monotonic_ns() >= looks_again_ns_ && static_cast<std::int64_t>(running_.size()) < options_.concurrent;
 }
 
-/// Trials of other workers run, which may come to wait again, or make room for what comes next.
+/// Trials of other workers run, which may come to wait again, or make room for what comes next; or one waits until
+/// there is a process for it.
 bool Worker::has_more_to_come() const {
-  return signals_heard_ == 0 && failure_.empty() && limit_.empty() && !complete_ && options_.waits_for_others;
+  return signals_heard_ == 0 && failure_.empty() && limit_.empty() && !complete_ &&
+         (options_.waits_for_others || pause_ms_ > 0);
 }
 
 /// False when there was nothing to start.
@@ -111,41 +123,41 @@ bool Worker::start_next() {
     waits_ = next_variant_waits(sweep_, tried);
     return waits_ ? std::nullopt : next_variant(sweep_, tried);
   };
-  demand.promote = [this] { return promoted(sweep_, study_); };
+  demand.promote = [this] { return pruning_.promoted(); };
   waits_ = false;
   auto trial = study_.claim(demand);
-  complete_ = !trial && !waits_ && !study_.has_running();
+  complete_ = !trial && !waits_ && study_.running().empty();
   if (trial && trial->promoted > 0) {
     options_.say("trial " + std::to_string(trial->number) + " goes on from step " + std::to_string(trial->promoted) +
                  ": it is among the best after all");
   }
   if (trial && start(*std::move(trial))) return true;
-  looks_again_ns_ = clock_.monotonic_ns() + kLookAgainMs * 1'000'000;
+  if (!trial) pause_ms_ = 0;
+  looks_again_ns_ = clock_.monotonic_ns() + std::max(kLookAgainMs, pause_ms_) * 1'000'000;
   return false;
 }
 
 /// False where it cannot be started yet.
 bool Worker::start(Trial trial) {
+  if (signals_heard_ > 0) return put_back(trial), false;  // while the study did not answer
   const std::string run_name = trial_run_name(study_, trial.number);
   const bool is_new = trial.claims == 1;  // nobody has begun it before
   const auto run = is_new ? std::nullopt : find_trial_run(output_dir_, run_name, clock_);
   const bool unjudged = run && run->id != trial.run;
-  // A training dies with its worker, in a moment; the news that it lives travel slowly from another machine.
-  if (unjudged && run->owner) return put_back(trial), false;
   // Of a run that has ended: its worker went before it could write down how the trial came out.
   const std::optional<int> status = unjudged ? status_of(*run) : std::nullopt;
-  if (unjudged) {
-    if (const auto at =
-            pruned_at(sweep_, study_, trial.number, read_curve(run->run_dir, sweep_.metric()), live_curves())) {
-      return give_up(trial, *run, *at), true;
-    }
-  }
-  if (status) return conclude(trial, run, judge(run, *status, "", sweep_.objectives())), true;
   // It was taken back from a worker, which counts as one claim, and given to this one.
-  const auto crashed = is_new ? std::nullopt : CrashNote::status_of(study_.folder(), trial.number, trial.claims - 2);
-  if (crashed) {
+  const auto crashed =
+      is_new || status ? std::nullopt : CrashNote::status_of(study_.folder(), trial.number, trial.claims - 2);
+  // A training dies with its worker, in a moment; the news that it lives travel slowly from another machine.
+  if (unjudged && run->owner && !crashed) return put_back(trial), false;
+  if (unjudged) {
+    const auto at = pruned_at(trial.number, *run);
+    if (at && !is_last_step(*run, at)) return give_up(trial, *run, *at), true;
+  }
+  if (const auto ended_with = status ? status : crashed) {
     const auto left = unjudged ? run : std::nullopt;
-    return conclude(trial, left, judge(left, *crashed, "", sweep_.objectives())), true;
+    return conclude(trial, left, judge(left, *ended_with, "", sweep_.objectives())), true;
   }
   const auto beginning = begin(trial, run_name, unjudged ? &*run : nullptr);
   if (!beginning && !failure_.empty()) return put_back(trial), false;
@@ -172,15 +184,16 @@ void Worker::put_back(const Trial& trial) {
   study_.end(trial.number, waits, study_.now_ms());
 }
 
-/// The system has no process for it, which says nothing of the trial. Others that end leave room.
+/// The system has no process for it, which says nothing of the trial: it is tried again where others that end may have
+/// left room, and given up only where nothing of ours runs.
 void Worker::put_off(const Trial& trial, const std::string& why) {
+  if (crash_note_) crash_note_->end();
   put_back(trial);
-  looks_again_ns_ = clock_.monotonic_ns() + kLookAgainMs * 1'000'000;
-  if (running_.empty()) {
-    failure_ = why;
-  } else if (std::exchange(put_off_for_, why) != why) {
-    options_.warn(why + "; it waits for those that run");
-  }
+  if (running_.empty() && pause_ms_ >= kLongestPauseMs) return void(failure_ = why);
+  if (clock_.monotonic_ns() < looks_again_ns_) return;  // another one was refused just now
+  pause_ms_ = std::clamp(2 * pause_ms_, kFirstPauseMs, kLongestPauseMs);
+  looks_again_ns_ = clock_.monotonic_ns() + pause_ms_ * 1'000'000;
+  if (std::exchange(put_off_for_, why) != why) options_.warn(why + "; it is tried again");
 }
 
 /// A run that was interrupted goes on; any other begins, from nothing or from the checkpoint of another trial.
@@ -252,13 +265,11 @@ void Worker::look_at_trainings() {
       put_off(trial, end.refusal);
       continue;
     }
+    pause_ms_ = 0;
     const auto run = look_at_run(ended->run_dir, clock_);
     // It may have gone on beyond the point at which it is given up, or may have reported it just before its end.
-    if (run && !ended->pruned_at) {
-      ended->pruned_at =
-          pruned_at(sweep_, study_, ended->trial.number, read_curve(run->run_dir, sweep_.metric()), live_curves());
-    }
-    if (run && ended->pruned_at) {
+    if (run && !ended->pruned_at) ended->pruned_at = pruned_at(ended->trial.number, *run);
+    if (run && ended->pruned_at && !is_last_step(*run, ended->pruned_at)) {
       give_up(ended->trial, *run, *ended->pruned_at);
     } else {
       Outcome outcome = judge(run, end.status, end.words, sweep_.objectives());
@@ -298,31 +309,39 @@ void Worker::write_down(const Trial& trial, const TrialEnd& end) {
     options_.warn("trial " + std::to_string(trial.number) +
                   " went to another worker while this one was not heard of; what it came to here does not count");
   }
-  remove_spare_checkpoints(sweep_, study_, output_dir_, false, spared_);
+  remove_spare_checkpoints(sweep_, study_, tally_.update(study_), output_dir_, false, spared_);
 }
 
 /// Of all trials that run, those of other workers too; none where no pruner looks at them.
 LiveCurves Worker::live_curves() {
   LiveCurves curves;
   if (sweep_.pruner() == nullptr) return curves;
-  for (const Trial& trial : study_.trials()) {
-    if (trial.state != TrialState::kRunning) continue;
+  for (const std::int64_t number : study_.running()) {
     const auto own = std::find_if(running_.begin(), running_.end(),
-                                  [&trial](const Running& running) { return running.trial.number == trial.number; });
-    const auto run = own != running_.end() ? look_at_run(own->run_dir, clock_)
-                                           : find_trial_run(output_dir_, trial_run_name(study_, trial.number), clock_);
-    if (run && run->id != trial.run) curves[trial.number] = read_curve(run->run_dir, sweep_.metric());
+                                  [number](const Running& running) { return running.trial.number == number; });
+    const auto run = own != running_.end() ? look_at_run(own->run_dir, clock_) : runs_.find(number);
+    const Trial& trial = study_.trials().at(static_cast<std::size_t>(number));
+    if (run && run->id != trial.run) curves[number] = read_curve(run->run_dir, sweep_.metric());
   }
   return curves;
 }
 
+/// Where it is given up by what it has on record, and by what all others have reported by now.
+std::optional<store::SeriesPoint> Worker::pruned_at(std::int64_t trial, const store::RunSummary& run) {
+  if (sweep_.pruner() == nullptr) return std::nullopt;
+  pruning_.see(live_curves());
+  return pruning_.pruned_at(trial, read_curve(run.run_dir, sweep_.metric()));
+}
+
 void Worker::prune() {
+  pruned_ns_ = clock_.monotonic_ns();
   const LiveCurves live = live_curves();
+  pruning_.see(live);
   for (Running& running : running_) {
     if (running.pruned_at) continue;
     const auto curve = live.find(running.trial.number);
     if (curve == live.end()) continue;
-    running.pruned_at = pruned_at(sweep_, study_, running.trial.number, curve->second, live);
+    running.pruned_at = pruning_.pruned_at(running.trial.number, curve->second);
     // It saves, so that somebody can go on with it.
     if (running.pruned_at) options_.trainings->send(running.trial.number, SIGTERM);
   }
@@ -362,7 +381,8 @@ void Worker::give_up(const Trial& trial, const store::RunSummary& run, const sto
 void Worker::look_at_limits() {
   if (!limit_.empty() || !has_limits(sweep_)) return;
   limit_ = study_.end_reason();
-  if (limit_.empty()) limit_ = reached_limit(sweep_, study_.variants(), study_.trials(), study_.worked_ms(), regret_);
+  if (limit_.empty())
+    limit_ = reached_limit(sweep_, study_, tally_.update(study_), study_.worked_ms(id_, study_.now_ms()), regret_);
   if (limit_.empty()) return;
   study_.set_end_reason(limit_);
   if (sweep_.config().stop.running == sections::sweep::Running::kFinish) return;
@@ -416,7 +436,7 @@ void Worker::tell(const Trial& trial, const TrialEnd& end) {
   if (end.state == TrialState::kWaiting && !end.costs_retry) return;
   if (end.state == TrialState::kWaiting) return options_.warn(name + " starts again: " + end.reason);
   if (end.state == TrialState::kFailed) return options_.warn(name + " failed: " + end.reason);
-  options_.say(standing_line(sweep_, study_, trial.number));
+  options_.say(standing_line(sweep_, study_, tally_.update(study_), trial.number));
 }
 
 void Worker::sync() {

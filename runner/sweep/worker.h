@@ -15,7 +15,9 @@
 #include "runner/sweep/regret.h"
 #include "runner/sweep/study.h"
 #include "runner/sweep/sweep.h"
+#include "runner/sweep/tally.h"
 #include "runner/sweep/trainings.h"
+#include "runner/sweep/trial_runs.h"
 #include "runner/sweep/tried_list.h"
 
 namespace runner::sweep {
@@ -74,6 +76,7 @@ class Worker {
   void wait_for_something();
   void hear(int signal);
   LiveCurves live_curves();
+  std::optional<store::SeriesPoint> pruned_at(std::int64_t trial, const store::RunSummary& run);
   void prune();
   void look_at_limits();
   void look_for_hangs();
@@ -92,12 +95,16 @@ class Worker {
   Study& study_;
   TriedList tried_;
   RegretWatch regret_;
+  Pruning pruning_;
+  Tally tally_;
   Options options_;
   const core::Clock& clock_;
   std::string output_dir_;
+  TrialRuns runs_;                       ///< of trials that other workers train
   std::optional<CrashNote> crash_note_;  ///< where trainings can take this process along
   std::int64_t id_ = 0;
-  std::int64_t beaten_ns_ = 0, looks_again_ns_ = 0;
+  std::int64_t beaten_ns_ = 0, looks_again_ns_ = 0, pruned_ns_ = 0;
+  std::int64_t pause_ms_ = 0;       ///< after a trial for which there was no process
   std::int64_t away_since_ns_ = 0;  ///< the study
   std::int64_t synced_ns_ = 0;
   bool has_news_ = false;  ///< something ended since then

@@ -99,22 +99,21 @@ TEST_CASE("a worker is heard while a trial trains in its own process", "[ranks][
 TEST_CASE("a sweep is not removed while a worker of another machine is at it", "[ranks][sweep][postgres]") {
   if (!tests::Postgres::is_installed()) return;
   tests::Postgres server;
-  const RunPlace place(std::string(kRecipe) + "  store: " + server.address() + R"(
-  parameters: {optimizer.lr: {values: [0.1, 0.01, 0.001, 0.0001]}}
-)");
+  const RunPlace place(std::string(kRecipe) + kLongTrial + "  store: " + server.address() + "\n");
   const RunPlace other("");
   Process worker = started(place, {"sweep", "run", "recipe.yaml"});
-  REQUIRE(worker.wait_for("trial 0 "));
-  server.hold();  // it does not come to its end before we have looked
+  REQUIRE(worker.wait_for("runs/sweeps/"));
+  REQUIRE(tests::owner_of_trial(place, "0").has_value());
   REQUIRE(other.roux({"sweep", "show", server.address()}).status == 0);
   CHECK(other.roux({"sweep", "list"}).output.find(" running ") != std::string::npos);
   const auto refused = other.roux({"sweep", "rm", "swept", "--yes"});
   CHECK(refused.status != 0);
   CHECK(refused.output.find("somebody works on sweep swept-") != std::string::npos);
-  server.release();
-  CHECK(worker.wait() == 0);
-  CHECK(other.roux({"sweep", "list"}).output.find(" over ") != std::string::npos);
+  worker.send(SIGINT);
+  CHECK(worker.wait() == 75);
+  CHECK(other.roux({"sweep", "list"}).output.find(" stopped ") != std::string::npos);
   const auto removed = other.roux({"sweep", "rm", "swept", "--yes"});
+  INFO(removed.output);
   CHECK(removed.status == 0);
   CHECK(removed.output.find("until somebody says there: DROP SCHEMA \"roux_") != std::string::npos);
 }

@@ -95,7 +95,7 @@ TEST_CASE("PostgreSQL keeps a study for workers on several machines", "[sweep][p
                       Catch::Contains("already exists"));
     workers.two->take_back();
     CHECK(workers.two->trials()[0].state == TrialState::kComplete);
-    CHECK(workers.two->has_running());
+    CHECK_FALSE(workers.two->running().empty());
   }
   SECTION("what is lost with the connection is found again") {
     Two workers(server.address(), kLong);

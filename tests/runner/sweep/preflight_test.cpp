@@ -67,6 +67,16 @@ TEST_CASE("a mistake behind a condition is found", "[sweep]") {
   CHECK(found.told.front().starts_with("it does not fit, in the variant optimizer.type=sgd "));
 }
 
+TEST_CASE("a constraint on what is settled from other keys is told where it does not hold", "[sweep]") {
+  const Seen found = seen(
+      "  parameters: {training.micro_batch_size: {values: [16, 64]}}\n"
+      "  constraints: training.global_batch_size < 50");
+  CHECK(found.told ==
+        std::vector<std::string>{
+            "the constraint reads what follows from other keys, and does not hold of what it comes to, in "
+            "the variant training.micro_batch_size=64"});
+}
+
 TEST_CASE("a list of very many values is looked at here and there", "[sweep]") {
   std::string values;
   for (int i = 0; i < 20'000; ++i) values += std::to_string(i) + ", ";
@@ -83,6 +93,8 @@ TEST_CASE("what is varied or demanded in vain is told", "[sweep]") {
       {"a condition that never holds",
        "  parameters: {seed: {values: [1, 2]}, optimizer.lr: {values: [1, 2], when: seed > 2}}",
        "the condition of optimizer.lr holds in no variant"},
+      {"more trials than variants", "  n_trials: 5\n  parameters: {seed: {values: [1, 2]}}",
+       "n_trials is 5, but there are 2 variants: some train again, to the same value"},
       {"a constraint of another kind", "  parameters: {seed: {values: [1, 2]}}\n  constraints: run_name > 3",
        "the constraint excludes nothing"},
       {"a constraint that divides by zero", "  parameters: {seed: {values: [1, 2]}}\n  constraints: 1 / 0 > seed",

@@ -68,12 +68,13 @@ std::vector<Arrival> arrivals(const Sweep& sweep, std::int64_t steps, const std:
   demand.propose = [&](const std::vector<Variant>& variants, const std::vector<Trial>& trials) {
     return next_variant(sweep, tried.update(study->changes(), variants, trials));
   };
-  demand.promote = [&] { return promoted(sweep, *study); };
+  runner::sweep::Pruning pruning(sweep, *study);
+  demand.promote = [&] { return pruning.promoted(); };
   std::vector<Arrival> list;
   while (const auto trial = study->claim(demand)) {
     std::vector<SeriesPoint> curve;
     for (std::int64_t s = 1; s <= steps; ++s) curve.push_back({s, table(trial->number, s)});
-    const auto at = pruned_at(sweep, *study, trial->number, curve, {});
+    const auto at = pruning.pruned_at(trial->number, curve);
     TrialEnd end;
     end.state = at ? TrialState::kPruned : TrialState::kComplete;
     end.step = at ? at->step : steps;
@@ -196,9 +197,13 @@ TEST_CASE("halving sees what others that run have reported", "[sweep][pruning]")
   study->claim(demand);
   study->claim(demand);
   const std::vector<SeriesPoint> worse = {{3, 0.9}}, better = {{3, 0.5}};
-  CHECK_FALSE(pruned_at(sweep, *study, 0, worse, {}).has_value());
-  CHECK(pruned_at(sweep, *study, 0, worse, {{0, worse}, {1, better}}).has_value());
-  CHECK_FALSE(pruned_at(sweep, *study, 1, better, {{0, worse}, {1, better}}).has_value());
+  runner::sweep::Pruning pruning(sweep, *study);
+  CHECK_FALSE(pruning.pruned_at(0, worse).has_value());
+  pruning.see({{0, worse}, {1, better}});
+  CHECK(pruning.pruned_at(0, worse).has_value());
+  CHECK_FALSE(pruning.pruned_at(1, better).has_value());
+  pruning.see({});
+  CHECK_FALSE(pruning.pruned_at(0, worse).has_value());
 }
 
 TEST_CASE("checkpoints go that nobody goes on from, but for the best", "[sweep][checkpoints]") {
@@ -230,7 +235,8 @@ TEST_CASE("checkpoints go that nobody goes on from, but for the best", "[sweep][
       if (end.state != TrialState::kFailed) end.value = values[i];
       study->end(trial->number, end, 2);
     }
-    return spare_trials(*sweep, study->variants(), study->trials(), over);
+    runner::sweep::Tally tally(*sweep);
+    return spare_trials(*sweep, tally.update(*study), study->trials(), over);
   };
   using List = std::vector<std::int64_t>;
   CHECK(spare("  n_trials: 6\n", false) == List{0, 2, 4});
@@ -270,7 +276,8 @@ TEST_CASE("a trial is complete at its own last step, wherever that is", "[sweep]
       const std::vector<SeriesPoint> worse_at_the_end = {{3, 0.4}, {6, 0.9}};
       CHECK(sweep->total_steps({0.0}) == 6);
       CHECK(sweep->total_steps({1.0}) == 12);
-      CHECK_FALSE(pruned_at(*sweep, *study, 1, worse_at_the_end, {}).has_value());
+      runner::sweep::Pruning pruning(*sweep, *study);
+      CHECK_FALSE(pruning.pruned_at(1, worse_at_the_end).has_value());
     }
   }
 }
@@ -310,10 +317,11 @@ TEST_CASE("checkpoints that cannot go stay for the next worker, and what the las
   fs::create_directories(taken + "/not_empty");
   fs::create_directory(folder + "/.step-000020.deleted-99999999");  // process ids end at 2^22
   std::set<std::int64_t> removed;
-  remove_spare_checkpoints(*sweep, *study, dir.path(), true, removed);
+  runner::sweep::Tally tally(*sweep);
+  remove_spare_checkpoints(*sweep, *study, tally.update(*study), dir.path(), true, removed);
   CHECK(fs::exists(folder + "/step-000010"));
   CHECK_FALSE(fs::exists(folder + "/.step-000020.deleted-99999999"));
   removed.clear();
-  remove_spare_checkpoints(*sweep, *study, dir.path(), true, removed);
+  remove_spare_checkpoints(*sweep, *study, tally.update(*study), dir.path(), true, removed);
   CHECK(fs::is_empty(folder));
 }

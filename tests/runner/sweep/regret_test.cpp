@@ -28,16 +28,15 @@ int stops_after(const std::string& limit, Value value) {
   const tests::TempDir dir;
   const auto open = cli_test::open_sweep(dir.path(), "  sampler: sobol\n" + std::string(kSpace) + limit);
   RegretWatch kept(open.sweep);
+  Tally tally(open.sweep);
   std::vector<components::sampler::Tried> tried;
   for (int count = 1; count <= kTrialsMax; ++count) {
     tried.resize(static_cast<std::size_t>(count - 1));
     const Point point = *open.sweep.sampler().propose(tried);
     cli_test::add_trial(open, point, {.value = value(point)});
-    const auto& variants = open.study->variants();
-    const auto& trials = open.study->trials();
-    const std::string reason = reached_limit(open.sweep, variants, trials, 0, kept);
+    const std::string reason = reached_limit(open.sweep, *open.study, tally.update(*open.study), 0, kept);
     RegretWatch anew(open.sweep);  // of a worker that goes on after another was killed
-    CHECK(reached_limit(open.sweep, variants, trials, 0, anew) == reason);
+    CHECK(reached_limit(open.sweep, *open.study, tally.update(*open.study), 0, anew) == reason);
     if (!reason.empty()) return count;
   }
   return 0;

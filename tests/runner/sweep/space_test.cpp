@@ -173,6 +173,46 @@ TEST_CASE("a finite space is walked through in order", "[sweep]") {
   }
 }
 
+TEST_CASE("what refers to a variable follows it", "[sweep]") {
+  struct Case {
+    const char *name, *sweep;
+    std::vector<std::string> variants;
+  };
+  const Case cases[] = {
+      {"in a constraint",
+       "  parameters: {vars.width: {values: [4, 8, 16]}}\n  constraints: 'model.hidden[0] != 8'",
+       {"vars.width=4", "vars.width=16"}},
+      {"in a condition",
+       "  parameters: {vars.width: {values: [4, 8]}, optimizer.lr: {values: [1, 2], when: 'model.hidden[0] < 8'}}",
+       {"vars.width=4 optimizer.lr=1", "vars.width=4 optimizer.lr=2", "vars.width=8"}},
+      {"from a value",
+       "  parameters: {vars.other: {values: [1, 2]}, optimizer.lr: {values: [5, '${vars.other}']}}\n"
+       "  constraints: optimizer.lr > 1",
+       {"vars.other=1 optimizer.lr=5", "vars.other=2 optimizer.lr=5", "vars.other=2 optimizer.lr=${vars.other}"}},
+      {"through another variable",
+       "  parameters: {vars.other: {values: [4, 16]}, vars.width: {values: ['${vars.other}']}}\n"
+       "  constraints: 'model.hidden[0] > 8'",
+       {"vars.other=16 vars.width=${vars.other}"}},
+  };
+  for (const Case& c : cases) {
+    DYNAMIC_SECTION(c.name) { CHECK(variants(c.sweep) == c.variants); }
+  }
+  Diagnostics diagnostics;
+  const auto sweep = read_sweep(
+      "  paired: [{vars.other: 1, optimizer: {type: sgd, lr: '${vars.width}'}}, {vars.other: 2, optimizer: adamw}]\n"
+      "  parameters: {vars.width: {values: [3, 5]}}",
+      diagnostics);
+  REQUIRE(sweep.has_value());
+  CHECK(sweep->variant({0, 1}, diagnostics)->at("optimizer.lr").as_double() == 5);
+}
+
+TEST_CASE("the words of a variant say what its values are", "[sweep]") {
+  CHECK(variants("  parameters: {vars.other: {values: [1, '1', \"a\\nb\", \"\\e[31m\", ~, '', '~', a b, [1, '1']]}}") ==
+        std::vector<std::string>{"vars.other=1", "vars.other=\"1\"", "vars.other=\"a\\nb\"",
+                                 "vars.other=\"\\u001b[31m\"", "vars.other=~", "vars.other=\"\"", "vars.other=\"~\"",
+                                 "vars.other=a b", "vars.other=[1, \"1\"]"});
+}
+
 TEST_CASE("a variant is the recipe with its values", "[sweep]") {
   Diagnostics diagnostics;
   const auto sweep = read_sweep(

@@ -1,9 +1,13 @@
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "runner/core/result.h"
 #include "runner/sweep/standing.h"
 #include "runner/sweep/study.h"
 #include "tests/support/sweeps.h"
@@ -84,11 +88,15 @@ TEST_CASE("what a worker left in the middle waits for another one", "[sweep][stu
   here->claim(demand(5));
   here->take_back();
   CHECK(here->trials()[0].state == TrialState::kRunning);
+  CHECK(here->trials_as_they_stand()[0].state == TrialState::kRunning);
   lost.reset();  // and its lease with it
+  CHECK(here->trials()[0].state == TrialState::kRunning);
+  CHECK(here->trials_as_they_stand()[0].state == TrialState::kWaiting);
+  CHECK(here->trials_as_they_stand()[1].state == TrialState::kRunning);
   here->take_back();
   CHECK(here->trials()[0].state == TrialState::kWaiting);
   CHECK(here->trials()[1].state == TrialState::kRunning);
-  CHECK(here->has_running());
+  CHECK_FALSE(here->running().empty());
   CHECK(here->claim(demand(5))->number == 0);  // before a new one
 }
 
@@ -222,4 +230,35 @@ TEST_CASE("variants are compared by the mean of their replicates", "[sweep][stud
   runner::core::Diagnostics diagnostics;
   const auto sweep = tests::read_sweep("  parameters: {vars.width: {values: [8, 16]}}", diagnostics);
   CHECK(best_of(*sweep, standings)->variant == 0);  // the third came to nothing
+}
+
+TEST_CASE("a study whose file is gone is told, and not written on", "[sweep][study]") {
+  const tests::TempDir dir;
+  const auto study = new_study(dir.path());
+  study->sync();
+  std::filesystem::rename(dir / "sweep.db", dir / "elsewhere.db");
+  CHECK_THROWS_WITH(study->sync(), dir / "sweep.db was moved or deleted while the sweep was at work");
+}
+
+TEST_CASE("a study in a folder that may only be read can be looked at", "[sweep][study]") {
+  const tests::TempDir dir;
+  {
+    const auto study = new_study(dir.path());
+    study->add_worker(1);
+    REQUIRE(study->claim(demand(1)).has_value());
+  }
+  std::filesystem::permissions(dir.path(), std::filesystem::perms{0555});
+  std::filesystem::permissions(dir / "sweep.db", std::filesystem::perms{0444});
+  const pid_t reader = fork();
+  if (reader == 0) {  // root may write everywhere, but nobody may not
+    if (getuid() == 0 && setuid(65534) != 0) _exit(2);
+    const auto study = Study::open(dir.path());
+    if (!study) _exit(3);
+    const bool is_seen = study.value()->trials().size() == 1;
+    _exit(is_seen && !runner::core::attempt([&] { study.value()->add_worker(2); }) ? 0 : 1);
+  }
+  int status = -1;
+  REQUIRE(waitpid(reader, &status, 0) == reader);
+  std::filesystem::permissions(dir.path(), std::filesystem::perms{0755});
+  CHECK(status == 0);
 }

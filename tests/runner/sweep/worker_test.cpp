@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,20 +26,36 @@
 
 using runner::sweep::CrashNote;
 using runner::sweep::Study;
+using runner::sweep::Sweep;
 using runner::sweep::Trainings;
 using runner::sweep::TrialState;
 using runner::sweep::Worker;
 
 namespace {
 
+/// Each look takes a tenth of a second.
+class Hurried final : public runner::core::Clock {
+ public:
+  std::int64_t wall_ms() const override { return 1'700'000'000'000 + now_ms_; }
+  std::int64_t monotonic_ns() const override { return (now_ms_ += 100) * 1'000'000; }
+  std::int64_t now_ms() const { return now_ms_; }
+
+ private:
+  mutable std::int64_t now_ms_ = 0;
+};
+
 /// There is room for so many at once, and one ends each time that somebody looks, badly.
 class Cramped final : public Trainings {
  public:
-  Cramped(std::size_t room, bool tells_later)
-      : room_(room), tells_later_(tells_later), event_(eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+  struct Asked {
+    const Hurried& clock;
+    std::vector<std::int64_t> at_ms;
+  };
+  Cramped(std::size_t room, bool tells_later, Asked& asked) : room_(room), tells_later_(tells_later), asked_(asked) {}
   ~Cramped() override { close(event_); }
 
   void start(std::int64_t trial, const std::vector<std::string>&) override {
+    asked_.at_ms.push_back(asked_.clock.now_ms());
     if (running_.size() < room_) return running_.push_back(trial);
     if (!tells_later_) throw runner::core::RunError("no room");
     refused_.push_back({trial, 1, "", "no room"});
@@ -56,7 +73,8 @@ class Cramped final : public Trainings {
  private:
   std::size_t room_;
   bool tells_later_;
-  int event_;
+  Asked& asked_;
+  int event_ = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
   std::vector<std::int64_t> running_;
   std::vector<End> refused_;
 };
@@ -76,38 +94,77 @@ int status_of(const std::function<void()>& work) {
   return status;
 }
 
+struct Place {
+  explicit Place(const std::string& more) {
+    runner::core::Diagnostics diagnostics;
+    sweep = tests::read_sweep("  parameters: {vars.width: {values: [8, 16]}}\n" + more, diagnostics);
+    INFO(runner::core::render(diagnostics));
+    REQUIRE(sweep.has_value());
+    runner::sweep::StudyInfo info;
+    info.name = "tiny-0d8xhm4tq0a";
+    const std::string folder = dir / "sweeps/tiny-0d8xhm4tq0a";
+    std::filesystem::create_directories(folder);
+    study = Study::create(folder, info).value();
+  }
+
+  Worker::End work(std::size_t room = 1, bool tells_later = false) {
+    Worker::Options options;
+    options.trainings = std::make_unique<Cramped>(room, tells_later, asked);
+    options.say = options.warn = [this](const std::string& line) { lines.push_back(line); };
+    options.waits_for_others = false;
+    return Worker(*sweep, *study, std::move(options), clock).run();
+  }
+
+  tests::TempDir dir;
+  Hurried clock;
+  Cramped::Asked asked = {clock, {}};
+  std::optional<Sweep> sweep;
+  std::unique_ptr<Study> study;
+  std::vector<std::string> lines;
+};
+
 }  // namespace
 
-TEST_CASE("where the system has no process for a trial it waits for those that run", "[sweep][worker]") {
-  runner::core::Diagnostics diagnostics;
-  const auto sweep = tests::read_sweep(
-      "  parameters: {optimizer.lr: {values: [0.1, 0.2, 0.3]}}\n  max_concurrent_trials: 2\n", diagnostics);
-  REQUIRE(sweep.has_value());
-  const tests::TempDir dir;
-  const std::string folder = dir / "sweeps/tiny-1";
-  std::filesystem::create_directories(folder);
-  runner::sweep::StudyInfo info;
-  info.name = "tiny-1";
-  info.recipe_json = "{}";
-  const auto study = Study::create(folder, info).value();
-  std::vector<std::string> warnings;
-  const auto work = [&](std::size_t room, bool tells_later) {
-    Worker::Options options;
-    options.trainings = std::make_unique<Cramped>(room, tells_later);
-    options.say = [](const std::string&) {};
-    options.warn = [&warnings](const std::string& line) { warnings.push_back(line); };
-    return Worker(*sweep, *study, std::move(options), runner::core::system_clock()).run();
-  };
+TEST_CASE("where the system has no process for a trial it waits, and is tried again", "[sweep][worker]") {
   const bool tells_later = GENERATE(false, true);
-  const auto stopped = work(0, tells_later);
-  CHECK(stopped.failure == "no room");
-  CHECK(study->trials().front().state == TrialState::kWaiting);
-  warnings.clear();
-  const auto ended = work(1, tells_later);
-  CHECK(ended.failure.empty());
-  CHECK(warnings.front() == "no room; it waits for those that run");
-  for (const auto& trial : study->trials()) CHECK(trial.reason == "boom");  // its own end, and nothing else
-  CHECK(study->trials().size() == 3);
+  SECTION("for those that run") {
+    Place place("  max_concurrent_trials: 2\n");
+    CHECK(place.work(1, tells_later).failure.empty());
+    CHECK(std::count(place.lines.begin(), place.lines.end(), "no room; it is tried again") == 1);
+    for (const auto& trial : place.study->trials()) CHECK(trial.reason == "boom");  // its own end, and nothing else
+    CHECK(place.study->trials().size() == 2);
+  }
+  SECTION("and the sweep stops where nothing runs that could leave room, after a while") {
+    Place place("");
+    CHECK(place.work(0, tells_later).failure == "no room");
+    CHECK(place.study->trials().front().state == TrialState::kWaiting);
+    const std::vector<std::int64_t>& asked_ms = place.asked.at_ms;
+    REQUIRE(asked_ms.size() == 6);
+    for (std::size_t i = 0; i + 1 < asked_ms.size(); ++i) CHECK(asked_ms[i + 1] - asked_ms[i] >= 1000 << i);
+  }
+}
+
+TEST_CASE("that a disk is full says nothing of a trial", "[sweep][worker]") {
+  for (const char* words :
+       {"checkpoints need 1.0 GB in runs (one checkpoint), but only 28.7 KB are free there",
+        "cannot write runs/a/logs/rank-0.log: No space left on device", "runs/a/run.db: database or disk is full"}) {
+    CHECK(runner::sweep::judge(std::nullopt, 1, words, {{"val/loss", false, false}}).kind ==
+          runner::sweep::Outcome::Kind::kInterrupted);
+  }
+}
+
+TEST_CASE("who leaves before an end is on record has not come to one, whatever he says", "[sweep][worker]") {
+  CHECK(runner::sweep::judge(std::nullopt, 0, "", {{"val/loss", false, false}}).kind ==
+        runner::sweep::Outcome::Kind::kCrash);  // its run was taken away
+  const tests::TempDir dir;
+  runner::store::RunSummary run;
+  run.run_dir = dir.path();
+  run.status = runner::store::RunStatus::kCrashed;
+  for (const int status : {0, 3, 75}) {
+    const auto outcome = runner::sweep::judge(run, status, "", {{"val/loss", false, false}});
+    CHECK(outcome.kind == runner::sweep::Outcome::Kind::kCrash);
+    CHECK(outcome.reason == "it left before its end, with exit status " + std::to_string(status));
+  }
 }
 
 TEST_CASE("what takes a worker along leaves a note of the trial", "[sweep][worker]") {
@@ -145,17 +202,8 @@ TEST_CASE("what takes a worker along leaves a note of the trial", "[sweep][worke
 }
 
 TEST_CASE("a trial that ended its worker is handled by its policy", "[sweep][worker]") {
-  runner::core::Diagnostics diagnostics;
-  const auto sweep = tests::read_sweep(
-      "  parameters: {vars.width: {values: [8, 16]}}\n  failures: {crash: fail}\n  n_trials: 1\n  sampler: random\n",
-      diagnostics);
-  REQUIRE(sweep.has_value());
-  const tests::TempDir dir;
-  const std::string folder = dir / "sweeps/tiny-1";
-  std::filesystem::create_directories(folder);
-  runner::sweep::StudyInfo info;
-  info.name = "tiny-1";
-  const auto study = Study::create(folder, info).value();
+  Place place("  failures: {crash: fail}\n  n_trials: 1\n  sampler: random\n");
+  const std::string folder = place.study->folder();
   status_of([&folder] {  // in place of a worker that has claimed it, and trains it
     const auto lost = Study::open(folder).value();
     lost->add_worker(1);
@@ -167,10 +215,7 @@ TEST_CASE("a trial that ended its worker is handled by its policy", "[sweep][wor
     note.begin(trial->number, trial->claims);
     raise(SIGSEGV);
   });
-  std::vector<std::string> lines;
-  Worker::Options options;
-  options.trainings = std::make_unique<Cramped>(0, false);  // starts nothing
-  options.say = options.warn = [&lines](const std::string& line) { lines.push_back(line); };
-  CHECK(Worker(*sweep, *study, std::move(options), runner::core::system_clock()).run().failure.empty());
-  CHECK(lines == std::vector<std::string>{"trial 0 failed: ended by signal 11"});
+  place.work();
+  CHECK(place.lines == std::vector<std::string>{"trial 0 failed: ended by signal 11"});
+  CHECK(place.asked.at_ms.empty());
 }
