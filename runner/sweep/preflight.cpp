@@ -192,7 +192,7 @@ Preflight look_ahead(const Sweep& sweep, const std::function<void(const registry
   const auto wanted = sweep.config().n_trials;
   if (walked.all && wanted && *wanted > static_cast<std::int64_t>(points.size()) && !sweep.is_grid()) {
     diagnostics.warning(sweep.base().at("sweep.n_trials").place(),
-                        "n_trials is " + std::to_string(*wanted) + ", but there are " +
+                        "n_trials is " + std::to_string(*wanted) + ", but the space has " +
                             core::counted(static_cast<std::int64_t>(points.size()), "variant", "variants") +
                             ": some train again, to the same value",
                         "leave n_trials out to try each once; replicates gives each several seeds");

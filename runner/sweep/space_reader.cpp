@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "runner/core/suggest.h"
@@ -45,6 +46,12 @@ void SpaceReader::error(const core::Place& place, std::string message, std::stri
 }
 
 std::vector<SpacePart> SpaceReader::read() {
+  const Node& seed = recipe_.at("seed");
+  const Node* replicates = given(sweep_, "replicates");
+  if (replicates != nullptr && seed.is_integer() &&
+      seed.as_integer() > std::numeric_limits<std::int64_t>::max() - replicates->as_integer()) {
+    error(seed.place(), "seed is " + seed.scalar_text() + ", and replicates count on from it", "a smaller seed");
+  }
   if (!sweep_.find("paired")->items().empty()) paired();
   for (const Node::Entry& entry : sweep_.find("parameters")->entries()) parameter(entry);
   return parts_;

@@ -94,7 +94,7 @@ TEST_CASE("what is varied or demanded in vain is told", "[sweep]") {
        "  parameters: {seed: {values: [1, 2]}, optimizer.lr: {values: [1, 2], when: seed > 2}}",
        "the condition of optimizer.lr holds in no variant"},
       {"more trials than variants", "  n_trials: 5\n  parameters: {seed: {values: [1, 2]}}",
-       "n_trials is 5, but there are 2 variants: some train again, to the same value"},
+       "n_trials is 5, but the space has 2 variants: some train again, to the same value"},
       {"a constraint of another kind", "  parameters: {seed: {values: [1, 2]}}\n  constraints: run_name > 3",
        "the constraint excludes nothing"},
       {"a constraint that divides by zero", "  parameters: {seed: {values: [1, 2]}}\n  constraints: 1 / 0 > seed",

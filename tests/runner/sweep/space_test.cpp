@@ -253,6 +253,23 @@ TEST_CASE("given variants come first, then another sampler's", "[sweep][sampler]
   CHECK(sweep->variants_to_come() == 3);
 }
 
+TEST_CASE("a grid after given variants tries all others, each once", "[sweep][sampler]") {
+  Diagnostics diagnostics;
+  const auto sweep = read_sweep(
+      "  sampler: {type: list, points: [{vars.width: 16}], then: {type: list, points: [{vars.width: 8}], then: grid}}\n"
+      "  parameters: {vars.width: {values: [4, 8, 16, 32]}}",
+      diagnostics);
+  INFO(runner::core::render(diagnostics));
+  REQUIRE(sweep.has_value());
+  std::vector<components::sampler::Tried> tried;
+  std::vector<double> widths;
+  for (auto point = sweep->sampler().propose(tried); point; point = sweep->sampler().propose(tried)) {
+    widths.push_back(point->front());
+    tried.push_back({*point});
+  }
+  CHECK(widths == std::vector<double>{2, 1, 0, 2, 3});  // the inner list knows of its own points alone
+}
+
 TEST_CASE("what is compared follows from what is monitored", "[sweep]") {
   Diagnostics diagnostics;
   const auto sweep = read_sweep(
