@@ -151,7 +151,7 @@ bool Worker::start(Trial trial) {
   if (signals_heard_ > 0) return put_back(trial), false;  // while the study did not answer
   const std::string run_name = trial_run_name(study_, trial.number);
   const bool is_new = trial.claims == 1;  // nobody has begun it before
-  const auto run = is_new ? std::nullopt : find_trial_run(output_dir_, run_name, clock_);
+  const auto run = is_new ? std::nullopt : newest_run_of(trial);
   const bool unjudged = run && run->id != trial.run;
   // Of a run that has ended: its worker went before it could write down how the trial came out.
   const std::optional<int> status = unjudged ? status_of(*run) : std::nullopt;
@@ -182,6 +182,14 @@ bool Worker::start(Trial trial) {
   running_.push_back(
       {.trial = std::move(trial), .run_dir = beginning.value().run_dir, .step_seen_ns = clock_.monotonic_ns()});
   return true;
+}
+
+/// Of a trial that was begun before. Of one that this worker itself gave up, and that nobody else had since, no folder
+/// of thousands is looked through.
+std::optional<store::RunSummary> Worker::newest_run_of(const Trial& trial) const {
+  const auto own = given_up_.find(trial.number);
+  if (own != given_up_.end() && own->second.claims + 1 == trial.claims) return look_at_run(own->second.run_dir, clock_);
+  return find_trial_run(output_dir_, trial_run_name(study_, trial.number), clock_);
 }
 
 void Worker::put_back(const Trial& trial) {
@@ -383,6 +391,7 @@ void Worker::give_up(const Trial& trial, const store::RunSummary& run, const sto
     if (point.step <= at.step) end.curve.push_back(point);
   }
   end.spent = spent_by(run, first_step_of(trial));
+  given_up_[trial.number] = {run.run_dir, trial.claims};
   write_down(trial, end);
 }
 

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <list>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -63,6 +64,7 @@ class Worker {
   bool has_more_to_come() const;
   bool start_next();
   bool start(Trial trial);
+  std::optional<store::RunSummary> newest_run_of(const Trial& trial) const;
   void put_back(const Trial& trial);
   void put_off(const Trial& trial, const std::string& why);
   struct Beginning {
@@ -117,6 +119,11 @@ class Worker {
   bool waits_ = false;     ///< what comes next depends on trials that run
   std::string failure_, limit_, put_off_for_;
   std::set<std::int64_t> spared_;  ///< trials whose checkpoints were removed
+  struct GivenUp {
+    std::string run_dir;
+    std::int64_t claims = 0;
+  };
+  std::map<std::int64_t, GivenUp> given_up_;  ///< trials that this worker gave up, which may be promoted
 };
 
 }  // namespace runner::sweep
