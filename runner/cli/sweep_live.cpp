@@ -54,7 +54,7 @@ std::vector<std::string> SweepBoard::lines(const Terminal& terminal, std::size_t
     lines.push_back(
         painted(cut_text(sweep_.metric() + more + " " + best.front(), width, terminal), Paint::kBold, terminal));
   }
-  const std::set<std::int64_t>& running = study_.running();
+  const std::set<std::int64_t> running = study_.running();
   std::erase_if(first_seen_, [&running](const auto& seen) { return !running.contains(seen.first); });
   if (running.empty() || rows <= kRowsAround) return lines;
   const std::size_t hidden = running.size() - std::min(running.size(), rows - kRowsAround);

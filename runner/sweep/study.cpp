@@ -369,7 +369,7 @@ void Study::take_back() {
   }
 }
 
-const std::set<std::int64_t>& Study::running() {
+std::set<std::int64_t> Study::running() {
   refresh();
   return running_;
 }

@@ -132,8 +132,8 @@ class Study {
   void set_end_reason(const std::string& reason);
   /// Trials that a worker left in the middle wait again.
   void take_back();
-  /// Numbers of the trials that run, wherever.
-  const std::set<std::int64_t>& running();
+  /// Numbers of the trials that run, wherever: as of this call, while who walks through them asks for more.
+  std::set<std::int64_t> running();
   /// Whether there is a worker, wherever. One that PostgreSQL keeps in mind and that was killed counts until its lease
   /// is over.
   bool has_workers();

@@ -333,12 +333,14 @@ void Worker::write_down(const Trial& trial, const TrialEnd& end) {
 LiveCurves Worker::live_curves() {
   LiveCurves curves;
   if (sweep_.pruner() == nullptr) return curves;
-  for (const std::int64_t number : study_.running()) {
+  const std::set<std::int64_t> running = study_.running();
+  const std::vector<Trial>& trials = study_.trials();
+  for (const std::int64_t number : running) {
     const auto own = std::find_if(running_.begin(), running_.end(),
                                   [number](const Running& running) { return running.trial.number == number; });
     const auto run = own != running_.end() ? look_at_run(own->run_dir, clock_) : runs_.find(number);
-    const Trial& trial = study_.trials().at(static_cast<std::size_t>(number));
-    if (run && run->id != trial.run) curves[number] = read_curve(run->run_dir, sweep_.metric());
+    if (run && run->id != trials.at(static_cast<std::size_t>(number)).run)
+      curves[number] = read_curve(run->run_dir, sweep_.metric());
   }
   return curves;
 }

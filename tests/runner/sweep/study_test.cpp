@@ -262,3 +262,19 @@ TEST_CASE("a study in a folder that may only be read can be looked at", "[sweep]
   std::filesystem::permissions(dir.path(), std::filesystem::perms{0755});
   CHECK(status == 0);
 }
+
+TEST_CASE("who walks through the trials that run may ask for more on the way", "[sweep][study]") {
+  const tests::TempDir dir;
+  const auto here = new_study(dir.path());
+  here->add_worker(1);
+  for (int i = 0; i < 3; ++i) REQUIRE(here->claim(demand(3)).has_value());
+  const auto there = Study::open(dir.path()).value();
+  there->trials();
+  int seen = 0;
+  for (const std::int64_t number : here->running()) {
+    CHECK(there->end(number, complete(1), 9));
+    CHECK(here->trials().at(static_cast<std::size_t>(number)).state == TrialState::kComplete);
+    ++seen;
+  }
+  CHECK(seen == 3);
+}
