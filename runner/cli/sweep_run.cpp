@@ -11,6 +11,7 @@
 #include "runner/core/log.h"
 #include "runner/core/process.h"
 #include "runner/recipe/compose.h"
+#include "runner/store/light_tables.h"
 #include "runner/sweep/preflight.h"
 #include "runner/sweep/standing.h"
 #include "runner/sweep/worker.h"
@@ -106,17 +107,19 @@ void tell_end(const Sweep& sweep, Study& study) {
 }
 
 /// A trial in this process. What it logs goes into its own file.
-int train_here(const std::string& program, const std::vector<std::string>& words, Host host) {
+int train_here(const std::string& program, const sweep::Training& training, bool reads_again, Host host) {
   const core::LogOptions before = core::log_options();
   std::vector<std::string> command_line = {program};
-  command_line.insert(command_line.end(), words.begin(), words.end());
-  const int status = run_program(command_line, std::move(host));
+  command_line.insert(command_line.end(), training.words.begin(), training.words.end());
+  const bool is_read = training.recipe != nullptr && !reads_again;
+  const int status = is_read ? run_recipe(command_line, *training.recipe, training.run_id, std::move(host))
+                             : run_program(command_line, std::move(host));
   core::set_log_file("");
   core::configure_log(before);
   return status;
 }
 
-std::unique_ptr<sweep::Trainings> trainings_of(const Sweep& sweep) {
+std::unique_ptr<sweep::Trainings> trainings_of(const Sweep& sweep, std::shared_ptr<store::LightTables>& light) {
   using sections::sweep::Isolation;
   const std::string program = core::own_program();
   switch (sweep.config().isolation) {
@@ -124,16 +127,18 @@ std::unique_ptr<sweep::Trainings> trainings_of(const Sweep& sweep) {
     case Isolation::kExec: return sweep::trainings_by_exec(program);
     case Isolation::kNone: break;
   }
-  return sweep::trainings_within([program, code = code_of(sweep.base())](const std::vector<std::string>& words,
-                                                                         const std::atomic<int>& signal,
-                                                                         std::string& errors) {
-    return train_here(program, words, {code, &signal, &errors});
-  });
+  light = std::make_shared<store::LightTables>();
+  const bool reads_again = Session::changes_recipes();
+  return sweep::trainings_within(
+      [program, reads_again, light, code = code_of(sweep.base())](const sweep::Training& training,
+                                                                  const std::atomic<int>& signal, std::string& errors) {
+        return train_here(program, training, reads_again, {code, &signal, &errors, light});
+      });
 }
 
 void work(Session& session, const Sweep& sweep, Study& study, const SweepWorkFlags& flags = {}) {
   sweep::Worker::Options options;
-  options.trainings = trainings_of(sweep);
+  options.trainings = trainings_of(sweep, options.light);
   options.concurrent = flags.concurrent;
   options.waits_for_others = !flags.no_wait;
   SweepLive live(session, sweep, study, core::system_clock());

@@ -1,7 +1,9 @@
 #include "runner/registry/validator.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 
 #include "runner/core/error.h"
@@ -45,6 +47,23 @@ std::vector<const Property*> pointers(const std::vector<Property>& properties) {
   found.reserve(properties.size());
   for (const Property& property : properties) found.push_back(&property);
   return found;
+}
+
+struct Rule {
+  Expression expression;
+  std::vector<std::string> keys;
+};
+
+/// Read once a text: a sweep checks hundreds of recipes a second.
+const Rule& rule_of(const std::string& text) {
+  static std::mutex mutex;
+  static std::map<std::string, Rule, std::less<>> rules;
+  const std::lock_guard lock(mutex);
+  const auto found = rules.find(text);
+  if (found != rules.end()) return found->second;
+  const core::Result<Expression> read = parse_expression(text);
+  RUNNER_ASSERT(read.ok(), "schema_gen has parsed this rule before");
+  return rules.emplace(text, Rule{read.value(), read.value().keys()}).first->second;
 }
 
 /// `optimizer (adamw)`, `data.train (text)`, `model.layers[2] (linear)`.
@@ -324,15 +343,13 @@ Node Validator::recipe(Node composed) {
 
 void Validator::run_checks(const Fragment& fragment, const Node& block) {
   for (const Check& check : fragment.checks) {
-    const core::Result<Expression> rule = parse_expression(check.rule);
-    RUNNER_ASSERT(rule.ok(), "schema_gen has parsed this rule before");
-    const std::vector<std::string> read = rule.value().keys();
+    const auto& [rule, read] = rule_of(check.rule);
     const auto unknown = [&](const std::string& key) {
       const Node* node = block.at_path(key);
       return node != nullptr && is_refused(*node);
     };
     // What a refused value would have said, nobody knows.
-    if (std::any_of(read.begin(), read.end(), unknown) || rule.value().holds(block)) continue;
+    if (std::any_of(read.begin(), read.end(), unknown) || rule.holds(block)) continue;
     // Point at what the author wrote: the key the rule names, else another key of the rule, else the block.
     core::Place place = block.place();
     std::vector<std::string> keys = {check.at};

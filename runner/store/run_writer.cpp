@@ -14,6 +14,7 @@
 #include "runner/store/committer.h"
 #include "runner/store/lease.h"
 #include "runner/store/light_file.h"
+#include "runner/store/light_tables.h"
 #include "runner/store/schema.h"
 #include "runner/store/text.h"
 
@@ -169,23 +170,12 @@ Database make_databases(const NewRun& run, const std::string& run_dir, const std
   return database;
 }
 
-/// Empty tables as a file holds them: to read them is a tenth of making them.
-std::string image_of(void (*create)(Database&)) {
-  Database database = Database::in_memory("");
-  Transaction transaction(database);
-  create(database);
-  transaction.commit();
-  return database.image();
-}
-
-/// Of a light run. The small files are written here, as make_databases does.
-Database begin_in_memory(const NewRun& run, const std::string& run_dir, const std::string& run_id,
-                         std::int64_t now_ms) {
-  static const std::string kRunTables = image_of(create_run_schema);
-  static const std::string kAnnotationsTables = image_of(create_annotations_schema);
+/// Of a light run. The small files are written here, as make_databases does; annotations.db by who has something to
+/// say.
+Database& begin_in_memory(const NewRun& run, const std::string& run_dir, const std::string& run_id,
+                          std::int64_t now_ms) {
   write_recipe_files(run, run_dir);
-  write_light(annotations_db_path(run_dir), kAnnotationsTables);
-  Database database = Database::in_memory(kRunTables);
+  Database& database = run.light->begin(run_dir);
   Transaction transaction(database);
   put_beginning(database, run, run_id, now_ms);
   transaction.commit();
@@ -301,7 +291,7 @@ core::Result<std::unique_ptr<RunWriter>> RunWriter::create(const NewRun& run, co
 
   Committer::Start start;
   start.run_dir = run_dir;
-  const auto made_by = [&](auto make) { return [=] { return make(run, run_dir, id, now_ms); }; };
+  const auto made_by = [&](auto make) { return [=]() -> decltype(auto) { return make(run, run_dir, id, now_ms); }; };
   start.open_database = run.light ? made_by(make_light_databases) : made_by(make_databases);
   if (run.light) start.begin_in_memory = made_by(begin_in_memory);
   start.reopen_database = opener(run_dir);

@@ -16,6 +16,8 @@
 
 namespace runner::store {
 
+class LightTables;
+
 enum class RunStatus { kRunning, kFinished, kFailed, kStopped, kCrashed, kUnreadable };  ///< the last two are only read
 std::string_view to_text(RunStatus status);
 /// All of them, in the order of the enumeration.
@@ -33,10 +35,10 @@ struct NewRun {
   std::vector<std::string> command_line;
   std::int64_t created_ms = 0;  ///< of a run that was made elsewhere; 0: now
   std::string id;               ///< from new_run_id(); "": one is made
-  /// Costs the disk little, for one of many that are short: run.db is made when half a second is over or at the end,
-  /// whichever comes first, and what is written reaches the disk itself with flush_durable() alone. A kill costs it no
-  /// more than another run; a power cut may cost what it has written since then.
-  bool light = false;
+  /// A light run costs the disk little, for one of many that are short: run.db is made when half a second is over or at
+  /// the end, whichever comes first, and what is written reaches the disk itself with flush_durable() alone. A kill
+  /// costs it no more than another run; a power cut may cost what it has written since then. Null: not a light one.
+  std::shared_ptr<LightTables> light;
 };
 
 /// Where a resume goes on from.

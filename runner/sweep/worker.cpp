@@ -127,20 +127,19 @@ bool Worker::start(Trial trial) {
   // Of a run that has ended: its worker went before it could write down how the trial came out.
   const std::optional<int> status = unjudged ? status_of(*run) : std::nullopt;
   if (unjudged) {
-    if (const auto at =
-            pruned_at(sweep_, study_, trial.number, read_curve(run->run_dir, sweep_.metric()), live_curves())) {
-      return give_up(trial, *run, *at), true;
-    }
+    auto record = look_at_curves(run->run_dir, sweep_.objectives(), clock_);
+    const auto at = pruned_at(sweep_, study_, trial.number, record->curves[sweep_.metric()], live_curves());
+    if (at) return give_up(trial, *record, *at), true;
+    if (status) return conclude(trial, record, judge(record, *status, "", sweep_.objectives())), true;
   }
-  if (status) return conclude(trial, run, judge(run, *status, "", sweep_.objectives())), true;
-  const auto beginning = begin(trial, run_name, unjudged ? &*run : nullptr);
+  auto beginning = begin(trial, run_name, unjudged ? &*run : nullptr);
   if (!beginning) {
     Outcome refused;
     refused.kind = Outcome::Kind::kRecipe;
     refused.reason = beginning.failure().message;
     return conclude(trial, std::nullopt, refused), true;
   }
-  options_.trainings->start(trial.number, beginning.value().words);
+  options_.trainings->start(trial.number, std::move(beginning.value().training));
   running_.push_back(
       {.trial = std::move(trial), .run_dir = beginning.value().run_dir, .step_seen_ns = clock_.monotonic_ns()});
   return true;
@@ -159,27 +158,36 @@ void Worker::put_back(const Trial& trial) {
 /// A run that was interrupted goes on; any other begins, from nothing or from the checkpoint of another trial.
 core::Result<Worker::Beginning> Worker::begin(const Trial& trial, const std::string& run_name,
                                               const store::RunSummary* interrupted) {
-  const auto recipe = trial_recipe(sweep_, study_, trial, run_name);
+  auto recipe = trial_recipe(sweep_, study_, trial, run_name);
   if (!recipe) return recipe.failure();
   core::make_folders(study_.folder() + "/trials").value();
   const std::string path = trial_recipe_path(study_, trial.number);
-  store::write_light(path, recipe.value().resolved_json());
+  std::string text = recipe.value().resolved_json();
+  store::write_light(path, text);
   const std::int64_t parent = study_.variants().at(static_cast<std::size_t>(trial.variant)).parent;
   // Before its first save a run knows nothing of the checkpoint that it was begun from.
   const bool goes_on = interrupted != nullptr && has_something(*interrupted) &&
                        (parent < 0 || !artifact::list_checkpoints(interrupted->run_dir + "/checkpoints").empty());
-  if (goes_on) return Beginning{{"resume", interrupted->run_dir, "--quiet"}, interrupted->run_dir};
+  if (goes_on) return Beginning{{{"resume", interrupted->run_dir, "--quiet"}, "", nullptr}, interrupted->run_dir};
   const std::string id = store::new_run_id(study_.now_ms());
-  Beginning beginning{{"run", path, "--new", "--quiet", "--run-id", id, "--output-dir", output_dir_},
-                      output_dir_ + "/" + run_name + "-" + id};
-  if (parent < 0) return beginning;
+  Beginning beginning;
+  beginning.run_dir = output_dir_ + "/" + run_name + "-" + id;
+  beginning.training.words = {"run", path, "--new", "--quiet", "--run-id", id, "--output-dir", output_dir_};
+  beginning.training.run_id = id;
+  if (parent < 0) {
+    auto read = std::make_shared<registry::Recipe>(std::move(recipe).value());
+    read->path = path;
+    read->sources = {std::make_shared<core::Source>(core::Source{path, std::move(text)})};
+    beginning.training.recipe = std::move(read);
+    return beginning;
+  }
   const Trial model = study_.trials().at(static_cast<std::size_t>(parent));  // of a population: one trial a variant
   const auto before = trial_recipe(sweep_, study_, model, trial_run_name(study_, parent));
   if (!before) return before.failure();
   const auto checkpoint = checkpoint_at(trial_run_dir(study_, output_dir_, model), first_step_of(trial));
   if (!checkpoint) return checkpoint.failure();
   for (std::string& word : words_to_go_on(checkpoint.value(), before.value(), recipe.value())) {
-    beginning.words.push_back(std::move(word));
+    beginning.training.words.push_back(std::move(word));
   }
   return beginning;
 }
@@ -211,11 +219,10 @@ void Worker::look_at_trainings() {
   for (const Trainings::End& end : options_.trainings->take_ended()) {
     const auto ended = std::find_if(running_.begin(), running_.end(),
                                     [&end](const Running& running) { return running.trial.number == end.trial; });
-    const auto run = look_at_run(ended->run_dir, clock_);
+    auto run = look_at_curves(ended->run_dir, sweep_.objectives(), clock_, options_.light.get());
     // It may have gone on beyond the point at which it is given up, or may have reported it just before its end.
     if (run && !ended->pruned_at) {
-      ended->pruned_at =
-          pruned_at(sweep_, study_, ended->trial.number, read_curve(run->run_dir, sweep_.metric()), live_curves());
+      ended->pruned_at = pruned_at(sweep_, study_, ended->trial.number, run->curves[sweep_.metric()], live_curves());
     }
     if (run && ended->pruned_at) {
       give_up(ended->trial, *run, *ended->pruned_at);
@@ -233,7 +240,7 @@ void Worker::look_at_trainings() {
   }
 }
 
-void Worker::conclude(const Trial& trial, const std::optional<store::RunSummary>& run, const Outcome& outcome) {
+void Worker::conclude(const Trial& trial, const std::optional<store::RunRecord>& run, const Outcome& outcome) {
   TrialEnd end = end_of(trial, outcome);
   end.value = outcome.value;
   end.others = outcome.others;
@@ -243,8 +250,8 @@ void Worker::conclude(const Trial& trial, const std::optional<store::RunSummary>
   // A run that goes on is still to be judged.
   const bool goes_on = outcome.kind == Outcome::Kind::kInterrupted || outcome.kind == Outcome::Kind::kCrash ||
                        outcome.kind == Outcome::Kind::kHang;
-  end.run = run && !(goes_on && end.state == TrialState::kWaiting) ? run->id : trial.run;
-  if (run) end.spent = spent_by(*run, first_step_of(trial));
+  end.run = run && !(goes_on && end.state == TrialState::kWaiting) ? run->run.id : trial.run;
+  if (run) end.spent = spent_by(run->run, first_step_of(trial));
   write_down(trial, end);
 }
 
@@ -302,17 +309,17 @@ void Worker::look_for_hangs() {
   }
 }
 
-void Worker::give_up(const Trial& trial, const store::RunSummary& run, const store::SeriesPoint& at) {
+void Worker::give_up(const Trial& trial, const store::RunRecord& run, const store::SeriesPoint& at) {
   TrialEnd end;
   end.state = TrialState::kPruned;
-  end.run = run.id;
+  end.run = run.run.id;
   end.step = at.step;
   end.value = at.value;
   end.reason = "given up at step " + std::to_string(at.step);
-  for (const store::SeriesPoint& point : read_curve(run.run_dir, sweep_.metric())) {
+  for (const store::SeriesPoint& point : run.curves.at(sweep_.metric())) {
     if (point.step <= at.step) end.curve.push_back(point);
   }
-  end.spent = spent_by(run, first_step_of(trial));
+  end.spent = spent_by(run.run, first_step_of(trial));
   write_down(trial, end);
 }
 

@@ -26,6 +26,7 @@ class Worker {
  public:
   struct Options {
     std::unique_ptr<Trainings> trainings;
+    std::shared_ptr<store::LightTables> light;         ///< of the trainings, where they are this process's; else null
     std::function<void(const std::string& line)> say;  ///< what happens, for a person
     std::function<void(const std::string& line)> warn;
     std::function<void()> look = [] {};  ///< called now and then while trials run
@@ -61,7 +62,7 @@ class Worker {
   bool start(Trial trial);
   void put_back(const Trial& trial);
   struct Beginning {
-    std::vector<std::string> words;
+    Training training;
     std::string run_dir;
   };
   /// How a trial is to be trained; `interrupted` is its run where there is one that may go on. Failure: the variant is
@@ -75,8 +76,8 @@ class Worker {
   void look_at_limits();
   void look_for_hangs();
   void look_at_trainings();
-  void conclude(const Trial& trial, const std::optional<store::RunSummary>& run, const Outcome& outcome);
-  void give_up(const Trial& trial, const store::RunSummary& run, const store::SeriesPoint& at);
+  void conclude(const Trial& trial, const std::optional<store::RunRecord>& run, const Outcome& outcome);
+  void give_up(const Trial& trial, const store::RunRecord& run, const store::SeriesPoint& at);
   void write_down(const Trial& trial, const TrialEnd& end);
   TrialEnd end_of(const Trial& trial, const Outcome& outcome);
   TrialEnd failed(const Trial& trial, const Outcome& outcome, std::string_view policy);

@@ -63,8 +63,7 @@ Saver::Saver(Experiment& experiment, Stepper& stepper, core::Stateful& faults, s
       signals_(signals),
       clock_(clock),
       config_(sections::checkpoint::parse_config(*experiment.recipe.find("checkpoint"))),
-      checkpoints_dir_(run.run_dir() + "/checkpoints"),
-      recipe_hash_(recipe_hash_of(experiment)) {
+      checkpoints_dir_(run.run_dir() + "/checkpoints") {
   run_.set_patience({metrics_patience_ms(config_), [this] { return signals_.received() != nullptr; }});
 }
 
@@ -213,7 +212,7 @@ std::unique_ptr<SaveTask> Saver::take_down(const std::map<std::string, double>& 
   options.fields.branch = run_.branch();
   options.fields.trained_s = stepper_.progress().seconds;
   options.fields.run_id = run_.run_id();
-  options.fields.recipe_hash = recipe_hash_;
+  options.fields.recipe_hash = recipe_hash_of(experiment_);
   options.fields.program = Node::mapping();
   options.fields.program.set("roux", Node::string(core::program_version()));
   options.fields.program.set("source", Node::string(core::source_hash()));
