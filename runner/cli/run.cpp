@@ -155,7 +155,9 @@ void train_recipe(Session& session, const registry::Recipe& recipe, const std::s
   RunFlags flags;
   flags.start_anew = true;
   flags.run_id = run_id;
-  train(session, recipe, request_of(session, flags));
+  engine::TrainRequest request = request_of(session, flags);
+  request.resolved_json = recipe.sources.front()->text;
+  train(session, recipe, std::move(request));
 }
 
 void add_run(CLI::App& app, Session& session) {

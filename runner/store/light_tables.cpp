@@ -14,13 +14,12 @@ LightTables::LightTables() {
 
 Database& LightTables::begin(const std::string& run_dir) {
   // What a long run has taken stays a part of the file, without a use.
-  if (database_ && database_->pragma("page_count") > pages_) database_.reset();
+  if (database_ && database_->image_bytes() > image_.size()) database_.reset();
   if (database_) {
     empty();
   } else {
     database_.emplace(Database::in_memory(image_));
     database_->keep_statements();
-    pages_ = database_->pragma("page_count");
   }
   run_dir_ = run_dir;
   return *database_;

@@ -18,8 +18,6 @@ class LightTables {
 
   /// For the run of that folder, as they are before its first word. Valid until the next call.
   Database& begin(const std::string& run_dir);
-  /// The file.
-  std::string image() const { return database_->image(); }
   /// What the file of a run that has ended says, from where it was written. Nothing where the last run was another one,
   /// or went on in its file.
   std::optional<RunRecord> record_of(const std::string& run_dir, const std::vector<std::string>& metrics);
@@ -29,8 +27,7 @@ class LightTables {
 
   std::string image_;  ///< of tables without a row
   std::optional<Database> database_;
-  std::int64_t pages_ = 0;  ///< as long as there is no row
-  std::string run_dir_;     ///< whose rows there are
+  std::string run_dir_;  ///< whose rows there are
 };
 
 }  // namespace runner::store

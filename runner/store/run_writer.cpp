@@ -1,6 +1,7 @@
 #include "runner/store/run_writer.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -113,15 +114,18 @@ void write_text(const std::string& path, const std::string& content) {
 }
 
 void write_recipe_files(const NewRun& run, const std::string& run_dir) {
+  const std::string resolved = run_dir + "/resolved.json";
+  write_text(resolved, run.resolved_json);
   for (const auto& [name, content] : run.recipe_files) {
     const fs::path relative = fs::path(name).lexically_normal();
     RUNNER_ASSERT(relative.is_relative() && *relative.begin() != "..", "recipe files lie inside the run folder");
     const fs::path path = fs::path(run_dir) / relative;
     std::error_code ignored;
     fs::create_directories(path.parent_path(), ignored);
-    write_text(path, content);
+    // A recipe that was written down whole is the same text: then one file has both names, where it can.
+    const bool is_same = run.light && content == run.resolved_json;
+    if (!is_same || link(resolved.c_str(), path.c_str()) != 0) write_text(path, content);
   }
-  write_text(run_dir + "/resolved.json", run.resolved_json);
 }
 
 std::string command_line_json(const NewRun& run) {
@@ -284,6 +288,7 @@ core::Result<std::unique_ptr<RunWriter>> RunWriter::create(const NewRun& run, co
     return failure;
   };
   for (const char* folder : {"/checkpoints", "/logs"}) {
+    if (run.light && folder == std::string_view("/checkpoints")) continue;  // made by the first one
     if (mkdir((run_dir + folder).c_str(), 0777) != 0) return give_up(cannot_make(run_dir + folder));
   }
   auto lease = Lease::acquire(run_dir, clock);

@@ -217,8 +217,17 @@ Database Database::in_memory(const std::string& image) {
   return made;
 }
 
+std::size_t Database::image_bytes() const {
+  sqlite3_int64 size = 0;
+  sqlite3_serialize(database_, "main", &size, SQLITE_SERIALIZE_NOCOPY);
+  return static_cast<std::size_t>(size);
+}
+
 std::string Database::image() const {
   sqlite3_int64 size = 0;
+  if (const unsigned char* there = sqlite3_serialize(database_, "main", &size, SQLITE_SERIALIZE_NOCOPY)) {
+    return {reinterpret_cast<const char*>(there), static_cast<std::size_t>(size)};
+  }
   unsigned char* bytes = sqlite3_serialize(database_, "main", &size, 0);
   if (bytes == nullptr) throw SqliteError(path_, SQLITE_NOMEM, sqlite3_errstr(SQLITE_NOMEM));
   std::string image(reinterpret_cast<const char*>(bytes), static_cast<std::size_t>(size));

@@ -97,7 +97,8 @@ class Database {
   void keep_statements();
   std::int64_t pragma(const char* name) const;
   const std::string& path() const { return path_; }
-  std::string image() const;  ///< the content of its file
+  std::string image() const;        ///< the content of its file
+  std::size_t image_bytes() const;  ///< of one that lies in memory
 
  private:
   Database() = default;

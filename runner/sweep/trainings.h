@@ -15,7 +15,7 @@ namespace runner::sweep {
 struct Training {
   std::vector<std::string> words;  ///< the command line, without the name of the program
   std::string run_id;              ///< of the run that it begins; "" where it goes on with one
-  /// What the words would read, where they read it and nothing else; else null.
+  /// What the words would read, where they read it and nothing else; else null. Its one source is its resolved_json().
   std::shared_ptr<const registry::Recipe> recipe;
 };
 

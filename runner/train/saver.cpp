@@ -95,12 +95,14 @@ void Saver::add_rank_state(const std::string& name, core::Stateful& part) {
 void Saver::prepare() {
   writes_ = experiment_.is_first() || saves_for_its_host();
   if (!writes_) return;
-  core::make_folders(checkpoints_dir_).value();
   first_step_ = stepper_.progress().step;
   rhythm_.note(first_step_, clock_.monotonic_ns());
   const std::int64_t bytes = checkpoint::estimate_bytes(*experiment_.model, JudgedWeights::saved_tensors(experiment_));
   const bool saves = config_.save_steps || config_.save_best || config_.save_at_end;
-  if (saves) artifact::probe_folder(checkpoints_dir_, bytes);  // before hours are spent on what cannot be kept
+  if (saves) {
+    core::make_folders(checkpoints_dir_).value();
+    artifact::probe_folder(checkpoints_dir_, bytes);  // before hours are spent on what cannot be kept
+  }
   async_ = config_.async_save && (config_.save_steps || config_.save_best) && copies_fit(bytes);
   // What max_memory leaves for copies is known when the steps have taken theirs.
   if (!async_ || tensor_memory_is_limited()) return;

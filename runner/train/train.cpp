@@ -309,7 +309,7 @@ int train(const registry::Recipe& recipe, const TrainRequest& request, double pe
     const std::string there = start.resume ? start.resume->run_dir + "/checkpoints" : "";
     check_room(*experiment, there.empty() ? recipe.at("output_dir").as_string() : there, there, request.smoke);
   }
-  const std::string resolved = recipe.resolved_json();
+  const std::string resolved = request.resolved_json.empty() ? recipe.resolved_json() : request.resolved_json;
   const auto run = open_together(ranks.get(), [&] { return open_run(recipe, resolved, start, request, clock); });
   lock.reset();
   if (is_first && request.on_opened) request.on_opened(run->run_dir());

@@ -33,6 +33,7 @@ struct TrainRequest {
   std::function<void(const std::string& run_dir)> on_opened;  ///< the run is there; called by the first rank
   std::string run_id;                                         ///< of a new run; "": one is made
   std::shared_ptr<store::LightTables> light;                  ///< of a new run: store::NewRun
+  std::string resolved_json;                                  ///< of the recipe, from who has made it already; else ""
   /// A signal for this training alone, where it shares its process with others; null: the process is its own.
   const std::atomic<int>* signal = nullptr;
 };
