@@ -210,7 +210,9 @@ class Wandb final : public Tracker {
 
   Node state() const override {
     Node state = Node::mapping(), folders = Node::sequence();
-    for (const std::string& folder : folders_) folders.items().push_back(Node::string(folder));
+    for (const std::string& folder : folders_) {
+      folders.items().push_back(Node::string(fs::path(folder).filename().string()));  // a run may be moved or copied
+    }
     state.set("folders", std::move(folders));
     state.set("bytes", Node::integer(file_ ? file_->bytes() : 0));
     state.set("records", Node::integer(records_));
@@ -254,10 +256,9 @@ class Wandb final : public Tracker {
   }
 
   void begin() {
-    std::error_code ignored;
-    std::erase_if(folders_, [&ignored](const std::string& folder) {
+    std::erase_if(folders_, [this](const std::string& folder) {
       if (is_uploaded(folder)) return false;
-      fs::remove_all(folder, ignored);
+      remove(folder);
       return true;
     });
     resumes_ = false;
@@ -266,7 +267,9 @@ class Wandb final : public Tracker {
 
   void go_on(const Node& state) {
     folders_.clear();
-    for (const Node& folder : state.find("folders")->items()) folders_.push_back(folder.as_string());
+    for (const Node& folder : state.find("folders")->items()) {
+      folders_.push_back(root_ + "/" + fs::path(folder.as_string()).filename().string());
+    }
     if (const Node* row = state.find("row")) {
       row_.emplace(Row{row->find("step")->as_integer(), row->find("time_ms")->as_integer(), {}});
       for (const auto& entry : row->find("items")->entries()) row_->items[entry.key] = entry.value.as_string();
@@ -311,15 +314,25 @@ class Wandb final : public Tracker {
   /// Two trackers of one run may share a folder.
   std::string owner() const { return run_.id + " " + name_ + "\n"; }
 
+  /// Aside first: a crash in between leaves no folder that lacks its owner or its records.
+  void remove(const std::string& folder) const {
+    std::error_code ignored;
+    fs::remove_all(removed(), ignored);
+    fs::rename(folder, removed(), ignored);
+    fs::remove_all(removed(), ignored);
+  }
+  std::string removed() const { return root_ + "/.old-" + name_ + "-" + id_; }
+
   /// A folder that was made after the last flush before a crash is in no state: what it holds comes once more.
   void remove_forgotten() const {
     std::error_code ignored;
+    fs::remove_all(removed(), ignored);
     for (const auto& entry : fs::directory_iterator(root_, ignored)) {
       const std::string folder = entry.path().string(), name = entry.path().filename().string();
       if (!name.starts_with(kFolder) || !name.ends_with("-" + id_) || is_uploaded(folder)) continue;
       if (std::find(folders_.begin(), folders_.end(), folder) != folders_.end()) continue;
       const auto made_by = runner::core::read_file(folder + "/" + kOwner, kOwnerBytesMax);
-      if (made_by && made_by.value() == owner()) fs::remove_all(folder, ignored);
+      if (made_by && made_by.value() == owner()) remove(folder);
     }
   }
 

@@ -20,6 +20,7 @@ namespace runner::core {
 namespace {
 
 constexpr std::int64_t kBytesOfUnknownSize = 4095;  // a page, which is what a file under /proc gives at once
+constexpr std::string_view kBeside = ".tmp-";  // then the process and a number: where a file is written first
 
 class Descriptor {
  public:
@@ -113,15 +114,30 @@ Result<std::string> read_file(const std::string& path, std::int64_t bytes_max) {
   return content;
 }
 
+bool is_left_over(std::string_view name) {
+  const std::size_t at = name.rfind(kBeside);
+  if (at == std::string_view::npos) return false;
+  const std::string_view numbers = name.substr(at + kBeside.size());
+  return std::count(numbers.begin(), numbers.end(), '-') == 1 &&
+         numbers.find_first_not_of("0123456789-") == std::string_view::npos;
+}
+
 Result<void> write_file_atomic(const std::string& path, const std::string& content) {
   static std::atomic<unsigned> counter{0};
   const std::string folder = folder_of(path);
-  const std::string beside = path + ".tmp-" + std::to_string(::getpid()) + "-" + std::to_string(counter++);
+  std::string beside;
+  // In a container each life may have the same number: the name may be one that a killed life left.
+  const auto open_beside = [&] {
+    beside = path + std::string(kBeside) + std::to_string(::getpid()) + "-" + std::to_string(counter++);
+    return ::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  };
   const auto fail = [&](int error) {
     ::unlink(beside.c_str());
     return cannot("write", path, error);
   };
-  Descriptor file(::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  int opened = open_beside();
+  while (opened < 0 && errno == EEXIST) opened = open_beside();
+  Descriptor file(opened);
   if (!file.ok()) return cannot("write", path, errno == ENOENT ? ENOTDIR : errno);
   if (const int error = write_all(file.get(), content); error != 0) return fail(error);
   if (::fsync(file.get()) != 0) return fail(errno);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runner/core/result.h"
@@ -14,6 +15,8 @@ Result<std::string> read_file(const std::string& path, std::int64_t bytes_max);
 /// Writes beside the target, fsyncs, renames, fsyncs the folder: readers see the old or the new content, never a part.
 /// A full disk is a Failure with the exit code for "resumable".
 Result<void> write_file_atomic(const std::string& path, const std::string& content);
+/// Whether a file of this name is what a killed write_file_atomic() left.
+bool is_left_over(std::string_view name);
 
 /// The same for a file that a person has named. It is written through a symbolic link, and into what is no regular file
 /// as it stands: a file in the place of /dev/stdout or of a pipe would be nobody's wish.

@@ -21,6 +21,7 @@
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/core/clock.h"
 #include "runner/store/run_reader.h"
+#include "tests/support/at_each.h"
 #include "tests/support/crash_disk.h"
 #include "tests/support/process.h"
 #include "tests/support/temp_dir.h"
@@ -32,13 +33,13 @@ namespace artifact = runner::artifact;
 namespace fs = std::filesystem;
 namespace store = runner::store;
 
+using tests::at_each;
 using tests::CrashDisk;
 using tests::DiskEvent;
+using tests::joined;
 using tests::Strike;
 using tests::trace;
 using tests::Traced;
-
-constexpr int kWorkers = 3;  // each waits for its own traced program most of the time
 
 std::string program() { return std::string(ROUX_BINARY_DIR) + "/bin/save_and_rotate"; }
 
@@ -152,31 +153,6 @@ std::string look_and_go_on(const Scenario& scenario, const std::string& output_d
   return gap_in_metrics(*run_dir, last);
 }
 
-/// Runs `point(i)` for 1 to `count` on a few threads; each returns "" or what went wrong.
-std::vector<std::string> at_each(int count, const std::function<std::string(int)>& point) {
-  std::atomic<int> next = 1;
-  std::mutex mutex;
-  std::vector<std::string> problems;
-  std::vector<std::thread> workers;
-  for (int worker = 0; worker < kWorkers; ++worker) {
-    workers.emplace_back([&] {
-      for (int i = next++; i <= count; i = next++) {
-        std::string problem;
-        try {
-          problem = point(i);
-        } catch (const std::exception& error) {
-          problem = error.what();
-        }
-        const std::lock_guard lock(mutex);
-        if (!problem.empty()) problems.push_back("at call " + std::to_string(i) + ": " + problem);
-      }
-    });
-  }
-  for (std::thread& worker : workers) worker.join();
-  std::sort(problems.begin(), problems.end());
-  return problems;
-}
-
 /// One life of the program in a copy of the prepared folder.
 struct Struck {
   std::optional<Traced> traced;
@@ -198,12 +174,6 @@ Struck strike_one(const Scenario& scenario, const std::string& prepared, const S
   }
   if (!struck.problem.empty()) struck.problem = traced.struck_call + ": " + struck.problem;
   return struck;
-}
-
-std::string joined(const std::vector<std::string>& lines) {
-  std::string text;
-  for (const std::string& line : lines) text += line + "\n";
-  return text;
 }
 
 /// A life that nothing disturbs; nothing, after a word about it, where ptrace is not permitted.

@@ -29,6 +29,18 @@ TEST_CASE("what is written is read back, and what cannot be read is named", "[co
   CHECK(std::distance(std::filesystem::directory_iterator(dir.path()), {}) == 2);  // nothing is left beside the target
 }
 
+TEST_CASE("what a killed life left beside a file does not hinder the next one of that number", "[core][files]") {
+  const tests::TempDir dir;
+  const std::string path = dir / "a.txt", left = path + ".tmp-" + std::to_string(::getpid()) + "-";
+  for (int i = 0; i < 1000; ++i) std::filesystem::create_symlink("nowhere", left + std::to_string(i));
+  CHECK(write_file_atomic(path, "one").ok());
+  CHECK(read_file(path, 100).value() == "one");
+  CHECK(is_left_over("a.txt.tmp-12-0"));
+  for (const char* name : {"a.txt", "a.tmp-12", "a.tmp-", "a.tmp-12-0.txt", "a.tmp-1-2-3", "tmp-12-0"}) {
+    CHECK_FALSE(is_left_over(name));
+  }
+}
+
 TEST_CASE("what a person names is written where it leads to, and never put in the place of a device", "[core][files]") {
   const tests::TempDir dir;
   CHECK(write_output(dir / "a.txt", "one").ok());
