@@ -142,7 +142,8 @@ void Parzen::add_logs(const Axis& axis, double value, std::vector<double>& logs)
     return;
   }
   const Line& line = *axis.line;
-  if (line.grain() == 0) {
+  const double half = line.grain() / 2;
+  if (half == 0) {
     const double x = line.at(value);
     for (std::size_t kernel = 0; kernel < count; ++kernel) {
       const double z = (x - axis.centres[kernel]) / axis.sigmas[kernel];
@@ -150,19 +151,7 @@ void Parzen::add_logs(const Axis& axis, double value, std::vector<double>& logs)
     }
     return;
   }
-  auto of_form = axis.known.find(value);
-  if (of_form == axis.known.end()) of_form = axis.known.emplace(value, logs_of_forms(axis, value)).first;
-  for (std::size_t kernel = 0; kernel < count; ++kernel) {
-    logs[kernel] += axis.log_norms[kernel] + of_form->second[axis.forms[kernel]];
-  }
-}
-
-/// Of the stretch of the line that is `value`'s.
-std::vector<double> Parzen::logs_of_forms(const Axis& axis, double value) {
-  const Line& line = *axis.line;
-  const double half = line.grain() / 2;
-  const bool is_first = axis.dimension->log && value <= half;
-  const double low = is_first ? line.low() : std::max(line.low(), line.at(value - half));
+  const double low = d.log && value <= half ? line.low() : std::max(line.low(), line.at(value - half));
   const double high = std::min(line.high(), line.at(value + half));
   std::vector<double> of_form;
   of_form.reserve(axis.distinct.size());
@@ -170,7 +159,9 @@ std::vector<double> Parzen::logs_of_forms(const Axis& axis, double value) {
     const double centre = axis.centres[kernel], sigma = axis.sigmas[kernel];
     of_form.push_back(std::log(std::max(mass((low - centre) / sigma, (high - centre) / sigma), kLeastMass)));
   }
-  return of_form;
+  for (std::size_t kernel = 0; kernel < count; ++kernel) {
+    logs[kernel] += axis.log_norms[kernel] + of_form[axis.forms[kernel]];
+  }
 }
 
 double Parzen::log_density(const Point& point) const {

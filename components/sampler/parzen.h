@@ -1,6 +1,5 @@
 #pragma once
 
-#include <map>
 #include <optional>
 #include <vector>
 
@@ -38,14 +37,11 @@ class Parzen {
     std::vector<std::size_t> distinct;  ///< kernels that look like none before them
     double log_hit = 0, log_miss = 0;   ///< of a choice: of the variant's own, of another
     double hit = 0;                     ///< share of the variant's own
-    /// Where values have a grain: logarithms of the forms at values that were asked for, which come again and again.
-    mutable std::map<double, std::vector<double>> known;
   };
   void set_choice(Axis& axis, const std::vector<const Point*>& points, double prior_weight) const;
   static void set_line(Axis& axis, const std::vector<const Point*>& points);
   static double draw_axis(const Axis& axis, std::size_t kernel, Draws& draws);
   static void add_logs(const Axis& axis, double value, std::vector<double>& logs);
-  static std::vector<double> logs_of_forms(const Axis& axis, double value);
 
   std::vector<double> weights_;  ///< by kernel; they add up to 1
   std::vector<double> log_weights_;

@@ -20,7 +20,7 @@ namespace runner::core {
 namespace {
 
 constexpr std::int64_t kBytesOfUnknownSize = 4095;  // a page, which is what a file under /proc gives at once
-constexpr std::string_view kBeside = ".tmp-";  // then the process and a number: where a file is written first
+constexpr std::string_view kBeside = ".tmp-";       // then the process and a number: where a file is written first
 
 class Descriptor {
  public:
