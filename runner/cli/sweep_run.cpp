@@ -107,13 +107,13 @@ void tell_end(const Sweep& sweep, Study& study) {
 }
 
 /// A trial in this process. What it logs goes into its own file.
-int train_here(const std::string& program, const sweep::Training& training, bool reads_again, Host host) {
+int train_here(const std::string& program, const sweep::Training& training, Host host) {
   const core::LogOptions before = core::log_options();
   std::vector<std::string> command_line = {program};
   command_line.insert(command_line.end(), training.words.begin(), training.words.end());
-  const bool is_read = training.recipe != nullptr && !reads_again;
-  const int status = is_read ? run_recipe(command_line, *training.recipe, training.run_id, std::move(host))
-                             : run_program(command_line, std::move(host));
+  const int status = training.recipe != nullptr
+                         ? run_recipe(command_line, *training.recipe, training.run_id, std::move(host))
+                         : run_program(command_line, std::move(host));
   core::set_log_file("");
   core::configure_log(before);
   return status;
@@ -128,17 +128,17 @@ std::unique_ptr<sweep::Trainings> trainings_of(const Sweep& sweep, std::shared_p
     case Isolation::kNone: break;
   }
   light = std::make_shared<store::LightTables>();
-  const bool reads_again = Session::changes_recipes();
-  return sweep::trainings_within(
-      [program, reads_again, light, code = code_of(sweep.base())](const sweep::Training& training,
-                                                                  const std::atomic<int>& signal, std::string& errors) {
-        return train_here(program, training, reads_again, {code, &signal, &errors, light});
-      });
+  return sweep::trainings_within([program, light, code = code_of(sweep.base())](const sweep::Training& training,
+                                                                                const std::atomic<int>& signal,
+                                                                                std::string& errors) {
+    return train_here(program, training, {code, &signal, &errors, light});
+  });
 }
 
 void work(Session& session, const Sweep& sweep, Study& study, const SweepWorkFlags& flags = {}) {
   sweep::Worker::Options options;
   options.trainings = trainings_of(sweep, options.light);
+  options.reads_recipes = options.light == nullptr || Session::changes_recipes();
   options.concurrent = flags.concurrent;
   options.waits_for_others = !flags.no_wait;
   SweepLive live(session, sweep, study, core::system_clock());

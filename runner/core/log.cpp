@@ -1,14 +1,19 @@
 #include "runner/core/log.h"
 
+#include <spdlog/details/file_helper.h>
 #include <spdlog/logger.h>
 #include <spdlog/pattern_formatter.h>
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <mutex>
+#include <optional>
 
+#include "runner/core/held_log.h"
 #include "runner/core/utf8.h"
 
 namespace runner::core {
@@ -42,6 +47,32 @@ class LevelPrefix final : public spdlog::custom_flag_formatter {
   bool color_;
 };
 
+/// The file of hold_log_file().
+class HeldFile final : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  explicit HeldFile(std::string path) : path_(std::move(path)), since_(Clock::now()) {}
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::milliseconds kHeld{500};
+
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    formatter_->format(message, lines_);
+    if (!file_ && message.level < spdlog::level::warn && Clock::now() - since_ < kHeld) return;
+    if (!file_) file_.emplace().open(path_);  // its folder too
+    file_->write(lines_);
+    lines_.clear();
+  }
+  void flush_() override {
+    if (file_) file_->flush();
+  }
+
+  const std::string path_;
+  const Clock::time_point since_;
+  spdlog::memory_buf_t lines_;
+  std::optional<spdlog::details::file_helper> file_;
+};
+
 constexpr const char* kJsonPattern = R"({"time":"%Y-%m-%dT%H:%M:%S.%eZ","level":"%l","message":%v})";
 constexpr const char* kFilePattern = "%Y-%m-%dT%H:%M:%S.%eZ %l %v";
 
@@ -69,6 +100,12 @@ class Log {
     } catch (const spdlog::spdlog_ex&) {
       // A log that cannot be opened must not stop a run; the lines are still on standard error.
     }
+    rebuild();
+  }
+
+  void hold_file(const std::string& path) {
+    const std::lock_guard lock(mutex_);
+    file_ = std::make_shared<HeldFile>(path);
     rebuild();
   }
 
@@ -124,7 +161,7 @@ class Log {
   mutable std::mutex mutex_;
   LogOptions options_;
   std::shared_ptr<spdlog::sinks::stderr_sink_mt> terminal_;
-  std::shared_ptr<spdlog::sinks::basic_file_sink_mt> file_;
+  spdlog::sink_ptr file_;
   std::shared_ptr<spdlog::logger> logger_;
 };
 
@@ -133,6 +170,7 @@ class Log {
 void configure_log(const LogOptions& options) { Log::instance().configure(options); }
 const LogOptions& log_options() { return Log::instance().options(); }
 void set_log_file(const std::string& path) { Log::instance().set_file(path); }
+void hold_log_file(const std::string& path) { Log::instance().hold_file(path); }
 void log(LogLevel level, std::string_view message) { Log::instance().write(level, message); }
 void flush_log() { Log::instance().flush(); }
 

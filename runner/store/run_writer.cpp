@@ -288,7 +288,7 @@ core::Result<std::unique_ptr<RunWriter>> RunWriter::create(const NewRun& run, co
     return failure;
   };
   for (const char* folder : {"/checkpoints", "/logs"}) {
-    if (run.light && folder == std::string_view("/checkpoints")) continue;  // made by the first one
+    if (run.light) break;  // made by whoever has something for them
     if (mkdir((run_dir + folder).c_str(), 0777) != 0) return give_up(cannot_make(run_dir + folder));
   }
   auto lease = Lease::acquire(run_dir, clock);

@@ -160,10 +160,6 @@ core::Result<Worker::Beginning> Worker::begin(const Trial& trial, const std::str
                                               const store::RunSummary* interrupted) {
   auto recipe = trial_recipe(sweep_, study_, trial, run_name);
   if (!recipe) return recipe.failure();
-  core::make_folders(study_.folder() + "/trials").value();
-  const std::string path = trial_recipe_path(study_, trial.number);
-  std::string text = recipe.value().resolved_json();
-  store::write_light(path, text);
   const std::int64_t parent = study_.variants().at(static_cast<std::size_t>(trial.variant)).parent;
   // Before its first save a run knows nothing of the checkpoint that it was begun from.
   const bool goes_on = interrupted != nullptr && has_something(*interrupted) &&
@@ -172,15 +168,22 @@ core::Result<Worker::Beginning> Worker::begin(const Trial& trial, const std::str
   const std::string id = store::new_run_id(study_.now_ms());
   Beginning beginning;
   beginning.run_dir = output_dir_ + "/" + run_name + "-" + id;
-  beginning.training.words = {"run", path, "--new", "--quiet", "--run-id", id, "--output-dir", output_dir_};
   beginning.training.run_id = id;
-  if (parent < 0) {
+  const bool is_handed_over = parent < 0 && !options_.reads_recipes;
+  const std::string path =
+      is_handed_over ? beginning.run_dir + "/recipe.json" : trial_recipe_path(study_, trial.number);
+  beginning.training.words = {"run", path, "--new", "--quiet", "--run-id", id, "--output-dir", output_dir_};
+  std::string text = recipe.value().resolved_json();
+  if (is_handed_over) {
     auto read = std::make_shared<registry::Recipe>(std::move(recipe).value());
     read->path = path;
     read->sources = {std::make_shared<core::Source>(core::Source{path, std::move(text)})};
     beginning.training.recipe = std::move(read);
     return beginning;
   }
+  core::make_folders(study_.folder() + "/trials").value();
+  store::write_light(path, text);
+  if (parent < 0) return beginning;
   const Trial model = study_.trials().at(static_cast<std::size_t>(parent));  // of a population: one trial a variant
   const auto before = trial_recipe(sweep_, study_, model, trial_run_name(study_, parent));
   if (!before) return before.failure();

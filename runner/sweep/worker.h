@@ -26,7 +26,8 @@ class Worker {
  public:
   struct Options {
     std::unique_ptr<Trainings> trainings;
-    std::shared_ptr<store::LightTables> light;         ///< of the trainings, where they are this process's; else null
+    std::shared_ptr<store::LightTables> light;  ///< of the trainings, where they are this process's; else null
+    bool reads_recipes = true;                  ///< the trainings: from a file, else they take what the worker has
     std::function<void(const std::string& line)> say;  ///< what happens, for a person
     std::function<void(const std::string& line)> warn;
     std::function<void()> look = [] {};  ///< called now and then while trials run

@@ -26,6 +26,7 @@
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
 #include "runner/core/files.h"
+#include "runner/core/held_log.h"
 #include "runner/core/log.h"
 #include "runner/core/machine.h"
 #include "runner/core/units.h"
@@ -313,7 +314,8 @@ int train(const registry::Recipe& recipe, const TrainRequest& request, double pe
   const auto run = open_together(ranks.get(), [&] { return open_run(recipe, resolved, start, request, clock); });
   lock.reset();
   if (is_first && request.on_opened) request.on_opened(run->run_dir());
-  core::set_log_file(run->run_dir() + "/logs/rank-" + std::to_string(experiment->rank()) + ".log");
+  const std::string log_file = run->run_dir() + "/logs/rank-" + std::to_string(experiment->rank()) + ".log";
+  request.light != nullptr ? core::hold_log_file(log_file) : core::set_log_file(log_file);
   for (const std::string& note : start.notes) core::log_warning(note);
   for (const Difference& difference : start.differences) {
     if (difference.effect == Effect::kHarmless) {
