@@ -8,12 +8,12 @@ namespace {
 class Asha final : public Pruner {
  public:
   explicit Asha(const Config& config)
-      : rungs_{static_cast<double>(config.min_steps), config.reduction_factor}, promotes_(config.promote) {}
+      : rungs_(static_cast<double>(config.min_steps), config.reduction_factor), promotes_(config.promote) {}
 
-  bool gives_up(const Curve& mine, const std::vector<Curve>& others) const override {
-    return rungs_.stops(mine, others);
-  }
+  void put(const Curve& curve) override { rungs_.put(curve); }
+  bool gives_up(const Curve& mine) const override { return rungs_.gives_up(mine); }
   bool promotes() const override { return promotes_; }
+  std::optional<GivenUp> promoted() const override { return rungs_.promoted(); }
 
  private:
   Halving rungs_;

@@ -3,37 +3,98 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <optional>
 
 namespace components::pruner {
 namespace {
 
-/// What a trial had reached at its first report at or after the rung; NaN is as bad as can be.
-std::optional<double> at_rung(const Curve& curve, double rung) {
-  for (const Report& report : curve.reports) {
-    if (static_cast<double>(report.step) < rung) continue;
-    return std::isnan(report.value) ? std::numeric_limits<double>::infinity() : report.value;
-  }
-  return std::nullopt;
-}
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// NaN is as bad as can be.
+double comparable(double value) { return std::isnan(value) ? kInfinity : value; }
 
 }  // namespace
 
-bool Halving::stops(const Curve& mine, const std::vector<Curve>& others) const {
-  const auto now = static_cast<double>(mine.reports.back().step);
-  const double before = mine.reports.size() < 2 ? -1 : static_cast<double>(mine.reports[mine.reports.size() - 2].step);
-  for (double rung = first; rung <= now; rung *= static_cast<double>(factor)) {
-    if (rung <= before) continue;
-    const double own = *at_rung(mine, rung);
-    std::vector<double> reached = {own};
-    for (const Curve& other : others) {
-      if (const auto value = at_rung(other, rung)) reached.push_back(*value);
+/// What a trial had reached at its first report at or after each rung.
+std::vector<double> Halving::at_rungs(const std::vector<Report>& reports) const {
+  std::vector<double> values;
+  double rung = first_;
+  for (const Report& report : reports) {
+    for (; rung <= static_cast<double>(report.step); rung *= static_cast<double>(factor_)) {
+      values.push_back(comparable(report.value));
     }
-    const std::size_t kept = std::max<std::size_t>(1, reached.size() / static_cast<std::size_t>(factor));
-    std::nth_element(reached.begin(), reached.begin() + static_cast<std::ptrdiff_t>(kept - 1), reached.end());
-    if (own > reached[kept - 1] || own == std::numeric_limits<double>::infinity()) return true;
+  }
+  return values;
+}
+
+Halving::Reached Halving::reached_by(const std::vector<Report>& reports) const {
+  const auto now = static_cast<double>(reports.back().step);
+  const double before = reports.size() < 2 ? -1 : static_cast<double>(reports[reports.size() - 2].step);
+  Reached reached;
+  for (double rung = first_; rung <= now; rung *= static_cast<double>(factor_), ++reached.end) {
+    if (rung <= before) ++reached.begin;
+  }
+  if (reached.begin == reached.end) return {};
+  return reached;
+}
+
+void Halving::put(const Curve& curve) {
+  forget(curve.trial);
+  if (curve.reports.empty()) return;
+  Known known{at_rungs(curve.reports), std::nullopt, {}};
+  if (rungs_.size() < known.at_rungs.size()) rungs_.resize(known.at_rungs.size());
+  for (std::size_t rung = 0; rung < known.at_rungs.size(); ++rung) {
+    std::vector<double>& values = rungs_[rung];
+    values.insert(std::upper_bound(values.begin(), values.end(), known.at_rungs[rung]), known.at_rungs[rung]);
+  }
+  if (curve.state == Curve::State::kGivenUp) {
+    const Report& last = curve.reports.back();
+    known.reached = reached_by(curve.reports);
+    known.given_up = GivenUp{last.step, comparable(last.value), curve.trial};
+    given_up_[{-last.step, known.reached}].insert(*known.given_up);
+  }
+  known_[curve.trial] = std::move(known);
+}
+
+void Halving::forget(std::int64_t trial) {
+  const auto found = known_.find(trial);
+  if (found == known_.end()) return;
+  const Known& known = found->second;
+  for (std::size_t rung = 0; rung < known.at_rungs.size(); ++rung) {
+    std::vector<double>& values = rungs_[rung];
+    values.erase(std::lower_bound(values.begin(), values.end(), known.at_rungs[rung]));
+  }
+  if (known.given_up) {
+    const auto rivals = given_up_.find({-known.given_up->step, known.reached});
+    rivals->second.erase(*known.given_up);
+    if (rivals->second.empty()) given_up_.erase(rivals);
+  }
+  known_.erase(found);
+}
+
+bool Halving::falls_behind(double value, const Reached& reached, bool itself) const {
+  static const std::vector<double> kNobody;
+  for (std::size_t rung = reached.begin; rung < reached.end; ++rung) {
+    const std::vector<double>& others = rung < rungs_.size() ? rungs_[rung] : kNobody;
+    const std::size_t count = others.size() + (itself ? 0 : 1);
+    const std::size_t kept = std::max<std::size_t>(1, count / static_cast<std::size_t>(factor_));
+    const auto better = std::lower_bound(others.begin(), others.end(), value) - others.begin();
+    if (static_cast<std::size_t>(better) >= kept || value == kInfinity) return true;
   }
   return false;
+}
+
+bool Halving::gives_up(const Curve& mine) const {
+  return falls_behind(comparable(mine.reports.back().value), reached_by(mine.reports), false);
+}
+
+std::optional<GivenUp> Halving::promoted() const {
+  std::optional<GivenUp> first;
+  for (const auto& [rivals, trials] : given_up_) {
+    const GivenUp& best = *trials.begin();
+    if (first && best.step < first->step) break;
+    if ((!first || best < *first) && !falls_behind(best.value, rivals.second, true)) first = best;
+  }
+  return first;
 }
 
 }  // namespace components::pruner

@@ -1,6 +1,11 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "components/pruner/pruner.h"
@@ -11,12 +16,42 @@ namespace components::pruner {
 /// `factor` goes on, and always the best one.
 ///
 /// Source  Li et al., A System for Massively Parallel Hyperparameter Tuning, MLSys 2020 (ASHA, which stops trials)
-struct Halving {
-  double first = 1;
-  std::int64_t factor = 2;
+class Halving {
+ public:
+  Halving(double first, std::int64_t factor) : first_(first), factor_(factor) {}
 
-  /// Whether `mine`, whose last report may have brought it to a rung, is to stop there.
-  bool stops(const Curve& mine, const std::vector<Curve>& others) const;
+  /// As those of Pruner.
+  void put(const Curve& curve);
+  bool gives_up(const Curve& mine) const;
+  std::optional<GivenUp> promoted() const;
+
+ private:
+  /// Rungs to which a trial's last report brought it, by number; `begin` is `end` where it brought it to none.
+  struct Reached {
+    std::size_t begin = 0, end = 0;
+    auto operator<=>(const Reached&) const = default;
+  };
+  /// What is on record of a trial.
+  struct Known {
+    std::vector<double> at_rungs;  ///< from the first rung on
+    std::optional<GivenUp> given_up;
+    Reached reached;
+  };
+  /// Trials that were given up at this step, negative so that the furthest come first, and that stand and fall
+  /// together: at the same rungs, so that where the best is not promoted no other one is.
+  using Rivals = std::pair<std::int64_t, Reached>;
+
+  Reached reached_by(const std::vector<Report>& reports) const;
+  std::vector<double> at_rungs(const std::vector<Report>& reports) const;
+  /// `itself`: whether what is judged is on record too.
+  bool falls_behind(double value, const Reached& reached, bool itself) const;
+  void forget(std::int64_t trial);
+
+  double first_;
+  std::int64_t factor_;
+  std::vector<std::vector<double>> rungs_;  ///< what trials had come to there, rising
+  std::map<std::int64_t, Known> known_;
+  std::map<Rivals, std::set<GivenUp>> given_up_;
 };
 
 }  // namespace components::pruner

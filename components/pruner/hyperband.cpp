@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -18,7 +17,7 @@ class Hyperband final : public Pruner {
     const auto factor = static_cast<double>(config.reduction_factor);
     double first = static_cast<double>(config.min_steps);
     for (; first <= static_cast<double>(max_steps); first *= factor) {
-      brackets_.push_back({first, config.reduction_factor});
+      brackets_.emplace_back(first, config.reduction_factor);
     }
     for (std::size_t bracket = 0; bracket < brackets_.size(); ++bracket) {
       const auto halvings = static_cast<double>(brackets_.size() - 1 - bracket);
@@ -29,14 +28,17 @@ class Hyperband final : public Pruner {
     }
   }
 
-  bool gives_up(const Curve& mine, const std::vector<Curve>& others) const override {
-    const std::size_t bracket = bracket_of(mine.trial);
-    std::vector<Curve> rivals;
-    std::copy_if(others.begin(), others.end(), std::back_inserter(rivals),
-                 [&](const Curve& other) { return bracket_of(other.trial) == bracket; });
-    return brackets_[bracket].stops(mine, rivals);
-  }
+  void put(const Curve& curve) override { brackets_[bracket_of(curve.trial)].put(curve); }
+  bool gives_up(const Curve& mine) const override { return brackets_[bracket_of(mine.trial)].gives_up(mine); }
   bool promotes() const override { return promotes_; }
+  std::optional<GivenUp> promoted() const override {
+    std::optional<GivenUp> first;
+    for (const Halving& bracket : brackets_) {
+      const auto one = bracket.promoted();
+      if (one && (!first || *one < *first)) first = one;
+    }
+    return first;
+  }
 
  private:
   std::size_t bracket_of(std::int64_t trial) const {

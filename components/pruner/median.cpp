@@ -5,7 +5,8 @@
 namespace components::pruner::median {
 
 std::shared_ptr<Pruner> make(const Config& config, const Inputs&) {
-  return make_pruner(RankAmong{50, config.n_startup_trials, config.n_warmup_steps, config.n_min_trials});
+  return std::make_shared<RankAmong>(
+      RankLimits{50, config.n_startup_trials, config.n_warmup_steps, config.n_min_trials});
 }
 
 }  // namespace components::pruner::median

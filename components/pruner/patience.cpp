@@ -23,14 +23,19 @@ class Patience final : public Pruner {
   Patience(const Config& config, const Inputs& inputs)
       : config_(config), then_(config.pruner ? build(*config.pruner, inputs) : nullptr) {}
 
-  bool gives_up(const Curve& mine, const std::vector<Curve>& others) const override {
+  void put(const Curve& curve) override {
+    if (then_ != nullptr) then_->put(curve);
+  }
+  bool gives_up(const Curve& mine) const override {
     const auto latest = config_.patience + 1;
     if (static_cast<std::int64_t>(mine.reports.size()) <= latest) return false;
     const auto since = mine.reports.end() - latest;
     const bool stuck = best_of(mine.reports.begin(), since) + config_.min_delta < best_of(since, mine.reports.end());
-    return stuck && (then_ == nullptr || then_->gives_up(mine, others));
+    return stuck && (then_ == nullptr || then_->gives_up(mine));
   }
   bool promotes() const override { return then_ != nullptr && then_->promotes(); }
+  /// What was stuck where it was given up is so still.
+  std::optional<GivenUp> promoted() const override { return then_ != nullptr ? then_->promoted() : std::nullopt; }
 
  private:
   Config config_;

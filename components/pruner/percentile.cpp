@@ -5,7 +5,8 @@
 namespace components::pruner::percentile {
 
 std::shared_ptr<Pruner> make(const Config& config, const Inputs&) {
-  return make_pruner(RankAmong{config.percentile, config.n_startup_trials, config.n_warmup_steps, config.n_min_trials});
+  return std::make_shared<RankAmong>(
+      RankLimits{config.percentile, config.n_startup_trials, config.n_warmup_steps, config.n_min_trials});
 }
 
 }  // namespace components::pruner::percentile

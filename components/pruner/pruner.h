@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <tuple>
 #include <vector>
 
 #include "runner/core/node.h"
@@ -16,22 +17,43 @@ struct Report {
 };
 
 struct Curve {
+  enum class State {
+    kOpen,
+    kComplete,  ///< it came to its end
+    kGivenUp,   ///< at the last of its reports
+  };
   std::int64_t trial = 0;
-  bool complete = false;        ///< it came to its end
+  State state = State::kOpen;
   std::vector<Report> reports;  ///< by rising step
 };
 
-/// Says which trials are not worth going on with: a function of the curves alone, so that it says the same of a sweep
-/// that was interrupted.
+/// A trial that was given up, and where. The first in this order goes on first: who came furthest, then the best.
+struct GivenUp {
+  std::int64_t step = 0;
+  double value = 0;  ///< infinity in place of NaN
+  std::int64_t trial = 0;
+
+  bool operator<(const GivenUp& other) const {
+    return std::tuple(-step, value, trial) < std::tuple(-other.step, other.value, other.trial);
+  }
+};
+
+/// Says which trials are not worth going on with: a function of the curves on record alone, in whichever order they
+/// were put there, so that it says the same of a sweep that was interrupted. It keeps of them what it compares with,
+/// in order, so that what it says of one trial costs little however many others there are.
 class Pruner {
  public:
   virtual ~Pruner() = default;
 
-  /// Whether the trial is given up at the last of its reports. `others` is what is on record of all other trials.
-  virtual bool gives_up(const Curve& mine, const std::vector<Curve>& others) const = 0;
+  /// Puts on record how a trial stands, in place of what was there of it: nothing of an open one without reports.
+  virtual void put(const Curve&) {}
+  /// Whether the trial is given up at the last of its reports, by what is on record of all others: it itself is not.
+  virtual bool gives_up(const Curve& mine) const = 0;
   /// Whether a trial that was given up is judged again by what others have reported since, and goes on where it would
   /// not be given up any more.
   virtual bool promotes() const { return false; }
+  /// Of those on record the first that would go on so; nothing where there is none.
+  virtual std::optional<GivenUp> promoted() const { return std::nullopt; }
 };
 
 struct Inputs {
@@ -39,6 +61,7 @@ struct Inputs {
   std::optional<std::int64_t> total_steps;  ///< of a trial, where the recipe says
 };
 
+/// With nothing on record.
 std::shared_ptr<Pruner> build(const runner::core::Node& block, const Inputs& inputs);
 
 }  // namespace components::pruner

@@ -7,9 +7,8 @@
 namespace components::pruner {
 namespace {
 
-/// Between the two nearest ranks, as NumPy does it. `values` is not empty.
-double percentile_of(std::vector<double> values, double percentile) {
-  std::sort(values.begin(), values.end());
+/// Between the two nearest ranks, as NumPy does it. `values` rise, and there is one at least.
+double percentile_of(const std::vector<double>& values, double percentile) {
   const double rank = percentile / 100 * static_cast<double>(values.size() - 1);
   const auto below = static_cast<std::size_t>(rank);
   const std::size_t above = std::min(below + 1, values.size() - 1);
@@ -18,44 +17,41 @@ double percentile_of(std::vector<double> values, double percentile) {
 
 }  // namespace
 
-bool RankAmong::falls_behind(const Curve& mine, const std::vector<Curve>& others) const {
-  const std::int64_t step = mine.reports.back().step;
-  if (step <= n_warmup_steps) return false;
-  std::int64_t complete = 0;
-  std::vector<double> values;
-  for (const Curve& other : others) {
-    if (!other.complete) continue;
-    ++complete;
-    for (const Report& report : other.reports) {
-      if (report.step == step && !std::isnan(report.value)) values.push_back(report.value);
-    }
+void RankAmong::put(const Curve& curve) {
+  forget(curve.trial);
+  if (curve.state != Curve::State::kComplete) return;
+  for (const Report& report : curve.reports) {
+    if (std::isnan(report.value)) continue;
+    std::vector<double>& values = at_step_[report.step];
+    values.insert(std::upper_bound(values.begin(), values.end(), report.value), report.value);
   }
-  if (complete < n_startup_trials || values.empty() || static_cast<std::int64_t>(values.size()) < n_min_trials) {
+  complete_[curve.trial] = curve.reports;
+}
+
+void RankAmong::forget(std::int64_t trial) {
+  const auto found = complete_.find(trial);
+  if (found == complete_.end()) return;
+  for (const Report& report : found->second) {
+    if (std::isnan(report.value)) continue;
+    std::vector<double>& values = at_step_[report.step];
+    values.erase(std::lower_bound(values.begin(), values.end(), report.value));
+  }
+  complete_.erase(found);
+}
+
+bool RankAmong::gives_up(const Curve& mine) const {
+  const std::int64_t step = mine.reports.back().step;
+  if (step <= limits_.n_warmup_steps) return false;
+  const auto others = at_step_.find(step);
+  if (static_cast<std::int64_t>(complete_.size()) < limits_.n_startup_trials || others == at_step_.end() ||
+      others->second.empty() || static_cast<std::int64_t>(others->second.size()) < limits_.n_min_trials) {
     return false;
   }
   double best = std::numeric_limits<double>::infinity();
   for (const Report& report : mine.reports) {
     if (!std::isnan(report.value)) best = std::min(best, report.value);
   }
-  return best > percentile_of(std::move(values), percentile);
+  return best > percentile_of(others->second, limits_.percentile);
 }
-
-namespace {
-
-class RankPruner final : public Pruner {
- public:
-  explicit RankPruner(const RankAmong& rank) : rank_(rank) {}
-
-  bool gives_up(const Curve& mine, const std::vector<Curve>& others) const override {
-    return rank_.falls_behind(mine, others);
-  }
-
- private:
-  const RankAmong rank_;
-};
-
-}  // namespace
-
-std::shared_ptr<Pruner> make_pruner(const RankAmong& rank) { return std::make_shared<RankPruner>(rank); }
 
 }  // namespace components::pruner

@@ -1,7 +1,8 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <map>
+#include <unordered_map>
 #include <vector>
 
 #include "components/pruner/pruner.h"
@@ -9,14 +10,25 @@
 namespace components::pruner {
 
 /// When a trial's rank among the complete ones decides.
-struct RankAmong {
+struct RankLimits {
   double percentile = 50;  ///< of the others' values at the same step; the best of mine has to reach it
   std::int64_t n_startup_trials = 5, n_warmup_steps = 0, n_min_trials = 1;
-
-  bool falls_behind(const Curve& mine, const std::vector<Curve>& others) const;
 };
 
 /// Gives a trial up that falls behind.
-std::shared_ptr<Pruner> make_pruner(const RankAmong& rank);
+class RankAmong final : public Pruner {
+ public:
+  explicit RankAmong(const RankLimits& limits) : limits_(limits) {}
+
+  void put(const Curve& curve) override;
+  bool gives_up(const Curve& mine) const override;
+
+ private:
+  void forget(std::int64_t trial);
+
+  RankLimits limits_;
+  std::map<std::int64_t, std::vector<Report>> complete_;           ///< by trial
+  std::unordered_map<std::int64_t, std::vector<double>> at_step_;  ///< what these had come to there, rising; no NaN
+};
 
 }  // namespace components::pruner

@@ -17,6 +17,7 @@ using Eigen::VectorXd;
 
 constexpr double kNoiseLeast = 1e-6;
 constexpr double kLogLeast = -14, kLogMost = 7;  // a millionth to a thousand: lengths from 33rds of a side on
+constexpr double kLogNoiseLeast = -23;           // beside kNoiseLeast it is nothing
 constexpr BoxLimits kLimits = {100, 1e-2};
 constexpr double kDeviationLeast = 1e-6;
 
@@ -58,9 +59,11 @@ MatrixXd GaussianProcess::distances_PD() const {
 void GaussianProcess::find_parameters() {
   distances_PD_ = distances_PD();
   const Index size = points_ND_.cols() + 2;
-  const auto found = minimize_in_box(
-      [this](const VectorXd& logs, VectorXd& gradient) { return likelihood(logs, gradient); }, VectorXd::Zero(size),
-      VectorXd::Constant(size, kLogLeast), VectorXd::Constant(size, kLogMost), kLimits);
+  VectorXd least = VectorXd::Constant(size, kLogLeast);
+  least[size - 1] = kLogNoiseLeast;
+  const auto found =
+      minimize_in_box([this](const VectorXd& logs, VectorXd& gradient) { return likelihood(logs, gradient); },
+                      VectorXd::Zero(size), least, VectorXd::Constant(size, kLogMost), kLimits);
   distances_PD_.resize(0, 0);
   weights_D_ = found.x_N.head(size - 2).array().exp();
   scale_ = std::exp(found.x_N[size - 2]);

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "components/sampler/box_minimum.h"
+#include "components/sampler/cube.h"
 #include "components/sampler/gaussian_process.h"
 #include "components/sampler/improvement.h"
-#include "components/sampler/line.h"
 #include "components/sampler/ranking.h"
 #include "components/sampler/sampler.h"
 #include "components/sampler/walk.h"
@@ -28,57 +28,6 @@ constexpr int kStarts = 10;              // of these are gone on from
 constexpr int kRounds = 10;
 constexpr std::int64_t kTriedOut = 16;  // steps that are all looked at; of more, those at doubling distances
 constexpr BoxLimits kLimits = {50, 1e-2};
-constexpr double kNowhere = 0.5;  // the coordinate of a number that plays no part, and -1 that of a choice
-
-/// The space as a cube: a share of the line of each number, the position of each choice. A point has a coordinate in
-/// every dimension, whether or not it plays a part.
-class Cube {
- public:
-  explicit Cube(const Space& space) : space_(space) {
-    for (std::size_t i = 0; i < size(); ++i) {
-      conditional_ = conditional_ || !space_.is_always_active(i);
-      lines_.push_back(is_choice(i) ? std::nullopt : std::optional<Line>(dimension(i)));
-    }
-  }
-
-  std::size_t size() const { return space_.dimensions().size(); }
-  const Dimension& dimension(std::size_t i) const { return space_.dimensions()[i]; }
-  bool is_choice(std::size_t i) const { return dimension(i).kind == Dimension::Kind::kChoice; }
-  bool is_smooth(std::size_t i) const { return lines_[i] && lines_[i]->grain() == 0; }
-  const Line& line(std::size_t i) const { return *lines_[i]; }
-
-  double coordinate(std::size_t i, double value) const { return is_choice(i) ? value : lines_[i]->share(value); }
-  double value(std::size_t i, double coordinate) const {
-    return is_choice(i) ? coordinate : lines_[i]->value_of_share(coordinate);
-  }
-  /// As the model sees a variant.
-  VectorXd seen(const Point& point) const {
-    VectorXd seen_D(static_cast<Index>(size()));
-    for (std::size_t i = 0; i < size(); ++i) {
-      seen_D[static_cast<Index>(i)] = !std::isnan(point[i]) ? coordinate(i, point[i]) : is_choice(i) ? -1 : kNowhere;
-    }
-    return seen_D;
-  }
-  Point point(const VectorXd& x_D) const {
-    return make_point(space_, [&](std::size_t i) { return value(i, x_D[static_cast<Index>(i)]); });
-  }
-  /// As the model sees the point at `x_D`.
-  VectorXd seen_from(const VectorXd& x_D) const { return conditional_ ? seen(point(x_D)) : x_D; }
-  bool allows(const VectorXd& x_D) const { return space_.allows(point(x_D)); }
-
-  VectorXd drawn(Draws& draws) const {
-    VectorXd x_D(static_cast<Index>(size()));
-    for (std::size_t i = 0; i < size(); ++i) {
-      x_D[static_cast<Index>(i)] = coordinate(i, dimension(i).quantile(draws.uniform()));
-    }
-    return x_D;
-  }
-
- private:
-  const Space& space_;
-  std::vector<std::optional<Line>> lines_;
-  bool conditional_ = false;
-};
 
 /// Looks for the point that promises most.
 class Search {
@@ -234,7 +183,7 @@ class Gp final : public Sampler {
     if (order.size() < static_cast<std::size_t>(config_.n_startup_trials)) return draw_allowed(*inputs_.space, draws);
     std::vector<VectorXd> drawn;
     for (int i = 0; i < kDrawn; ++i) {
-      VectorXd x_D = cube_.drawn(draws);
+      VectorXd x_D = cube_.at_shares([&](std::size_t) { return draws.uniform(); });
       if (cube_.allows(x_D)) drawn.push_back(std::move(x_D));
     }
     if (drawn.empty()) return draw_allowed(*inputs_.space, draws);
@@ -259,9 +208,7 @@ class Gp final : public Sampler {
     const double deviation = std::max(std::sqrt((values_N.array() - mean).square().mean()), 1e-12);
     values_N = (values_N.array() - mean) / deviation;
     least = values_N.minCoeff();
-    std::vector<bool> is_choice;
-    for (std::size_t i = 0; i < cube_.size(); ++i) is_choice.push_back(cube_.is_choice(i));
-    GaussianProcess model(seen(used), std::move(values_N), std::move(is_choice));
+    GaussianProcess model(cube_.seen(used), std::move(values_N), cube_.choices());
     add_unknown(tried, (median - mean) / deviation, model);
     return model;
   }
@@ -277,15 +224,7 @@ class Gp final : public Sampler {
       unknown.push_back(&*one);
       least.push_back(failed ? middle : -std::numeric_limits<double>::infinity());
     }
-    model.believe(seen(unknown), Eigen::Map<const VectorXd>(least.data(), static_cast<Index>(least.size())));
-  }
-
-  MatrixXd seen(const std::vector<const Tried*>& list) const {
-    MatrixXd points_MD(static_cast<Index>(list.size()), static_cast<Index>(cube_.size()));
-    for (std::size_t m = 0; m < list.size(); ++m) {
-      points_MD.row(static_cast<Index>(m)) = cube_.seen(list[m]->point).transpose();
-    }
-    return points_MD;
+    model.believe(cube_.seen(unknown), Eigen::Map<const VectorXd>(least.data(), static_cast<Index>(least.size())));
   }
 
   /// What the model is made of: all that came to something; where that is too much, the best half, and the newest.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <tuple>
 
 namespace components::sampler {
@@ -28,27 +29,23 @@ bool dominates(const std::vector<double>& one, const std::vector<double>& other)
 }
 
 std::vector<std::size_t> fronts_of(const std::vector<std::vector<double>>& values) {
-  const std::size_t count = values.size();
-  std::vector<std::size_t> fronts(count), above(count), current, next;
-  std::vector<std::vector<std::size_t>> below(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    for (std::size_t k = 0; k < count; ++k) {
-      if (!dominates(values[i], values[k])) continue;
-      below[i].push_back(k);
-      ++above[k];
-    }
-  }
-  for (std::size_t i = 0; i < count; ++i) {
-    if (above[i] == 0) current.push_back(i);
-  }
-  for (std::size_t front = 0; !current.empty(); ++front, current.swap(next)) {
-    next.clear();
-    for (const std::size_t i : current) {
-      fronts[i] = front;
-      for (const std::size_t k : below[i]) {
-        if (--above[k] == 0) next.push_back(k);
-      }
-    }
+  // In lexicographic order nobody is dominated by a later one. Whom no member of a front dominates, none of a later
+  // front does: so the first such front is found by halving.
+  std::vector<std::size_t> order(values.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&values](std::size_t a, std::size_t b) { return values[a] < values[b]; });
+  std::vector<std::vector<std::size_t>> members;
+  std::vector<std::size_t> fronts(values.size());
+  for (const std::size_t i : order) {
+    const auto keeps_out = [&](const std::vector<std::size_t>& front) {
+      return std::any_of(front.rbegin(), front.rend(),
+                         [&](std::size_t other) { return dominates(values[other], values[i]); });
+    };
+    const auto front = std::partition_point(members.begin(), members.end(), keeps_out);
+    fronts[i] = static_cast<std::size_t>(front - members.begin());
+    if (front == members.end()) members.emplace_back();
+    members[fronts[i]].push_back(i);
   }
   return fronts;
 }

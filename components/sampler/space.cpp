@@ -17,7 +17,7 @@ constexpr double kSlack = 1e-9;  // 0.3 / 0.1 is 2.9999999999999996, and means t
 /// `min + steps * step` in the digits that a person would write: 0.3, not 0.30000000000000004.
 double stepped(double min, double steps, double step) {
   const double value = min + steps * step;
-  if (value == 0) return 0;
+  if (value == 0 || (min == std::floor(min) && step == std::floor(step))) return value;  // no digits to lose
   const double scale = std::pow(10.0, 14 - std::ceil(std::log10(std::abs(value))));
   return std::isfinite(scale) && scale != 0 ? std::round(value * scale) / scale : value;
 }
@@ -48,7 +48,7 @@ double Dimension::quantile(double u) const {
     case Kind::kNormal: {
       const double drawn = mu + sigma * inverse_normal(std::max(u, std::numeric_limits<double>::epsilon()));
       const double value = log ? std::exp(drawn) : drawn;
-      return step == 0 ? value : stepped(0, std::round(value / step), step);
+      return step == 0 ? value : stepped(0, std::max(std::round(value / step), log ? 1.0 : -HUGE_VAL), step);
     }
     case Kind::kReal: break;
   }

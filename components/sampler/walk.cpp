@@ -7,15 +7,17 @@
 #include "runner/core/error.h"
 
 namespace components::sampler {
-PointWalk::PointWalk(const Space& space)
+PointWalk::PointWalk(const Space& space, std::int64_t looked_max)
     : space_(&space),
+      left_(looked_max),
       point_(space.dimensions().size(), std::numeric_limits<double>::quiet_NaN()),
       at_(space.dimensions().size()) {
   RUNNER_ASSERT(is_finite(space), "only what ends is walked through");
 }
 
 std::optional<Point> PointWalk::next() {
-  while (advance()) {
+  while (left_ > 0 && advance()) {
+    --left_;
     if (space_->allows(point_)) return point_;
   }
   return std::nullopt;
@@ -33,6 +35,7 @@ bool PointWalk::advance() {
     }
     point_[i] = std::numeric_limits<double>::quiet_NaN();
   }
+  at_end_ = true;
   return false;
 }
 
@@ -59,10 +62,11 @@ std::optional<Point> draw_allowed(const Space& space, Draws& draws) {
   return std::nullopt;
 }
 
-void walk_points(const Space& space, const std::function<bool(const Point&)>& visit) {
-  PointWalk walk(space);
+bool walk_points(const Space& space, const std::function<bool(const Point&)>& visit, std::int64_t looked_max) {
+  PointWalk walk(space, looked_max);
   for (auto point = walk.next(); point && visit(*point); point = walk.next()) {
   }
+  return walk.at_end();
 }
 
 bool is_finite(const Space& space) {

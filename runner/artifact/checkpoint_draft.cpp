@@ -10,6 +10,7 @@
 #include "runner/artifact/file_writer.h"
 #include "runner/artifact/io.h"
 #include "runner/artifact/manifest.h"
+#include "runner/artifact/retention.h"
 #include "runner/artifact/safetensors_writer.h"
 #include "runner/core/files.h"
 #include "runner/core/log.h"
@@ -21,15 +22,6 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string join(const std::string& folder, const std::string& name) { return (fs::path(folder) / name).string(); }
-
-void remove_leftovers(Io& io, const std::string& checkpoints_dir) {
-  std::error_code error;
-  const std::vector<std::string> names_there = core::list_folder(checkpoints_dir).value();
-  for (const std::string& name : names_there) {
-    const std::string path = join(checkpoints_dir, name);
-    if (is_leftover(name) && fs::is_directory(path, error)) remove_tree(io, path);
-  }
-}
 
 class Draft final : public CheckpointDraft {
  public:
@@ -169,7 +161,7 @@ core::Result<std::unique_ptr<CheckpointDraft>> CheckpointDraft::begin(const std:
                                                                       Io& io, const DraftOptions& options) {
   return attempt([&]() -> std::unique_ptr<CheckpointDraft> {
     make_dirs(io, checkpoints_dir);
-    remove_leftovers(io, checkpoints_dir);
+    remove_leftovers(checkpoints_dir, io);
     const std::int64_t free_bytes = io.free_bytes(checkpoints_dir);
     if (free_bytes < bytes_needed) {
       throw core::RunError(

@@ -9,6 +9,8 @@
 #include <optional>
 #include <string_view>
 
+#include "runner/core/files.h"
+
 namespace runner::artifact {
 namespace {
 
@@ -26,6 +28,17 @@ std::optional<pid_t> owner_of(std::string_view name) {
     if (error == std::errc() && end == digits.data() + digits.size() && pid > 0) return pid;
   }
   return std::nullopt;
+}
+
+/// One that has ended and that nobody has waited for is dead too: whoever should may take long, or never does, as the
+/// first process of a container.
+bool is_alive(pid_t pid) {
+  if (::kill(pid, 0) != 0 && errno == ESRCH) return false;
+  constexpr std::int64_t kStatBytesMax = 4 << 10;
+  const auto stat = core::read_file("/proc/" + std::to_string(pid) + "/stat", kStatBytesMax);
+  if (!stat) return true;
+  const std::size_t name_end = stat.value().rfind(") ");  // the name in parentheses may hold anything
+  return name_end == std::string::npos || stat.value().compare(name_end + 2, 1, "Z") != 0;
 }
 
 }  // namespace
@@ -53,7 +66,7 @@ std::string deleted_name(const std::string& name) {
 bool is_leftover(const std::string& name) {
   const std::optional<pid_t> owner = owner_of(name);
   if (!owner) return false;
-  return *owner == ::getpid() || (::kill(*owner, 0) != 0 && errno == ESRCH);
+  return *owner == ::getpid() || !is_alive(*owner);
 }
 
 }  // namespace runner::artifact

@@ -8,6 +8,7 @@
 #include "runner/artifact/draft_names.h"
 #include "runner/artifact/io.h"
 #include "runner/artifact/manifest.h"
+#include "runner/core/files.h"
 #include "runner/core/log.h"
 
 namespace runner::artifact {
@@ -111,6 +112,15 @@ void remove_checkpoint(const std::string& path, bool spare_pinned, Io& io) {
   }
   io.sync_dir(folder.string());
   remove_tree(io, gone);
+}
+
+void remove_leftovers(const std::string& checkpoints_dir, Io& io) {
+  std::error_code error;
+  const std::vector<std::string> names_there = core::list_folder(checkpoints_dir).value();
+  for (const std::string& name : names_there) {
+    const std::string path = (fs::path(checkpoints_dir) / name).string();
+    if (is_leftover(name) && fs::is_directory(path, error)) remove_tree(io, path);
+  }
 }
 
 core::Result<void> pin(const std::string& path, Io& io) {

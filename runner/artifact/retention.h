@@ -55,6 +55,10 @@ std::vector<std::string> rotate(const std::string& checkpoints_dir, const Retent
 /// with `spare_pinned`, when it was pinned meanwhile; then it is where it was.
 void remove_checkpoint(const std::string& path, bool spare_pinned, Io& io = system_io());
 
+/// Deletes what processes that are gone left half-written or half-deleted in the folder. RunError where the disk
+/// refuses.
+void remove_leftovers(const std::string& checkpoints_dir, Io& io = system_io());
+
 /// Makes the mark that rotation heeds durable, or takes it away. Pinning what is pinned does nothing. Failure when the
 /// folder is gone.
 core::Result<void> pin(const std::string& path, Io& io = system_io());

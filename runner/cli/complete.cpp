@@ -115,7 +115,7 @@ Words components() {
 }
 
 Words sweeps(const Session& session) {
-  Words words = sweep_names(session.runs_dir());
+  Words words = sweep::sweep_names(session.runs_dir()).value_or({});
   std::set<std::string> names = {"last"};
   for (const std::string& word : words) names.insert(store::parse_folder_name(word)->run_name);
   words.insert(words.end(), names.begin(), names.end());

@@ -12,6 +12,7 @@
 #include <functional>
 #include <new>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -104,6 +105,9 @@ void refuse(CLI::App& app, const CLI::ParseError& error, Session& session) {
   CLI::App* command = chosen_command(app);
   const std::string help = "`" + full_name(command) + " --help` shows what it takes";
   std::string message = error.what();
+  // The library spells the largest of all numbers out.
+  const std::size_t endless = message.find(" not in range 0.000000 to 17976931348623157");
+  if (endless != std::string::npos) message = message.substr(0, endless) + " is not above 0";
   const std::string required = " is required";
   if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && message.ends_with(required))
     return session.fail(full_name(command) + " needs " + message.substr(0, message.size() - required.size()), help);
@@ -256,6 +260,14 @@ int run_program(Session& session, const std::function<int()>& work) {
   } catch (const std::bad_alloc&) {
     session.fail("memory is exhausted", "", core::kExitFailed);
     status = session.exit_code;
+  } catch (const std::system_error& error) {
+    if (error.code() == std::errc::resource_unavailable_try_again) {
+      session.fail("the system has no further thread to give", "`ulimit -u` shows how many there may be",
+                   core::kExitFailed);
+      status = session.exit_code;
+    } else {
+      status = our_bug(error.what());
+    }
   } catch (const std::exception& error) {
     status = our_bug(error.what());
   }

@@ -66,7 +66,11 @@ std::optional<registry::Recipe> Session::load(const std::string& path, const rec
   core::Diagnostics diagnostics;
   std::optional<registry::Recipe> recipe =
       registry::read_recipe(path, options, registry::Registry::builtin(), diagnostics);
-  if (recipe) sweep::check_sweep(*recipe, diagnostics);
+  if (recipe && recipe->root.find("sweep") != nullptr && recipe->root.find("sweep")->is_mapping()) {
+    core::Diagnostics told_before;
+    const auto open = recipe::compose_open(path, options, told_before);
+    sweep::check_sweep(*recipe, open.value_or(recipe::Composed{}), diagnostics);
+  }
   if (diagnostics.has_errors()) recipe.reset();
   if (!recipe || !launch::is_spoken_for()) show(diagnostics);
   if (!recipe) exit_code = core::kExitUsage;

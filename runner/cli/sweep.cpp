@@ -5,6 +5,7 @@
 #include <CLI/Formatter.hpp>
 #include <CLI/Validators.hpp>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 
 #include "runner/cli/commands.h"
@@ -65,9 +66,10 @@ void print_variant(const OpenSweep& open, const sweep::VariantStanding& standing
   for (std::size_t i = 0; i < standing.others.size(); ++i) {
     std::printf("%s %s\n", open.sweep.objectives()[i + 1].name.c_str(), number(standing.others[i]).c_str());
   }
-  std::printf("  variant  %s\n  trial    %lld\n  run      %s\n",
+  std::printf("  variant  %s\n  trial    %lld\n",
               open.study->variants().at(static_cast<std::size_t>(standing.variant)).text.c_str(),
-              static_cast<long long>(trial.number), trial.run.c_str());
+              static_cast<long long>(trial.number));
+  if (!trial.run.empty()) std::printf("  run      %s\n", trial.run.c_str());  // one that was imported has none
   std::fputs(lineage_text(open.study->variants(), standing.variant).c_str(), stdout);
 }
 
@@ -92,9 +94,10 @@ std::vector<sweep::VariantStanding> chosen(Session& session, const OpenSweep& op
   return {};
 }
 
-/// Of several best ones all, or the recipe of the only one's first trial, under a name of its own.
+/// Of several best ones all, or the recipe of the only one's first trial, or of the one that is named, under a name of
+/// its own and for any folder.
 void best(Session& session, const std::string& name, const BestFlags& flags) {
-  const auto open = open_sweep(session, name);
+  const auto open = flags.file.empty() ? open_sweep(session, name) : open_trainable_sweep(session, name);
   if (!open) return;
   const std::vector<sweep::VariantStanding> standings = chosen(session, *open, flags);
   if (flags.file.empty()) {
@@ -103,8 +106,11 @@ void best(Session& session, const std::string& name, const BestFlags& flags) {
   }
   if (standings.empty()) return;
   const sweep::Variant variant = open->study->variants().at(static_cast<std::size_t>(standings.front().variant));
-  const sweep::Trial trial = first_trial(*open, variant.number);
+  const sweep::Trial trial = flags.trial ? open->study->trials().at(static_cast<std::size_t>(*flags.trial))
+                                         : first_trial(*open, variant.number);
   sweep::TrialPlace place;
+  place.replicate = trial.replicate;
+  place.recipe_dir = std::filesystem::absolute(open->sweep.recipe_dir()).lexically_normal().string();
   place.run_name = open->sweep.base().at("run_name").as_string() + "-best";
   place.threads = open->study->info().threads;
   place.shrink = trial.shrink;
@@ -116,10 +122,12 @@ void best(Session& session, const std::string& name, const BestFlags& flags) {
     session.exit_code = core::kExitUsage;
     return;
   }
+  const bool given_up = trial.state == sweep::TrialState::kPruned;  // the recipe trains on
   const std::string words = "# " + open->sweep.metric() + " " +
                             core::to_json(Node::floating(trial.value.value_or(*standings.front().value)), -1) +
-                            " in trial " + std::to_string(trial.number) + " of sweep " + open->study->info().name +
-                            ": " + variant.text + "\n" + how_it_goes_on(*open, trial, *recipe, flags.file);
+                            (given_up ? " at step " + std::to_string(trial.step) : "") + " in trial " +
+                            std::to_string(trial.number) + " of sweep " + open->study->info().name + ": " +
+                            variant.text + "\n" + how_it_goes_on(*open, trial, *recipe, flags.file);
   core::write_file_atomic(flags.file, words + core::to_yaml(recipe->resolved())).value();
 }
 
@@ -148,7 +156,7 @@ void add_sweep_run(CLI::App& sweep, Session& session) {
       "  roux sweep run recipe.yaml\n"
       "  roux sweep run recipe.yaml optimizer.lr=1e-4,3e-4,1e-3 model.n_layer=2..6\n"
       "  roux sweep run recipe.yaml optimizer.lr=1e-5..1e-2:log --n-trials 30 --max-concurrent-trials 2\n\n"
-      "exit status: 0 done, 1 stopped by a failure, 2 wrong recipe, 75 stopped and resumable");
+      "exit status: 0 done, 1 stopped by a failure or all trials failed, 2 wrong recipe, 75 stopped and resumable");
   command->callback([&session, flags] { session.command = [&session, flags] { sweep_run(session, *flags); }; });
 }
 
@@ -180,6 +188,16 @@ std::optional<OpenSweep> open_sweep(Session& session, const std::string& name) {
   return OpenSweep{std::move(study).value(), *std::move(recorded)};
 }
 
+std::optional<OpenSweep> open_trainable_sweep(Session& session, const std::string& name) {
+  auto open = open_sweep(session, name);
+  if (!open || !open->study->info().stand_in) return open;
+  const sweep::StudyInfo& info = open->study->info();
+  session.fail("sweep " + info.name + " has the trials of an Optuna study, and no recipe that trains them",
+               "roux sweep import RECIPE --optuna " + info.recipe_path +
+                   " makes them those of a recipe's sweep; --map NAME=PATH says what a parameter is called there");
+  return std::nullopt;
+}
+
 void add_sweep(CLI::App& app, Session& session) {
   CLI::App* sweep = app.add_subcommand("sweep", "Try variants of a recipe, and compare them");
   sweep->footer(
@@ -197,7 +215,9 @@ void add_sweep(CLI::App& app, Session& session) {
   CLI::App* best_one = add_command(*sweep, "best", "The best variant; of several objectives, all that are", *name);
   best_one->add_option("--recipe", flags->file, "Write a recipe that trains it once more, to the same bits")
       ->type_name("FILE");
-  best_one->add_option("--trial", flags->trial, "The variant of this trial, in place of the best")
+  best_one
+      ->add_option("--trial", flags->trial,
+                   "The variant of this trial, in place of the best; --recipe is of the trial itself")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1'000'000'000}));
   best_one->footer(
       "\nExamples:\n"

@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <cmath>
+#include <set>
 
 #include "runner/cli/sweep_charts.h"
 
@@ -7,26 +7,56 @@ namespace runner::cli {
 namespace {
 
 using sweep::VariantStanding;
+using Points = std::vector<std::pair<double, double>>;
 
 double value_of(const VariantStanding& standing, std::size_t objective) {
   return objective == 0 ? *standing.value : standing.others[objective - 1];
 }
 
+std::string axis_name(const sweep::Metric& objective) {
+  return objective.name + (objective.maximize ? " (larger is better)" : "");
+}
+
+/// Between two neighbours of a front goes the corner that has the worse of both.
+Points border_of(const Points& front, const sweep::Metric& x, const sweep::Metric& y) {
+  const auto worse = [](const sweep::Metric& objective, double a, double b) {
+    return objective.maximize ? std::min(a, b) : std::max(a, b);
+  };
+  Points border;
+  for (const auto& [next_x, next_y] : front) {
+    if (!border.empty())
+      border.emplace_back(worse(x, border.back().first, next_x), worse(y, border.back().second, next_y));
+    border.emplace_back(next_x, next_y);
+  }
+  return border;
+}
+
 Chart chart_of(const SweepHistory& history, std::size_t x, std::size_t y) {
   const auto& objectives = history.sweep.objectives();
-  Curve all{.label = "variants", .mark = Curve::Mark::kDots}, best{.label = "than which no other one is better"};
-  for (const VariantStanding& standing : history.standings) {
-    if (standing.state != sweep::TrialState::kComplete || !standing.value) continue;
-    all.points.emplace_back(value_of(standing, x), value_of(standing, y));
+  const auto point = [x, y](const VariantStanding& standing) {
+    return std::pair(value_of(standing, x), value_of(standing, y));
+  };
+  Curve front{.label = "the front: no other variant is better in all", .mark = Curve::Mark::kDots};
+  std::set<std::int64_t> on_front;
+  for (const VariantStanding& standing : front_of(history.sweep, history.standings)) {
+    on_front.insert(standing.variant);
+    front.points.push_back(point(standing));
   }
-  for (const VariantStanding& standing : front_of(history.sweep, history.standings))
-    best.points.emplace_back(value_of(standing, x), value_of(standing, y));
-  std::sort(best.points.begin(), best.points.end());
-  if (objectives.size() > 2) best.mark = Curve::Mark::kDots;  // a front of three is no line between two of them
+  std::sort(front.points.begin(), front.points.end());
+  Curve others{.label = "other variants", .mark = Curve::Mark::kDots};
+  for (const VariantStanding& standing : history.standings) {
+    if (standing.state != sweep::TrialState::kComplete || !standing.value || on_front.contains(standing.variant))
+      continue;
+    others.points.push_back(point(standing));
+  }
   Chart chart;
-  chart.options.title = objectives[y].name + " over " + objectives[x].name + ", " + history.name;
-  chart.options.x_title = objectives[x].name;
-  chart.curves = {std::move(all), std::move(best)};
+  chart.options.title = axis_name(objectives[y]) + " over " + axis_name(objectives[x]) + ", " + history.name;
+  chart.options.x_title = axis_name(objectives[x]);
+  // That of three objectives is a surface, of which two of them show the shadow.
+  if (objectives.size() == 2 && front.points.size() > 1)
+    chart.curves.push_back({.label = "its border", .points = border_of(front.points, objectives[x], objectives[y])});
+  if (!others.points.empty()) chart.curves.push_back(std::move(others));
+  chart.curves.push_back(std::move(front));
   return chart;
 }
 

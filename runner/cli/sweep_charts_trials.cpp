@@ -6,6 +6,7 @@
 #include "runner/cli/sweep_charts.h"
 #include "runner/sweep/outcome.h"
 #include "runner/sweep/standing.h"
+#include "runner/sweep/trial_runs.h"
 
 namespace runner::cli {
 namespace {
@@ -13,10 +14,9 @@ namespace {
 using sweep::Trial;
 using sweep::TrialState;
 
-std::vector<store::SeriesPoint> curve_of(const OpenSweep& open, const Trial& trial, const core::Clock& clock) {
+std::vector<store::SeriesPoint> curve_of(const OpenSweep& open, const Trial& trial, sweep::TrialRuns& runs) {
   if (trial.state != TrialState::kRunning) return open.study->curve(trial.number);
-  const auto run = sweep::find_trial_run(sweep::output_dir_of(open.sweep, *open.study),
-                                         open.study->info().name + "-" + std::to_string(trial.number), clock);
+  const auto run = runs.find(trial.number);
   // A run that was judged before is what the trial begins anew after.
   if (!run || run->id == trial.run) return {};
   return sweep::read_curve(run->run_dir, open.sweep.metric());
@@ -47,7 +47,8 @@ Curve dots(const std::string& label) {
 SweepHistory read_history(const OpenSweep& open, const core::Clock& clock) {
   SweepHistory history{open.sweep, open.study->info().name, open.study->variants(), open.study->trials(), {}, {}};
   history.standings = standings_of(history.variants, history.trials);
-  for (const Trial& trial : history.trials) history.curves.push_back(curve_of(open, trial, clock));
+  sweep::TrialRuns runs(*open.study, sweep::output_dir_of(open.sweep, *open.study), clock);
+  for (const Trial& trial : history.trials) history.curves.push_back(curve_of(open, trial, runs));
   history.now_ms = clock.wall_ms();
   return history;
 }

@@ -48,7 +48,5 @@ void add_sweep_studies(CLI::App& sweep, Session& session);  ///< list, rm, resto
 
 /// What `roux sweep plot` draws.
 std::vector<std::string> sweep_plot_kinds();
-/// Folder names of the sweeps below `output_dir`, newest first.
-std::vector<std::string> sweep_names(const std::string& output_dir);
 
 }  // namespace runner::cli

@@ -2,7 +2,6 @@
 
 #include "runner/cli/sweep_command.h"
 #include "runner/core/units.h"
-#include "runner/recipe/compose.h"
 #include "runner/sweep/optuna.h"
 
 namespace runner::cli {
@@ -16,18 +15,26 @@ struct SweepImportFlags {
   std::map<std::string, std::string> paths;
 };
 
+/// Which of several parameters is which, where their names are the same but for signs that `vars` does not take.
+void tell_numbered(const Session& session, const std::map<std::string, std::string>& paths) {
+  core::Diagnostics diagnostics;
+  for (const auto& [name, path] : sweep::told_apart(paths))
+    diagnostics.warning({}, "parameter \"" + name + "\" is called " + path + " here, to tell it from another");
+  session.show(diagnostics);
+}
+
 /// The sweep that the trials become part of; nothing after saying what is wrong.
 std::optional<sweep::Sweep> sweep_for(Session& session, const SweepImportFlags& flags, const sweep::OptunaStudy& study,
                                       sweep::ImportOptions& options) {
   if (!flags.run.recipe.path.empty()) return read_sweep(session, flags.run);
   sweep::StandIn made = stand_in_for(study, session.runs_dir());
+  tell_numbered(session, made.paths);
   options.paths = std::move(made.paths);
   options.may_lack = true;
-  recipe::Composed open;
-  open.root = std::move(made.recipe);
-  open.recipe_dir = ".";
   core::Diagnostics diagnostics;
-  auto sweep = sweep::Sweep::read(flags.optuna, std::move(open), diagnostics);
+  auto open = sweep::as_written(made.recipe, flags.optuna, ".", diagnostics);
+  std::optional<sweep::Sweep> sweep;
+  if (open) sweep = sweep::Sweep::read(flags.optuna, *std::move(open), diagnostics);
   session.show(diagnostics);
   if (!sweep) session.exit_code = core::kExitUsage;
   return sweep;
@@ -78,14 +85,15 @@ void import_study(Session& session, const SweepImportFlags& flags) {
     return session.fail("no trial of study " + from.value().name + " fits the sweep",
                         "--map NAME=PATH gives a parameter the path that it has in the recipe");
   }
-  const auto study = sweep::begin_study(*sweep, core::system_clock());
+  const bool stand_in = flags.run.recipe.path.empty();
+  const auto study = sweep::begin_study(*sweep, core::system_clock(), stand_in);
   if (!study) return session.fail(study.failure().message, study.failure().hint, study.failure().exit_code);
   import_trials(found, sweep->space(), *study.value());
   const std::string& name = study.value()->info().name;
   std::printf("%s of study %s are now those of sweep %s\n",
               core::counted(static_cast<std::int64_t>(found.trials.size()), "trial", "trials").c_str(),
               printable(from.value().name).c_str(), name.c_str());
-  if (!flags.run.recipe.path.empty()) std::printf("  go on with it  roux sweep resume %s\n", name.c_str());
+  if (!stand_in) std::printf("  go on with it  roux sweep resume %s\n", name.c_str());
 }
 
 }  // namespace

@@ -6,12 +6,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <set>
 #include <sstream>
 
 #include "runner/cli/sweep_summary.h"
 #include "runner/core/log.h"
-#include "runner/sweep/outcome.h"
-#include "runner/sweep/standing.h"
 
 namespace runner::cli {
 namespace {
@@ -34,15 +33,6 @@ std::string bar(const SweepProgress& progress, const Terminal& terminal) {
   return text + "  ";
 }
 
-/// Of this variant: `training.max_steps` may be varied too.
-std::optional<std::int64_t> total_steps(const sweep::Sweep& sweep, const sweep::Variant& variant) {
-  for (const sweep::Assignment& one : sweep.space().assignments(variant.point)) {
-    if (one.path == "training.max_steps" && one.value.is_number())
-      return static_cast<std::int64_t>(one.value.as_double());
-  }
-  return sweep.total_steps();
-}
-
 Terminal with_width(Terminal terminal, int columns) {
   terminal.width = columns;
   return terminal;
@@ -51,31 +41,32 @@ Terminal with_width(Terminal terminal, int columns) {
 }  // namespace
 
 std::vector<std::string> SweepBoard::lines(const Terminal& terminal, std::size_t rows) {
-  const auto& trials = study_.trials();
   const auto& variants = study_.variants();
   const auto width = static_cast<std::size_t>(terminal.width);
-  const SweepProgress progress = progress_of(sweep_, trials);
+  const SweepProgress progress = progress_of(sweep_, tally_.update(study_));
   const std::string gauge = bar(progress, terminal);
   const std::size_t gauge_columns = terminal_columns(gauge);
   std::vector<std::string> lines = {
       painted(gauge, Paint::kGreen, terminal) +
       cut_text(progress_text(progress), width > gauge_columns ? width - gauge_columns : 0, terminal)};
-  if (const auto best = best_lines(sweep_, variants, trials); !best.empty()) {
+  if (const auto best = best_lines(tally_, variants); !best.empty()) {
     const std::string more = best.size() > 1 ? " (1 of " + std::to_string(best.size()) + ")" : "";
     lines.push_back(
         painted(cut_text(sweep_.metric() + more + " " + best.front(), width, terminal), Paint::kBold, terminal));
   }
-  std::vector<std::vector<Cell>> running;
-  for (const Trial& trial : trials) {
-    if (trial.state == TrialState::kRunning)
-      running.push_back(row_of(trial, variants.at(static_cast<std::size_t>(trial.variant))));
-  }
+  const std::set<std::int64_t>& running = study_.running();
+  std::erase_if(first_seen_, [&running](const auto& seen) { return !running.contains(seen.first); });
   if (running.empty() || rows <= kRowsAround) return lines;
   const std::size_t hidden = running.size() - std::min(running.size(), rows - kRowsAround);
-  running.resize(running.size() - hidden);
+  std::vector<std::vector<Cell>> cells;
+  for (const std::int64_t number : running) {
+    if (cells.size() == running.size() - hidden) break;
+    const Trial& trial = study_.trials().at(static_cast<std::size_t>(number));
+    cells.push_back(row_of(trial, variants.at(static_cast<std::size_t>(trial.variant))));
+  }
   std::istringstream table(
-      table_text({{"trial", true}, {"step", true}, {"value", true}, {"steps/s", true}, {"variant", false, true}},
-                 running, terminal));
+      table_text({{"trial", true}, {"step", true}, {"value", true}, {"steps/s", true}, {"variant", false, true}}, cells,
+                 terminal));
   for (std::string line; std::getline(table, line);) lines.push_back(line);
   if (hidden > 0) lines.push_back("and " + std::to_string(hidden) + " more");
   return lines;
@@ -83,10 +74,9 @@ std::vector<std::string> SweepBoard::lines(const Terminal& terminal, std::size_t
 
 std::vector<Cell> SweepBoard::row_of(const Trial& trial, const sweep::Variant& variant) {
   std::vector<Cell> row = {{std::to_string(trial.number)}, {"starts"}, {""}, {""}, {variant.text}};
-  const auto run = sweep::find_trial_run(sweep::output_dir_of(sweep_, study_),
-                                         study_.info().name + "-" + std::to_string(trial.number), clock_);
+  const auto run = runs_.find(trial.number);
   if (!run || run->id == trial.run) return row;
-  const auto total = total_steps(sweep_, variant);
+  const auto total = variant.until > 0 ? variant.until : sweep_.total_steps(variant.point);
   row[1].text = std::to_string(run->step) + (total ? "/" + std::to_string(*total) : "");
   if (const auto value = run->metrics.find(sweep_.metric()); value != run->metrics.end())
     row[2].text = number_text(value->second);

@@ -9,6 +9,9 @@
 #include "runner/cli/runs.h"
 #include "runner/cli/sweep.h"
 #include "runner/core/clock.h"
+#include "runner/sweep/standing.h"
+#include "runner/sweep/tally.h"
+#include "runner/sweep/trial_runs.h"
 
 namespace runner::cli {
 
@@ -16,7 +19,11 @@ namespace runner::cli {
 class SweepBoard {
  public:
   SweepBoard(const sweep::Sweep& sweep, sweep::Study& study, const core::Clock& clock)
-      : sweep_(sweep), study_(study), clock_(clock) {}
+      : sweep_(sweep),
+        study_(study),
+        clock_(clock),
+        tally_(sweep),
+        runs_(study, sweep::output_dir_of(sweep, study), clock) {}
 
   /// At most `rows` of them, none wider than the terminal.
   std::vector<std::string> lines(const Terminal& terminal, std::size_t rows);
@@ -31,7 +38,9 @@ class SweepBoard {
   const sweep::Sweep& sweep_;
   sweep::Study& study_;
   const core::Clock& clock_;
-  std::map<std::int64_t, Seen> first_seen_;  ///< by trial: how far it was when it was looked at first
+  sweep::Tally tally_;
+  sweep::TrialRuns runs_;
+  std::map<std::int64_t, Seen> first_seen_;  ///< by trial that runs: how far it was when it was looked at first
 };
 
 /// The board at the bottom of standard error while a worker is at work; lines alone where that is no terminal, or where

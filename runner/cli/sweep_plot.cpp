@@ -65,8 +65,9 @@ std::optional<std::vector<std::size_t>> chosen_parameters(const SweepHistory& hi
   if (names.empty()) chosen = parameters_worth_drawing(history, kind.parameters_max);
   if (chosen.size() >= kind.parameters_min) return chosen;
   diagnostics.error({}, std::string("a ") + kind.name + " plot needs " +
-                            core::counted(static_cast<std::int64_t>(kind.parameters_min), "parameter", "parameters") +
-                            " that have more than one value");
+                            core::counted(static_cast<std::int64_t>(kind.parameters_min), "parameter that has",
+                                          "parameters that have") +
+                            " more than one value");
   return std::nullopt;
 }
 

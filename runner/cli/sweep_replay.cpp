@@ -9,7 +9,7 @@
 namespace runner::cli {
 
 void sweep_replay(Session& session, const std::string& name, const std::optional<std::int64_t>& trial) {
-  const auto open = open_sweep(session, name);
+  const auto open = open_trainable_sweep(session, name);
   if (!open) return;
   const std::vector<sweep::Trial>& trials = open->study->trials();
   std::int64_t number = 0;

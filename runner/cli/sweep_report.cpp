@@ -63,10 +63,11 @@ std::optional<std::string> answer(const OpenSweep& open, const SweepReportReques
   const auto document = request.output.ends_with(".md") ? markdown_document(title) : html_document(title);
   document->paragraph("Written by roux at " + store::utc_text(context.clock.wall_ms()) + " from " +
                       open.study->folder() + ".");
+  sweep::Tally tally(open.sweep);
   document->paragraph(open.sweep.metric() +
                       (open.sweep.maximizes() ? ", larger is better: " : ", smaller is better: ") +
-                      progress_text(progress_of(open.sweep, history.trials)) + ".");
-  const std::vector<std::string> best = best_lines(open.sweep, history.variants, history.trials);
+                      progress_text(progress_of(open.sweep, tally.update(*open.study))) + ".");
+  const std::vector<std::string> best = best_lines(tally, history.variants);
   if (!best.empty()) document->list(best);
   add_pictures(history, *document);
   add_trials(open, context.clock, *document);

@@ -1,4 +1,6 @@
 #include <cstdio>
+#include <optional>
+#include <set>
 #include <utility>
 
 #include "runner/cli/code_of.h"
@@ -12,6 +14,7 @@
 #include "runner/core/process.h"
 #include "runner/recipe/compose.h"
 #include "runner/store/light_tables.h"
+#include "runner/store/run_reader.h"
 #include "runner/sweep/preflight.h"
 #include "runner/sweep/standing.h"
 #include "runner/sweep/worker.h"
@@ -25,10 +28,16 @@ using sweep::Sweep;
 
 /// What the command line says about the sweep, as changes of the recipe.
 bool add_changes(Session& session, const SweepRunFlags& flags, recipe::ComposeOptions& options) {
+  std::set<std::string> varied;
   for (const std::string& text : flags.varied) {
     const auto set = varied_as_set(text);
     if (!set) {
       session.fail(set.failure().message, set.failure().hint);
+      return false;
+    }
+    const std::string path = text.substr(0, text.find('='));
+    if (!varied.insert(path).second) {
+      session.fail(path + " is varied twice on the command line", "keep one of them: " + text);
       return false;
     }
     options.overrides.push_back({Override::Kind::kSet, set.value(), text});
@@ -80,7 +89,7 @@ std::optional<std::unique_ptr<Study>> study_to_go_on_with(Session& session, cons
     const core::Node &before = recorded->base().at("sweep.stop"), &now = sweep.base().at("sweep.stop");
     if (!before.same_value(now)) study->set_end_reason("");  // other limits are still to be reached
     if (is_over(sweep, *study)) return std::unique_ptr<Study>();
-    study->set_recipe(sweep.identity());
+    study->set_recipe(sweep.identity(), sweep::lease_ms_of(sweep));
     return study;
   }
   if (!recorded || is_over(*recorded, *study)) return std::unique_ptr<Study>();
@@ -89,10 +98,9 @@ std::optional<std::unique_ptr<Study>> study_to_go_on_with(Session& session, cons
   return std::nullopt;
 }
 
-void tell_end(const Sweep& sweep, Study& study) {
+/// `front`: the best variants, at least one.
+void tell_end(const Sweep& sweep, Study& study, const std::vector<sweep::VariantStanding>& front) {
   const auto& variants = study.variants();
-  const auto front = front_of(sweep, standings_of(variants, study.trials()));
-  if (front.empty()) return std::puts("no trial came to an end that counts"), void();
   if (sweep.objectives().size() > 1) {
     std::printf("\nno other variant is better than %s: roux sweep best %s\n",
                 core::counted(static_cast<std::int64_t>(front.size()), "variant", "variants").c_str(),
@@ -136,6 +144,7 @@ std::unique_ptr<sweep::Trainings> trainings_of(const Sweep& sweep, std::shared_p
 }
 
 void work(Session& session, const Sweep& sweep, Study& study, const SweepWorkFlags& flags = {}) {
+  const core::OwnLog heard_beside_a_training;
   sweep::Worker::Options options;
   options.trainings = trainings_of(sweep, options.light);
   options.reads_recipes = options.light == nullptr || Session::changes_recipes();
@@ -159,7 +168,13 @@ void work(Session& session, const Sweep& sweep, Study& study, const SweepWorkFla
     session.exit_code = core::kExitResumable;
     return;
   }
-  if (!session.quiet) tell_end(sweep, study);
+  const auto front = front_of(sweep, standings_of(study.variants(), study.trials()));
+  if (!front.empty()) {
+    if (!session.quiet) tell_end(sweep, study, front);
+  } else if (end.limit.empty() && !flags.no_wait) {
+    session.fail("no trial came to an end that counts", "roux sweep show " + study.info().name + " says why",
+                 core::kExitFailed);
+  }
 }
 
 }  // namespace
@@ -180,6 +195,7 @@ void sweep_run(Session& session, SweepRunFlags& flags) {
   const auto sweep = read_sweep(session, flags);
   if (!sweep || !variants_are_sound(session, *sweep) || flags.dry_run) return;
   std::unique_ptr<Study> study;
+  std::optional<store::StartLock> lock(sweep->base().at("output_dir").as_string());
   if (!flags.start_anew) {
     auto found = study_to_go_on_with(session, *sweep);
     if (!found) return;
@@ -187,12 +203,13 @@ void sweep_run(Session& session, SweepRunFlags& flags) {
   }
   const bool goes_on = study != nullptr;
   if (!goes_on) study = sweep::begin_study(*sweep, core::system_clock()).value();
+  lock.reset();
   core::log_info((goes_on ? "going on with sweep " : "sweep ") + study->folder());
   work(session, *sweep, *study);
 }
 
 void sweep_work(Session& session, const SweepWorkFlags& flags) {
-  const auto open = open_sweep(session, flags.name);
+  const auto open = open_trainable_sweep(session, flags.name);
   if (!open) return;
   if (flags.concurrent > 1 && open->sweep.config().isolation == sections::sweep::Isolation::kNone) {
     return session.fail(

@@ -7,6 +7,7 @@
 #include "runner/cli/sweep_trials.h"
 #include "runner/core/units.h"
 #include "runner/store/text.h"
+#include "runner/sweep/regret.h"
 
 namespace runner::cli {
 namespace {
@@ -20,6 +21,12 @@ struct SweepShowRequest {
   bool watch = false;
 };
 
+/// How far the sweep is from the end that `stop.regret_bound` makes; "" where it has none.
+std::string regret_line(const OpenSweep& open) {
+  if (!open.sweep.config().stop.regret_bound) return "";
+  return sweep::RegretWatch(open.sweep).look_at(open.study->variants(), open.study->trials()).text() + "\n";
+}
+
 std::optional<std::string> show_all(const OpenSweep& open, const RunsListRequest& given, const RunsContext& context,
                                     core::Diagnostics& diagnostics) {
   RunsListRequest request = given;
@@ -32,7 +39,7 @@ std::optional<std::string> show_all(const OpenSweep& open, const RunsListRequest
   if (!choose_from(rows, request, filter, context, diagnostics)) return std::nullopt;
   if (request.columns.empty()) request.columns = trial_columns(open);
   if (request.format != "table") return list_text(std::move(rows), request, request.columns, context);
-  const std::string heading = sweep_heading(open);
+  const std::string heading = sweep_heading(open) + regret_line(open);
   if (rows.empty()) return heading + (filter ? "no trial fits the filter\n" : "no trials yet\n");
   return heading + list_text(std::move(rows), request, request.columns, context);
 }
@@ -43,9 +50,18 @@ void add_line(const std::string& name, const std::string& value, std::string& te
       "  " + name + std::string(name.size() < 10 ? 10 - name.size() : 1, ' ') + core::escape_for_terminal(value) + "\n";
 }
 
+/// Of the variant where that varies it, else counted on from the recipe's.
+std::string seed_text(const OpenSweep& open, const Trial& trial) {
+  const sweep::Variant& variant = open.study->variants()[static_cast<std::size_t>(trial.variant)];
+  for (const sweep::Assignment& one : open.sweep.space().assignments(variant.point)) {
+    if (one.path == "seed") return one.value.scalar_text();
+  }
+  return std::to_string(open.sweep.base().at("seed").as_integer() + trial.replicate);
+}
+
 std::optional<std::string> show_one(const OpenSweep& open, std::int64_t number, const RunsContext& context,
                                     core::Diagnostics& diagnostics) {
-  const auto& trials = open.study->trials();
+  const std::vector<Trial> trials = open.study->trials_as_they_stand();
   if (number < 0 || number >= static_cast<std::int64_t>(trials.size())) {
     diagnostics.error({}, "sweep " + open.study->info().name + " has no trial " + std::to_string(number),
                       trials.empty() ? "" : "they are 0 to " + std::to_string(trials.size() - 1));
@@ -64,7 +80,7 @@ std::optional<std::string> show_one(const OpenSweep& open, std::int64_t number, 
   add_line("variant",
            std::to_string(trial.variant) + "  " + open.study->variants()[static_cast<std::size_t>(trial.variant)].text,
            text);
-  add_line("seed", std::to_string(open.sweep.base().at("seed").as_integer() + trial.replicate), text);
+  add_line("seed", seed_text(open, trial), text);
   add_line("reason", trial.reason, text);
   if (trial.retries > 0) add_line("retries", std::to_string(trial.retries), text);
   if (trial.started_ms > 0) add_line("began", store::utc_text(trial.started_ms), text);
@@ -103,7 +119,7 @@ void add_sweep_show(CLI::App& sweep, Session& session) {
       sweep.add_subcommand("show", "Show a sweep: what is best, its trials, and how long it still takes");
   command->add_option("SWEEP", request->sweep, kSweepText);
   command->add_option("TRIAL", request->trial, "The number of one trial, to show all of it")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1'000'000'000}));
   add_list_flags(*command, request->list);
   command->add_flag("--watch", request->watch, "Go on showing how it stands, until it is over");
   command->footer(

@@ -3,15 +3,15 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 
 #include "runner/cli/runs_keep.h"
 #include "runner/cli/sweep_command.h"
 #include "runner/cli/sweep_summary.h"
 #include "runner/core/files.h"
 #include "runner/core/units.h"
-#include "runner/store/lease.h"
 #include "runner/store/text.h"
-#include "runner/sweep/standing.h"
+#include "runner/sweep/postgres_store.h"
 
 namespace runner::cli {
 namespace {
@@ -34,19 +34,12 @@ struct SweepRemoveRequest {
 
 /// One line of `roux sweep list`.
 struct ListedSweep {
-  std::string name, state, metric, best, done, reason;
+  std::string name, state, metric, done, reason;
+  std::optional<double> best;
   std::int64_t created_ms = 0;
 };
 
-bool somebody_works_on(const std::string& folder, const core::Clock& clock) {
-  const auto workers = core::list_folder(folder + "/workers");
-  if (!workers) return false;
-  return std::any_of(workers.value().begin(), workers.value().end(), [&](const std::string& worker) {
-    return store::live_owner(folder + "/workers/" + worker, clock).has_value();
-  });
-}
-
-ListedSweep listed(const std::string& folder, const std::string& name, const core::Clock& clock) {
+ListedSweep listed(const std::string& folder, const std::string& name) {
   ListedSweep line;
   line.name = name;
   line.created_ms = store::parse_folder_name(name)->created_ms;
@@ -56,14 +49,12 @@ ListedSweep listed(const std::string& folder, const std::string& name, const cor
   core::Diagnostics diagnostics;
   const auto sweep = sweep::recorded_sweep(*study.value(), diagnostics);
   if (!sweep) return line.reason = "its recipe does not fit this roux", line;
-  const auto& trials = study.value()->trials();
-  const SweepProgress progress = progress_of(*sweep, trials);
+  sweep::Tally tally(*sweep);
+  const SweepProgress progress = progress_of(*sweep, tally.update(*study.value()));
   line.metric = sweep->metric();
   line.done = std::to_string(progress.ended()) + (progress.all ? "/" + std::to_string(*progress.all) : "");
-  const bool over = progress.all && progress.ended() >= *progress.all;
-  line.state = somebody_works_on(folder, clock) ? "running" : over ? "over" : "stopped";
-  const auto best = best_of(*sweep, standings_of(study.value()->variants(), trials));
-  if (best) line.best = number_text(*best->value);
+  line.state = study.value()->has_workers() ? "running" : is_over(*sweep, *study.value()) ? "over" : "stopped";
+  if (const auto front = tally.front(); !front.empty()) line.best = front.front().value;
   return line;
 }
 
@@ -78,7 +69,7 @@ std::string as_table(const std::vector<ListedSweep>& list, const RunsContext& co
                     {line.state, paint},
                     {line.done},
                     {line.reason.empty() ? line.metric : line.reason},
-                    {line.best},
+                    {line.best ? number_text(*line.best) : ""},
                     {ago_text(line.created_ms, context.clock.wall_ms())}});
   }
   return table_text(
@@ -94,7 +85,7 @@ std::string as_json(const std::vector<ListedSweep>& list) {
     node.set("state", Node::string(line.state));
     node.set("done", Node::string(line.done));
     node.set("metric", Node::string(line.metric));
-    node.set("best", line.best.empty() ? Node::null() : Node::floating(std::stod(line.best)));
+    node.set("best", line.best ? Node::floating(*line.best) : Node::null());
     node.set("created_ms", Node::integer(line.created_ms));
     if (!line.reason.empty()) node.set("reason", Node::string(line.reason));
     root.items().push_back(std::move(node));
@@ -105,8 +96,8 @@ std::string as_json(const std::vector<ListedSweep>& list) {
 std::optional<std::string> sweep_list(const RunsContext& context, const SweepListRequest& request, core::Diagnostics&) {
   const std::string output_dir = request.trash ? trash_dir(context.output_dir) : context.output_dir;
   std::vector<ListedSweep> list;
-  for (const std::string& name : sweep_names(output_dir))
-    list.push_back(listed(sweep::sweeps_dir(output_dir) + "/" + name, name, context.clock));
+  for (const std::string& name : sweep::sweep_names(output_dir).value_or({}))
+    list.push_back(listed(sweep::sweeps_dir(output_dir) + "/" + name, name));
   if (request.format == "json") return as_json(list);
   if (list.empty()) return "no sweeps in " + output_dir + "\n";
   return as_table(list, context);
@@ -123,13 +114,13 @@ std::vector<std::string> runs_of(const std::string& sweep, const std::string& ou
   return folders;
 }
 
-/// Its name, by whatever it was called.
-std::optional<std::string> name_of_sweep(const std::string& output_dir, const std::string& text,
-                                         core::Diagnostics& diagnostics) {
-  const auto study = sweep::find_study(output_dir, text);
-  if (study) return study.value()->info().name;
+/// Null after saying why.
+std::unique_ptr<sweep::Study> sweep_called(const std::string& output_dir, const std::string& text,
+                                           core::Diagnostics& diagnostics) {
+  auto study = sweep::find_study(output_dir, text);
+  if (study) return std::move(study).value();
   diagnostics.error({}, study.failure().message, study.failure().hint);
-  return std::nullopt;
+  return nullptr;
 }
 
 bool move_sweep(const std::string& name, const std::string& from, const std::string& to,
@@ -149,7 +140,7 @@ std::optional<std::string> empty_trash(const RunsContext& context, const SweepRe
     return std::nullopt;
   }
   const std::string trash = trash_dir(context.output_dir);
-  const std::vector<std::string> names = sweep_names(trash);
+  const std::vector<std::string> names = sweep::sweep_names(trash).value_or({});
   if (names.empty()) return "there is no sweep in the trash of " + context.output_dir + "\n";
   std::vector<std::string> folders;
   for (const std::string& name : names) {
@@ -178,47 +169,48 @@ std::optional<std::string> sweep_remove(const RunsContext& context, const SweepR
     diagnostics.error({}, std::string(kRemove) + " needs SWEEP, or --empty-trash");
     return std::nullopt;
   }
-  const auto name = name_of_sweep(context.output_dir, request.sweep, diagnostics);
-  if (!name) return std::nullopt;
-  if (somebody_works_on(sweep::sweeps_dir(context.output_dir) + "/" + *name, context.clock)) {
-    diagnostics.error({}, "somebody works on sweep " + *name, "stop it first (Ctrl-C), or wait for its end");
+  auto study = sweep_called(context.output_dir, request.sweep, diagnostics);
+  if (study == nullptr) return std::nullopt;
+  const std::string name = study->info().name;
+  if (study->has_workers()) {
+    diagnostics.error({}, "somebody works on sweep " + name,
+                      study->info().store.empty()
+                          ? "stop it first (Ctrl-C), or wait for its end"
+                          : "stop it first (Ctrl-C), on whichever machine, or wait for its end; a worker that was "
+                            "killed counts until sweep.worker_timeout is over");
     return std::nullopt;
   }
-  const std::vector<std::string> runs = runs_of(*name, context.output_dir, context.clock);
+  const std::string address = study->info().store;
+  study.reset();  // before its file moves
+  const std::vector<std::string> runs = runs_of(name, context.output_dir, context.clock);
   const std::string what =
-      "sweep " + *name + " and its " + core::counted(static_cast<std::int64_t>(runs.size()), "run", "runs");
+      "sweep " + name + " and its " + core::counted(static_cast<std::int64_t>(runs.size()), "run", "runs");
   if (!go_ahead("move to the trash: " + what + "; go ahead?", request.yes, kRemove, diagnostics))
     return diagnostics.has_errors() ? std::nullopt : std::optional<std::string>("nothing was removed\n");
   if (!runs.empty() && !runs_remove(context, {.runs = runs, .yes = true}, diagnostics)) return std::nullopt;
-  if (!move_sweep(*name, context.output_dir, trash_dir(context.output_dir), diagnostics)) return std::nullopt;
-  return what + ": in the trash; `roux sweep restore " + *name + "` brings them back\n";
+  if (!move_sweep(name, context.output_dir, trash_dir(context.output_dir), diagnostics)) return std::nullopt;
+  return what + ": in the trash; `roux sweep restore " + name + "` brings them back\n" +
+         (address.empty() ? ""
+                          : "what they came to is still in " + address +
+                                ", for all machines, until somebody says there: DROP SCHEMA \"" +
+                                sweep::PostgresStore::schema_of(name) + "\" CASCADE\n");
 }
 
 std::optional<std::string> sweep_restore(const RunsContext& context, const SweepRemoveRequest& request,
                                          core::Diagnostics& diagnostics) {
   const std::string trash = trash_dir(context.output_dir);
-  const auto name = name_of_sweep(trash, request.sweep, diagnostics);
-  if (!name || !move_sweep(*name, trash, context.output_dir, diagnostics)) return std::nullopt;
-  const std::vector<std::string> runs = runs_of(*name, trash, context.clock);
+  auto study = sweep_called(trash, request.sweep, diagnostics);
+  if (study == nullptr) return std::nullopt;
+  const std::string name = study->info().name;
+  study.reset();  // before its file moves
+  if (!move_sweep(name, trash, context.output_dir, diagnostics)) return std::nullopt;
+  const std::vector<std::string> runs = runs_of(name, trash, context.clock);
   if (!runs.empty() && !runs_restore(context, {.runs = runs}, diagnostics)) return std::nullopt;
-  return "sweep " + *name + " and its " + core::counted(static_cast<std::int64_t>(runs.size()), "run", "runs") +
+  return "sweep " + name + " and its " + core::counted(static_cast<std::int64_t>(runs.size()), "run", "runs") +
          ": back in " + context.output_dir + "\n";
 }
 
 }  // namespace
-
-std::vector<std::string> sweep_names(const std::string& output_dir) {
-  std::vector<std::string> names;
-  const auto folders = core::list_folder(sweep::sweeps_dir(output_dir));
-  if (!folders) return names;
-  for (const std::string& folder : folders.value()) {
-    if (store::parse_folder_name(folder)) names.push_back(folder);
-  }
-  std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
-    return store::parse_folder_name(a)->id > store::parse_folder_name(b)->id;
-  });
-  return names;
-}
 
 void add_sweep_studies(CLI::App& sweep, Session& session) {
   const auto list = std::make_shared<SweepListRequest>();

@@ -1,30 +1,25 @@
 #include "runner/cli/sweep_summary.h"
 
+#include <algorithm>
+
 #include "runner/core/units.h"
-#include "runner/sweep/standing.h"
 
 namespace runner::cli {
 
-using sweep::Trial;
 using sweep::TrialState;
 
-SweepProgress progress_of(const sweep::Sweep& sweep, const std::vector<Trial>& trials) {
+SweepProgress progress_of(const sweep::Sweep& sweep, const sweep::Tally& tally) {
   SweepProgress progress;
-  double spent_s = 0;
-  for (const Trial& trial : trials) {
-    switch (trial.state) {
-      case TrialState::kWaiting: ++progress.waiting; continue;
-      case TrialState::kRunning: ++progress.running; continue;
-      case TrialState::kComplete: ++progress.complete; break;
-      case TrialState::kPruned: ++progress.pruned; break;
-      case TrialState::kFailed: ++progress.failed; break;
-    }
-    spent_s += static_cast<double>(trial.ended_ms - trial.started_ms) / 1000;
-  }
-  if (const auto variants = sweep.variants_to_come()) progress.all = *variants * sweep.config().replicates;
+  progress.waiting = tally.count(TrialState::kWaiting);
+  progress.running = tally.count(TrialState::kRunning);
+  progress.complete = tally.count(TrialState::kComplete);
+  progress.pruned = tally.count(TrialState::kPruned);
+  progress.failed = tally.count(TrialState::kFailed);
+  progress.all = tally.to_come();
   const std::int64_t left = progress.all.value_or(0) - progress.ended();
   if (left <= 0 || progress.ended() == 0) return progress;
   const double at_once = static_cast<double>(sweep.config().max_concurrent_trials);
+  const double spent_s = static_cast<double>(tally.took_ms()) / 1000;
   progress.seconds_left = spent_s / static_cast<double>(progress.ended()) * static_cast<double>(left) / at_once;
   return progress;
 }
@@ -44,10 +39,9 @@ std::string progress_text(const SweepProgress& progress) {
   return text;
 }
 
-std::vector<std::string> best_lines(const sweep::Sweep& sweep, const std::vector<sweep::Variant>& variants,
-                                    const std::vector<Trial>& trials) {
+std::vector<std::string> best_lines(const sweep::Tally& tally, const std::vector<sweep::Variant>& variants) {
   std::vector<std::string> lines;
-  for (const sweep::VariantStanding& best : front_of(sweep, standings_of(variants, trials))) {
+  for (const sweep::VariantStanding& best : tally.front()) {
     std::string& line = lines.emplace_back("best " + number_text(*best.value));
     for (const double other : best.others) line += " " + number_text(other);
     line += "  " + variants[static_cast<std::size_t>(best.variant)].text;
@@ -56,14 +50,20 @@ std::vector<std::string> best_lines(const sweep::Sweep& sweep, const std::vector
 }
 
 std::string sweep_heading(const OpenSweep& open) {
-  const auto& trials = open.study->trials();
-  SweepProgress progress = progress_of(open.sweep, trials);
+  sweep::Tally tally(open.sweep);
+  SweepProgress progress = progress_of(open.sweep, tally.update(*open.study));
+  const std::vector<sweep::Trial> trials = open.study->trials_as_they_stand();
+  const auto count = [&trials](TrialState state) {
+    return std::count_if(trials.begin(), trials.end(), [&](const sweep::Trial& trial) { return trial.state == state; });
+  };
+  progress.running = count(TrialState::kRunning);
+  progress.waiting = count(TrialState::kWaiting);
   const std::string reason = open.study->end_reason();
   if (!reason.empty()) progress.seconds_left.reset();
   std::string text = open.study->info().name + "  " + open.sweep.metric() +
                      (open.sweep.maximizes() ? " (larger is better)" : "") + "  " + progress_text(progress) +
                      (reason.empty() ? "" : ", ended: " + reason) + "\n";
-  for (const std::string& best : best_lines(open.sweep, open.study->variants(), trials)) text += best + "\n";
+  for (const std::string& best : best_lines(tally, open.study->variants())) text += best + "\n";
   return text;
 }
 

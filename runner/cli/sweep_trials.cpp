@@ -45,7 +45,7 @@ Node values_of(const OpenSweep& open, const Trial& trial, const sweep::Variant& 
 std::vector<store::RunSummary> trials_as_runs(const OpenSweep& open) {
   std::vector<store::RunSummary> rows;
   const auto& variants = open.study->variants();
-  for (const Trial& trial : open.study->trials()) {
+  for (const Trial& trial : open.study->trials_as_they_stand()) {
     store::RunSummary row;
     row.id = trial.run;
     row.name = open.study->info().name + "-" + std::to_string(trial.number);

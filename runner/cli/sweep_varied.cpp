@@ -69,6 +69,12 @@ std::optional<Node> range_of(std::string_view text) {
   return range;
 }
 
+/// Whether this begins as a range does, and is none: `2..six`, `2..6:lin`, `2..6,8`.
+bool is_nearly_range(std::string_view text) {
+  const std::size_t dots = text.find("..");
+  return dots != std::string_view::npos && number_of(text.substr(0, dots)).has_value();
+}
+
 }  // namespace
 
 core::Result<std::string> varied_as_set(const std::string& text) {
@@ -87,6 +93,10 @@ core::Result<std::string> varied_as_set(const std::string& text) {
     for (const std::string& piece : split(values)) {
       auto value = recipe::read_value(source, piece, diagnostics);
       if (!value || piece.empty()) return core::Failure{"\"" + piece + "\" in " + text + " is no value", kUsage};
+      if (is_nearly_range(piece)) {
+        return core::Failure{"\"" + piece + "\" in " + text + " is neither a range nor a value",
+                             std::string(kUsage) + "; text with dots stands in quotes"};
+      }
       list.items().push_back(*std::move(value));
     }
     parameter.set("values", std::move(list));

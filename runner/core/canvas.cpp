@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string_view>
 
 #include "runner/core/png.h"
@@ -167,13 +168,22 @@ double Canvas::text_width(const std::string& text, double size) {
 std::string Canvas::file() const { return png(rgb_, width_, height_); }
 
 void Canvas::segment(double x0, double y0, double x1, double y1, Color color, double radius) {
-  const auto bound = [](double value, int size) { return std::clamp(static_cast<int>(std::floor(value)), 0, size); };
+  const auto bound = [](double value, int size) {
+    return static_cast<int>(std::clamp(std::floor(value), 0.0, static_cast<double>(size)));
+  };
   const int left = bound(std::min(x0, x1) - radius - 1, width_), right = bound(std::max(x0, x1) + radius + 2, width_);
   const int top = bound(std::min(y0, y1) - radius - 1, height_), bottom = bound(std::max(y0, y1) + radius + 2, height_);
   const double dx = x1 - x0, dy = y1 - y0, square = dx * dx + dy * dy;
+  // Of a row no more than what lies beside the line that the segment is part of, and a pixel for the rounding.
+  const double half =
+      dy != 0 ? (radius + 0.5) * std::sqrt(square) / std::abs(dy) + 1 : std::numeric_limits<double>::infinity();
   for (int y = top; y < bottom; ++y) {
-    for (int x = left; x < right; ++x) {
-      const double px = x + 0.5 - x0, py = y + 0.5 - y0;
+    const double py = y + 0.5 - y0;
+    const double middle = dy != 0 ? x0 + py * dx / dy : x0;
+    const int first = std::max(left, bound(middle - half, width_));
+    const int last = std::min(right, bound(middle + half + 1, width_));
+    for (int x = first; x < last; ++x) {
+      const double px = x + 0.5 - x0;
       const double along = square > 0 ? std::clamp((px * dx + py * dy) / square, 0.0, 1.0) : 0;
       const double distance = std::hypot(px - along * dx, py - along * dy);
       const double share = std::clamp(radius + 0.5 - distance, 0.0, 1.0);

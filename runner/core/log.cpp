@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include "runner/core/held_log.h"
 #include "runner/core/utf8.h"
@@ -76,6 +77,47 @@ class HeldFile final : public spdlog::sinks::base_sink<std::mutex> {
 constexpr const char* kJsonPattern = R"({"time":"%Y-%m-%dT%H:%M:%S.%eZ","level":"%l","message":%v})";
 constexpr const char* kFilePattern = "%Y-%m-%dT%H:%M:%S.%eZ %l %v";
 
+using Sink = std::shared_ptr<spdlog::sinks::stderr_sink_mt>;
+
+/// How lines look on standard error, and which come there.
+void settle(const Sink& terminal, const LogOptions& options) {
+  const auto utc = spdlog::pattern_time_type::utc;
+  terminal->set_level(level_of(options.level));
+  if (options.format == LogFormat::kJson) {
+    terminal->set_formatter(std::make_unique<spdlog::pattern_formatter>(kJsonPattern, utc));
+    return;
+  }
+  auto formatter = std::make_unique<spdlog::pattern_formatter>(utc);
+  formatter->add_flag<LevelPrefix>('*', options.color).set_pattern("%*%v");
+  terminal->set_formatter(std::move(formatter));
+}
+
+/// Where lines go, and the options that it was made by.
+struct Voice {
+  Voice(const LogOptions& given, const std::vector<spdlog::sink_ptr>& sinks, spdlog::level::level_enum level)
+      : options(given), logger("roux", sinks.begin(), sinks.end()) {
+    logger.set_level(level);
+    logger.flush_on(spdlog::level::debug);
+    // A full disk: the line is lost, the run goes on.
+    logger.set_error_handler([](const std::string&) {});
+  }
+
+  void say(LogLevel level, std::string_view message) {
+    const auto spd_level = level_of(level);
+    if (!logger.should_log(spd_level)) return;
+    if (options.format == LogFormat::kJson) {
+      logger.log(spd_level, spdlog::string_view_t(json_quote(message)));
+    } else {
+      logger.log(spd_level, spdlog::string_view_t(message.data(), message.size()));
+    }
+  }
+
+  const LogOptions options;
+  spdlog::logger logger;
+};
+
+thread_local std::shared_ptr<Voice> own_voice;  // OwnLog
+
 // Everything that logging needs to remember. One object, in libroux_base only, behind a mutex.
 class Log {
  public:
@@ -90,7 +132,10 @@ class Log {
     rebuild();
   }
 
-  const LogOptions& options() const { return options_; }
+  LogOptions options() const {
+    const std::lock_guard lock(mutex_);
+    return options_;
+  }
 
   void set_file(const std::string& path) {
     const std::lock_guard lock(mutex_);
@@ -109,69 +154,54 @@ class Log {
     rebuild();
   }
 
-  void write(LogLevel level, std::string_view message) {
-    std::shared_ptr<spdlog::logger> logger;
-    {
-      const std::lock_guard lock(mutex_);
-      logger = logger_;
-    }
-    const auto spd_level = level_of(level);
-    if (!logger->should_log(spd_level)) return;
-    if (options_.format == LogFormat::kJson) {
-      logger->log(spd_level, spdlog::string_view_t(json_quote(message)));
-    } else {
-      logger->log(spd_level, spdlog::string_view_t(message.data(), message.size()));
-    }
-  }
-
-  void flush() {
+  std::shared_ptr<Voice> voice() const {
     const std::lock_guard lock(mutex_);
-    logger_->flush();
+    return voice_;
   }
 
  private:
   Log() : terminal_(std::make_shared<spdlog::sinks::stderr_sink_mt>()) { rebuild(); }
 
   void rebuild() {
-    const bool json = options_.format == LogFormat::kJson;
-    const auto utc = spdlog::pattern_time_type::utc;
-    if (json) {
-      terminal_->set_formatter(std::make_unique<spdlog::pattern_formatter>(kJsonPattern, utc));
-    } else {
-      auto formatter = std::make_unique<spdlog::pattern_formatter>(utc);
-      formatter->add_flag<LevelPrefix>('*', options_.color).set_pattern("%*%v");
-      terminal_->set_formatter(std::move(formatter));
-    }
+    settle(terminal_, options_);
     std::vector<spdlog::sink_ptr> sinks{terminal_};
     if (file_) {
-      file_->set_formatter(std::make_unique<spdlog::pattern_formatter>(json ? kJsonPattern : kFilePattern, utc));
+      const char* pattern = options_.format == LogFormat::kJson ? kJsonPattern : kFilePattern;
+      file_->set_formatter(std::make_unique<spdlog::pattern_formatter>(pattern, spdlog::pattern_time_type::utc));
       sinks.push_back(file_);
     }
-    auto logger = std::make_shared<spdlog::logger>("roux", sinks.begin(), sinks.end());
     // A quiet run keeps what it did in its file all the same.
     const auto level = level_of(options_.level);
-    terminal_->set_level(level);
-    logger->set_level(file_ ? std::min(level, spdlog::level::info) : level);
-    logger->flush_on(spdlog::level::debug);
-    // A full disk: the line is lost, the run goes on.
-    logger->set_error_handler([](const std::string&) {});
-    logger_ = std::move(logger);
+    voice_ = std::make_shared<Voice>(options_, sinks, file_ ? std::min(level, spdlog::level::info) : level);
   }
 
   mutable std::mutex mutex_;
   LogOptions options_;
-  std::shared_ptr<spdlog::sinks::stderr_sink_mt> terminal_;
+  Sink terminal_;
   spdlog::sink_ptr file_;
-  std::shared_ptr<spdlog::logger> logger_;
+  std::shared_ptr<Voice> voice_;
 };
 
 }  // namespace
 
 void configure_log(const LogOptions& options) { Log::instance().configure(options); }
-const LogOptions& log_options() { return Log::instance().options(); }
+LogOptions log_options() { return Log::instance().options(); }
 void set_log_file(const std::string& path) { Log::instance().set_file(path); }
 void hold_log_file(const std::string& path) { Log::instance().hold_file(path); }
-void log(LogLevel level, std::string_view message) { Log::instance().write(level, message); }
-void flush_log() { Log::instance().flush(); }
+
+void log(LogLevel level, std::string_view message) {
+  (own_voice != nullptr ? own_voice : Log::instance().voice())->say(level, message);
+}
+
+void flush_log() { Log::instance().voice()->logger.flush(); }
+
+OwnLog::OwnLog() {
+  const LogOptions options = log_options();
+  const Sink terminal = std::make_shared<spdlog::sinks::stderr_sink_mt>();
+  settle(terminal, options);
+  own_voice = std::make_shared<Voice>(options, std::vector<spdlog::sink_ptr>{terminal}, level_of(options.level));
+}
+
+OwnLog::~OwnLog() { own_voice.reset(); }
 
 }  // namespace runner::core

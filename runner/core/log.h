@@ -17,7 +17,7 @@ struct LogOptions {
 /// The program's log: lines on standard error, and in `logs/rank-N.log` once a run has a folder. spdlog does the work
 /// and stays behind this header (LibTorch carries another fmt). Thread-safe; never throws; never blocks on a full disk.
 void configure_log(const LogOptions& options);
-const LogOptions& log_options();
+LogOptions log_options();
 /// Adds the file; an empty path takes it away.
 void set_log_file(const std::string& path);
 void log(LogLevel level, std::string_view message);
@@ -27,5 +27,16 @@ inline void log_info(std::string_view message) { log(LogLevel::kInfo, message); 
 inline void log_warning(std::string_view message) { log(LogLevel::kWarning, message); }
 inline void log_error(std::string_view message) { log(LogLevel::kError, message); }
 void flush_log();
+
+/// While it lives, lines of the thread that made it go to standard error as the options say now, and to no file,
+/// whatever others configure meanwhile: of one who watches over a training in this very process. One at a time a
+/// thread.
+class OwnLog {
+ public:
+  OwnLog();
+  ~OwnLog();
+  OwnLog(const OwnLog&) = delete;
+  OwnLog& operator=(const OwnLog&) = delete;
+};
 
 }  // namespace runner::core

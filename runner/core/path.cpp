@@ -1,6 +1,7 @@
 #include "runner/core/path.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace runner::core {
 namespace {
@@ -14,7 +15,22 @@ Failure bad(std::string_view text, const std::string& why) {
 
 std::string quoted_if_needed(std::string_view key) {
   const bool plain = !key.empty() && key.find_first_of(".[]\"=") == std::string_view::npos;
-  return plain ? std::string(key) : "[\"" + std::string(key) + "\"]";
+  if (plain) return std::string(key);
+  std::string text = "[\"";
+  for (const char c : key) text += c == '"' || c == '\\' ? std::string("\\") + c : std::string(1, c);
+  return text + "\"]";
+}
+
+/// What stands between `["` and `"]`, where a backslash makes the next character an ordinary one; nothing where that
+/// has no end. `at` is behind the opening quote, and then behind the closing bracket.
+std::optional<std::string> quoted_key(std::string_view text, std::size_t& at) {
+  std::string key;
+  for (; at < text.size(); ++at) {
+    if (text.substr(at, 2) == "\"]") return at += 2, key;
+    if (text[at] == '\\' && at + 1 < text.size()) ++at;
+    key += text[at];
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -25,10 +41,9 @@ Result<std::vector<PathStep>> parse_path(std::string_view text) {
   while (at < text.size()) {
     if (text[at] == '[') {
       if (at + 1 < text.size() && text[at + 1] == '"') {
-        const std::size_t end = text.find("\"]", at + 2);
-        if (end == std::string_view::npos) return bad(text, "[\" has no closing \"]");
-        steps.push_back({std::string(text.substr(at + 2, end - at - 2)), -1});
-        at = end + 2;
+        auto key = quoted_key(text, at += 2);
+        if (!key) return bad(text, "[\" has no closing \"]");
+        steps.push_back({*std::move(key), -1});
       } else {
         const std::size_t end = text.find(']', at);
         if (end == std::string_view::npos) return bad(text, "[ has no closing ]");

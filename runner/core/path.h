@@ -17,7 +17,8 @@ struct PathStep {
   bool is_index() const { return index >= 0; }
 };
 
-/// Parses `training.max_steps`, `model.layers[2].p`, `data["my.set"].path`. Failure says what is wrong with the path.
+/// Parses `training.max_steps`, `model.layers[2].p`, `data["my.set"].path`, where `\"` is a quote. Failure says what is
+/// wrong with the path.
 Result<std::vector<PathStep>> parse_path(std::string_view text);
 
 /// The path as one would write it; keys with dots or brackets are quoted.

@@ -13,6 +13,7 @@
 #include <exception>
 #include <future>
 #include <map>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -160,12 +161,12 @@ class Registry {
       store_->set(key("ask", place_.rank), bytes_of(kEnd));
     } catch (const std::exception&) {  // without a store it has ended by itself
     }
-    if (answering_.valid()) answering_.wait();
+    if (answering_) answering_->wait();
   }
 
   /// After a loss threads of LibTorch may wait for ever; the process is about to end, and they with it.
   void abandon() {
-    new std::future<void>(std::move(answering_));
+    new std::optional<std::future<void>>(std::move(answering_));
     store_.release();
   }
 
@@ -187,7 +188,7 @@ class Registry {
   }
 
   void begin_to_answer() {
-    answering_ = core::beside([store = answering_store_, trail = trail_, rank = place_.rank] {
+    answering_ = core::try_beside([store = answering_store_, trail = trail_, rank = place_.rank] {
       try {
         store->wait({key("ask", rank)}, kForEver);
         if (text_of(store->get(key("ask", rank))) != kEnd) store->set(key("where", rank), bytes_of(trail->text()));
@@ -233,7 +234,7 @@ class Registry {
   c10::intrusive_ptr<c10d::TCPStore> store_, answering_store_;  // a store's client serves one caller at a time
   std::shared_ptr<Trail> trail_;
   std::vector<std::string> names_;
-  std::future<void> answering_;
+  std::optional<std::future<void>> answering_;
 };
 
 std::shared_ptr<gloo::transport::Device> device_for(const core::RankPlace& place) {

@@ -23,19 +23,26 @@ namespace {
 
 constexpr std::size_t kLinesKept = 200;
 
-/// The ends of a pipe; ours does not wait. RunError when there is none.
+/// The ends of a pipe. Ours does not wait, and is its taker's to close.
 struct Pipe {
-  int ours = -1, theirs = -1;
-};
+  int theirs = -1;
 
-Pipe open_pipe() {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) {
-    throw core::RunError(std::string("cannot make a pipe: ") + std::strerror(errno));
+  Pipe() = default;
+  ~Pipe() {
+    if (theirs >= 0) close(theirs);
   }
-  fcntl(ends[1], F_SETFL, 0);
-  return {ends[0], ends[1]};
-}
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+
+  /// Returns our end. -1 when there is none, and `errno` says why.
+  int open() {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return -1;
+    fcntl(ends[1], F_SETFL, 0);
+    theirs = ends[1];
+    return ends[0];
+  }
+};
 
 void write_all(int descriptor, const std::string& text) {
   for (std::size_t done = 0; done < text.size();) {
@@ -87,8 +94,10 @@ struct RankProcess::Beginning {
   }
 };
 
+RankProcess::RankProcess(std::string name, std::string prefix) : name_(std::move(name)), prefix_(std::move(prefix)) {}
+
 RankProcess::RankProcess(std::string name, const std::vector<std::string>& command, const Options& options)
-    : name_(std::move(name)), prefix_(options.prefix) {
+    : RankProcess(std::move(name), options.prefix) {
   // What allocates happens before the fork.
   std::vector<std::string> words = command, variables = joined_environment(options.environment);
   const std::vector<char*> arguments = pointers(words), environment = pointers(variables);
@@ -100,8 +109,8 @@ RankProcess::RankProcess(std::string name, const std::vector<std::string>& comma
 }
 
 RankProcess::RankProcess(std::string name, const std::function<int()>& work, const Options& options)
-    : name_(std::move(name)), prefix_(options.prefix) {
-  begin(options, [&](const Beginning& beginning) {
+    : RankProcess(std::move(name), options.prefix) {
+  begin(options, [&](const Beginning& beginning) noexcept {  // nothing gets from there into what we do next
     beginning.settle_in();
     for (const auto& [variable, value] : options.environment) setenv(variable.c_str(), value.c_str(), 1);
     _exit(work());
@@ -117,21 +126,16 @@ void RankProcess::begin(const Options& options, const std::function<void(const B
     if (log_ < 0) throw core::RunError("cannot write " + options.log_file + ": " + std::strerror(errno));
   }
   Pipe output, error;
-  if (options.output == Output::kKept) {
-    output = open_pipe();
-    error = open_pipe();
-  }
+  const bool is_kept = options.output == Output::kKept;
+  if (is_kept) output_ = {output.open(), options.show_output ? STDOUT_FILENO : -1, ""};
+  if (is_kept && output.theirs >= 0) error_ = {error.open(), options.show_error ? STDERR_FILENO : -1, ""};
   const Beginning beginning = {getpid(), output.theirs, error.theirs, options.descriptors,
                                options.cores.empty() ? nullptr : &cores};
-  pid_ = fork();
+  if (!is_kept || error.theirs >= 0) pid_ = fork();
   if (pid_ == 0) become(beginning);
-  const int why = errno;
-  for (const int theirs : {output.theirs, error.theirs}) {
-    if (theirs >= 0) close(theirs);
-  }
-  output_ = {output.ours, options.show_output ? STDOUT_FILENO : -1, ""};
-  error_ = {error.ours, options.show_error ? STDERR_FILENO : -1, ""};
+  has_died_ = pid_ < 0;
   if (pid_ > 0) return;
+  const int why = errno;
   throw core::RunError("cannot start " + name_ + ": " + std::strerror(why));
 }
 

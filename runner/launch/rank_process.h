@@ -59,6 +59,8 @@ class RankProcess {
     std::string begun;      ///< a line without its end
   };
   struct Beginning;
+  /// None yet: what follows may throw, and leave nothing open.
+  RankProcess(std::string name, std::string prefix);
   void begin(const Options& options, const std::function<void(const Beginning&)>& become);
   void read(Stream& stream);
   void take(const std::string& line, const Stream& stream);
@@ -68,7 +70,7 @@ class RankProcess {
   pid_t pid_ = -1;
   int log_ = -1;
   Stream output_, error_;
-  bool has_died_ = false;
+  bool has_died_ = true;
   int status_ = 0, signal_ = 0;
   std::deque<std::string> lines_;
 };

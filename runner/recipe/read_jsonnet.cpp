@@ -353,6 +353,13 @@ class Locator {
   std::map<std::string, Key> keys_;
 };
 
+/// Jsonnet prints 17 digits of a number that it computed; nobody has written them.
+void forget_digits(Node& node) {
+  if (node.kind() == Node::Kind::kFloat) node.set_written("");
+  for (Node& item : node.items()) forget_digits(item);
+  for (Node::Entry& entry : node.entries()) forget_digits(entry.value);
+}
+
 }  // namespace
 
 std::optional<Node> read_jsonnet(std::shared_ptr<const Source> source, const ComposeOptions& options, Sources& imported,
@@ -381,6 +388,7 @@ std::optional<Node> read_jsonnet(std::shared_ptr<const Source> source, const Com
   auto node = read_json(json, options.limits, own);
   for (const auto& item : own.all()) diagnostics.error(whole, item.message, item.hint);
   if (!node) return std::nullopt;
+  forget_digits(*node);
   Locator(source).locate(*node, whole);
   return node;
 }

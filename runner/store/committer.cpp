@@ -64,9 +64,15 @@ void Committer::begin_thread() {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    thread_ = std::thread([this] { run(); });
+    try {
+      thread_ = std::thread([this] { run(); });
+      has_thread_ = true;
+    } catch (const std::system_error& refused) {
+      pthread_sigmask(SIG_SETMASK, &before, nullptr);
+      throw core::RunError(std::string("cannot start the thread that writes run.db: ") + refused.code().message(),
+                           "`ulimit -u` shows how many there may be");
+    }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    has_thread_ = true;
   });
 }
 

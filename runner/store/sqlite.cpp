@@ -188,13 +188,15 @@ Database::Database(const std::string& path, Mode mode) : path_(path) {
 /// A reader meets what a killed writer left behind.
 void Database::reopen_if_needed(int& code) {
   const int touched = touch_schema(database_) & 0xff;
-  if (touched == SQLITE_READONLY) {
+  const bool may_not_make_journal =
+      touched == SQLITE_CANTOPEN || sqlite3_extended_errcode(database_) == SQLITE_READONLY_DIRECTORY;
+  if (touched == SQLITE_READONLY && !may_not_make_journal) {
     // Half a transaction has to be taken back first, which is writing.
     sqlite3_close_v2(database_);
     database_ = open(path_, SQLITE_OPEN_READWRITE, code);
     if (code == SQLITE_OK) sqlite3_busy_timeout(database_, kReaderPatienceMs);
-  } else if (touched == SQLITE_CANTOPEN) {
-    // A journal is needed but cannot be made: a folder that may only be read. Nobody can be writing then.
+  } else if (may_not_make_journal) {
+    // One is needed, and this is a folder that may only be read. Nobody can be writing then.
     sqlite3_close_v2(database_);
     database_ = open(uri_of(path_, "?immutable=1"), SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, code);
   }
@@ -250,6 +252,11 @@ Database::Database(Database&& other) noexcept
 void Database::execute(const char* sql) {
   const int code = sqlite3_exec(database_, sql, nullptr, nullptr, nullptr);
   if (code != SQLITE_OK) throw SqliteError(path_, code, sqlite3_errmsg(database_));
+}
+
+bool Database::has_moved() const {
+  int moved = 0;
+  return sqlite3_file_control(database_, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK && moved != 0;
 }
 
 void Database::set_patience(int ms) { sqlite3_busy_timeout(database_, ms); }

@@ -90,6 +90,8 @@ class Database {
   Database& operator=(Database&&) = delete;
 
   void execute(const char* sql);
+  /// Whether the file has another name or none by now, so that others look for it in vain.
+  bool has_moved() const;
   /// How long another process that writes is waited for, before that is an error.
   void set_patience(int ms);
   Statement prepare(std::string_view sql) const;

@@ -6,6 +6,7 @@
 
 #include "runner/core/beside.h"
 #include "runner/core/error.h"
+#include "runner/core/log.h"
 
 namespace runner::store {
 
@@ -20,7 +21,9 @@ SystemMetrics::SystemMetrics(RunWriter& run, double interval_s, const core::Cloc
 
 void SystemMetrics::begin() {
   reader_.emplace(run_.run_dir(), clock_);
-  if (interval_s_ > 0) watching_ = core::beside([this] { watch(); });
+  if (interval_s_ <= 0) return;
+  watching_ = core::try_beside([this] { watch(); });
+  if (!watching_) core::log_warning("the system has no thread to give: what the machine does is not recorded");
 }
 
 void SystemMetrics::begin_if_late() {

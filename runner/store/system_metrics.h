@@ -49,7 +49,7 @@ class SystemMetrics {
   std::mutex mutex_;
   std::condition_variable leaving_;
   bool leaves_ = false;  // guarded by mutex_
-  std::future<void> watching_;
+  std::optional<std::future<void>> watching_;
 };
 
 }  // namespace runner::store

@@ -2,10 +2,11 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
+#include "runner/sweep/regret.h"
 #include "runner/sweep/study.h"
 #include "runner/sweep/sweep.h"
+#include "runner/sweep/tally.h"
 
 namespace runner::sweep {
 
@@ -13,7 +14,8 @@ namespace runner::sweep {
 bool has_limits(const Sweep& sweep);
 
 /// Which limit of `sweep.stop` is reached, in words; "" where none is. `worked_ms`: for how long there were workers.
-std::string reached_limit(const Sweep& sweep, const std::vector<Variant>& variants, const std::vector<Trial>& trials,
-                          std::int64_t worked_ms);
+/// `tally` and `regret`: of this study, the same ones each time.
+std::string reached_limit(const Sweep& sweep, Study& study, const Tally& tally, std::int64_t worked_ms,
+                          RegretWatch& regret);
 
 }  // namespace runner::sweep

@@ -18,13 +18,15 @@ namespace runner::sweep {
 /// distribution, which it has not, becomes a uniform one over the values that there are.
 OptunaStudy to_optuna(const Sweep& sweep, Study& study);
 
-/// For a study that no recipe of ours belongs to: one that varies its parameters as `vars.NAME`, and has as many
-/// variants as trials have ended. It trains nothing of worth.
+/// For a study that no recipe of ours belongs to: one that varies its parameters as `vars.NAME`, compares by the loss
+/// of a data set for each objective, and has as many variants as trials have ended. It trains nothing of worth.
 struct StandIn {
   core::Node recipe;
-  std::map<std::string, std::string> paths;  ///< `vars.NAME` by Optuna's name
+  std::map<std::string, std::string> paths;  ///< `vars.NAME` by Optuna's name; no two have the same
 };
 StandIn stand_in_for(const OptunaStudy& study, const std::string& output_dir);
+/// Those of its paths that are numbered, since another parameter's name comes to the same.
+std::map<std::string, std::string> told_apart(const std::map<std::string, std::string>& paths);
 
 struct ImportOptions {
   std::map<std::string, std::string> paths;  ///< of the parameters whose name is not their path
@@ -35,6 +37,7 @@ struct ImportOptions {
 struct Importable {
   std::vector<std::pair<const OptunaTrial*, Point>> trials;
   std::vector<std::string> left_out;
+  std::size_t objectives = 1;
 };
 
 /// Those that have ended and lie inside of the sweep's space. Borrows from `from`.

@@ -88,7 +88,11 @@ OptunaStudy to_optuna(const Sweep& sweep, Study& study) {
   for (std::size_t i = 0; i < space.dimensions().size(); ++i) distributions.push_back(distribution(space, i, variants));
   OptunaStudy out;
   out.name = study.info().name;
-  for (const Metric& objective : sweep.objectives()) out.maximize.push_back(objective.maximize);
+  for (const Metric& objective : sweep.objectives()) {
+    out.maximize.push_back(objective.maximize);
+    out.metric_names.push_back(objective.name);
+  }
+  if (out.metric_names.size() == 1) out.metric_names.clear();  // Optuna's tables call it `value`
   for (const Trial& trial : study.trials()) {
     OptunaTrial one;
     one.state = state_of(trial.state);

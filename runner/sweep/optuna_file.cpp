@@ -89,6 +89,29 @@ double finite_or_null(double value) {
   return std::isfinite(value) ? value : std::numeric_limits<double>::quiet_NaN();  // which SQLite keeps as NULL
 }
 
+constexpr const char* kMetricNames = "study:metric_names";
+
+void write_metric_names(const Database& database, const std::vector<std::string>& names) {
+  if (names.empty()) return;
+  Node list = Node::sequence();
+  for (const std::string& name : names) list.items().push_back(Node::string(name));
+  database.prepare("INSERT INTO study_system_attributes(study_id, \"key\", value_json) VALUES(1, ?, ?)")
+      .bind(1, kMetricNames)
+      .bind(2, core::to_json(list, -1))
+      .run();
+}
+
+std::vector<std::string> read_metric_names(const Database& database, std::int64_t study) {
+  Statement rows =
+      database.prepare("SELECT value_json FROM study_system_attributes WHERE study_id = ? AND \"key\" = ?");
+  rows.bind(1, study).bind(2, kMetricNames);
+  std::vector<std::string> names;
+  if (!rows.step()) return names;
+  const Node list = core::parse_json(rows.text(0)).value();
+  for (const Node& name : list.items()) names.push_back(name.as_string());
+  return names;
+}
+
 void write_trial(const Database& database, std::int64_t id, const OptunaTrial& trial) {
   database.prepare(kInsertTrial)
       .bind(1, id - 1)
@@ -169,6 +192,7 @@ OptunaStudy read(const std::string& path, const std::string& name) {
       database.prepare("SELECT direction FROM study_directions WHERE study_id = ? ORDER BY objective");
   directions.bind(1, id);
   while (directions.step()) study.maximize.push_back(directions.text(0) == "MAXIMIZE");
+  study.metric_names = read_metric_names(database, id);
   std::vector<std::int64_t> ids;
   Statement rows = database.prepare(kSelectTrials);
   rows.bind(1, id);
@@ -218,6 +242,7 @@ core::Result<void> write_optuna(const std::string& path, const OptunaStudy& stud
           .bind(2, static_cast<std::int64_t>(i))
           .run();
     }
+    write_metric_names(database, study.metric_names);
     for (std::size_t i = 0; i < study.trials.size(); ++i)
       write_trial(database, static_cast<std::int64_t>(i + 1), study.trials[i]);
     transaction.commit();

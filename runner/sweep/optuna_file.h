@@ -21,16 +21,17 @@ struct OptunaParameter {
 struct OptunaTrial {
   std::string state;                          ///< COMPLETE, PRUNED, FAIL, RUNNING, WAITING
   std::int64_t started_ms = 0, ended_ms = 0;  ///< 0: not yet
-  std::vector<OptunaParameter> parameters;
-  std::vector<double> values;  ///< one for each objective; none where it has not come so far
-  std::vector<store::SeriesPoint> curve;
-  std::vector<std::pair<std::string, core::Node>> attributes;  ///< of the user
+  std::vector<OptunaParameter> parameters = {};
+  std::vector<double> values = {};  ///< one for each objective; none where it has not come so far
+  std::vector<store::SeriesPoint> curve = {};
+  std::vector<std::pair<std::string, core::Node>> attributes = {};  ///< of the user
 };
 
 struct OptunaStudy {
   std::string name;
-  std::vector<bool> maximize;  ///< by objective
-  std::vector<OptunaTrial> trials;
+  std::vector<bool> maximize;                  ///< by objective
+  std::vector<std::string> metric_names = {};  ///< by objective; empty where they have none
+  std::vector<OptunaTrial> trials = {};
 };
 
 /// Writes a database that `optuna.load_study(storage="sqlite:///PATH")` takes: the tables of Optuna 3.2 to 5.0. Failure

@@ -4,6 +4,7 @@
 #include <limits>
 #include <set>
 
+#include "runner/core/units.h"
 #include "runner/sweep/optuna.h"
 
 namespace runner::sweep {
@@ -35,6 +36,24 @@ std::string variable_of(const std::string& name) {
   std::string variable;
   for (const char c : name) variable += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
   return variable.empty() || std::isdigit(static_cast<unsigned char>(variable[0])) != 0 ? "_" + variable : variable;
+}
+
+/// Names for `vars` by Optuna's, each its own: who has one that will do keeps it, and of others that come to the same
+/// the second is numbered. `taken` has those that are somebody else's.
+std::map<std::string, std::string> variables_of(const std::vector<std::string>& names,
+                                                std::set<std::string> taken = {}) {
+  std::map<std::string, std::string> variables;
+  for (const std::string& name : names) {
+    if (variable_of(name) == name && taken.insert(name).second) variables[name] = name;
+  }
+  for (const std::string& name : names) {
+    if (variables.contains(name)) continue;
+    std::string variable = variable_of(name);
+    for (int number = 2; !taken.insert(variable).second; ++number)
+      variable = variable_of(name) + "_" + std::to_string(number);
+    variables[name] = variable;
+  }
+  return variables;
 }
 
 /// A run_name begins with a letter or a digit, and a sweep's has at most 80 characters.
@@ -118,15 +137,16 @@ std::optional<double> coordinate(const OptunaParameter& parameter, const RecipeS
 
 /// The point of a trial. Failure says what keeps it out.
 core::Result<Point> point_of(const OptunaTrial& trial, const ImportOptions& options, const RecipeSpace& space) {
+  const auto path_of = [&options](const OptunaParameter& parameter) {
+    const auto renamed = options.paths.find(parameter.name);
+    return renamed == options.paths.end() ? parameter.name : renamed->second;
+  };
   Point point(space.dimensions().size(), kNone);
-  std::set<std::string> used;
+  std::map<std::string, std::string> used;  // name by path
   for (std::size_t i = 0; i < point.size(); ++i) {
     const std::string& path = space.dimensions()[i].name;
-    const auto given =
-        std::find_if(trial.parameters.begin(), trial.parameters.end(), [&](const OptunaParameter& parameter) {
-          const auto renamed = options.paths.find(parameter.name);
-          return (renamed == options.paths.end() ? parameter.name : renamed->second) == path;
-        });
+    const auto given = std::find_if(trial.parameters.begin(), trial.parameters.end(),
+                                    [&](const OptunaParameter& parameter) { return path_of(parameter) == path; });
     if (!space.is_active(point, i)) continue;
     if (given == trial.parameters.end() && options.may_lack) continue;
     if (given == trial.parameters.end()) return core::Failure{"it has no value for " + path};
@@ -137,17 +157,34 @@ core::Result<Point> point_of(const OptunaTrial& trial, const ImportOptions& opti
                            (choice != nullptr ? text_of(*choice) : core::to_json(Node::floating(given->value), -1))};
     }
     point[i] = *at;
-    used.insert(given->name);
+    used[path] = given->name;
   }
   for (const OptunaParameter& parameter : trial.parameters) {
-    if (!used.contains(parameter.name)) return core::Failure{"the sweep does not vary " + parameter.name};
+    const auto taken = used.find(path_of(parameter));
+    if (taken == used.end()) return core::Failure{"the sweep does not vary " + parameter.name};
+    if (taken->second != parameter.name)
+      return core::Failure{taken->second + " and " + parameter.name + " are both to be " + taken->first};
   }
   if (!space.allows(point)) return core::Failure{"it does not meet the sweep's constraints"};
   return point;
 }
 
+/// Why the values of a trial are no result; "" where they are.
+std::string flaw_of(const std::vector<double>& values, std::size_t objectives) {
+  if (values.size() != objectives) {
+    return "it has " + core::counted(static_cast<std::int64_t>(values.size()), "value", "values") + " for " +
+           core::counted(static_cast<std::int64_t>(objectives), "objective", "objectives");
+  }
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (std::isfinite(values[i])) continue;
+    return (objectives == 1 ? "its value" : "value " + std::to_string(i)) +
+           (std::isnan(values[i]) ? " is nan" : " is infinite");
+  }
+  return "";
+}
+
 /// As a trial of ours that has come to its end; nothing of one that has not.
-std::optional<TrialEnd> end_of(const OptunaTrial& trial) {
+std::optional<TrialEnd> end_of(const OptunaTrial& trial, std::size_t objectives) {
   TrialEnd end;
   if (trial.state == "COMPLETE") {
     end.state = TrialState::kComplete;
@@ -160,18 +197,50 @@ std::optional<TrialEnd> end_of(const OptunaTrial& trial) {
   }
   end.curve = trial.curve;
   if (!trial.curve.empty()) end.step = trial.curve.back().step;
-  const bool finite = std::all_of(trial.values.begin(), trial.values.end(), [](double v) { return std::isfinite(v); });
-  if (!trial.values.empty() && finite) {
+  const std::string flaw = flaw_of(trial.values, objectives);
+  if (flaw.empty()) {
     end.value = trial.values[0];
     end.others.assign(trial.values.begin() + 1, trial.values.end());
+  } else if (end.state == TrialState::kPruned && objectives == 1 && !trial.curve.empty()) {
+    end.value = trial.curve.back().value;
+  } else if (end.state == TrialState::kComplete) {
+    end.state = TrialState::kFailed;
+    end.reason = flaw + " in Optuna";
   }
-  if (!end.value && end.state == TrialState::kPruned && !trial.curve.empty()) end.value = trial.curve.back().value;
-  if (end.state == TrialState::kComplete && !end.value) end.state = TrialState::kFailed;
   for (const auto& [key, value] : trial.attributes) {
     if (key == "reason") end.reason = text_of(value);
   }
   if (end.state == TrialState::kFailed && end.reason.empty()) end.reason = "failed in Optuna";
   return end;
+}
+
+/// A mapping of these entries.
+Node mapping(std::vector<std::pair<std::string, Node>> entries) {
+  Node node = Node::mapping();
+  for (auto& [key, value] : entries) node.set(key, std::move(value));
+  return node;
+}
+
+/// The data sets of a stand-in, beside the one it trains with: one for each objective, by its name if it has one.
+std::vector<std::string> data_sets_of(const OptunaStudy& study) {
+  const std::size_t count = std::max<std::size_t>(study.maximize.size(), 1);
+  if (count == 1) return {"val"};
+  std::vector<std::string> names = study.metric_names, data_sets;
+  for (std::size_t i = names.size(); i < count; ++i) names.push_back("objective_" + std::to_string(i));
+  const auto variables = variables_of(names, {"train"});
+  for (std::size_t i = 0; i < count; ++i) data_sets.push_back(variables.at(names[i]));
+  return data_sets;
+}
+
+/// What a stand-in compares by.
+Node compared(const OptunaStudy& study, const std::vector<std::string>& data_sets) {
+  Node list = Node::sequence();
+  for (std::size_t i = 0; i < data_sets.size(); ++i) {
+    const bool maximize = i < study.maximize.size() && study.maximize[i];
+    list.items().push_back(mapping(
+        {{"name", Node::string(data_sets[i] + "/loss")}, {"goal", Node::string(maximize ? "maximize" : "minimize")}}));
+  }
+  return list;
 }
 
 }  // namespace
@@ -187,44 +256,55 @@ StandIn stand_in_for(const OptunaStudy& study, const std::string& output_dir) {
     }
   }
   Node vars = Node::mapping(), parameters = Node::mapping();
+  for (const auto& [name, variable] : variables_of(names)) made.paths[name] = "vars." + variable;
   for (const std::string& name : names) {
     Node entry = merged[name].node();
     const Node* values = entry.find("values");
-    vars.set(variable_of(name), values != nullptr ? values->items().front() : *entry.find("min"));
-    made.paths[name] = "vars." + variable_of(name);
+    vars.set(made.paths[name].substr(std::string("vars.").size()),
+             values != nullptr ? values->items().front() : *entry.find("min"));
     parameters.set(made.paths[name], std::move(entry));
   }
-  const auto mapping = [](std::vector<std::pair<std::string, Node>> entries) {
-    Node node = Node::mapping();
-    for (auto& [key, value] : entries) node.set(key, std::move(value));
-    return node;
-  };
-  const Node data = mapping({{"type", Node::string("synthetic")}, {"task", Node::string("regression")}});
-  const bool maximize = !study.maximize.empty() && study.maximize[0];
-  const auto ended = std::count_if(study.trials.begin(), study.trials.end(),
-                                   [](const OptunaTrial& trial) { return end_of(trial).has_value(); });
+  const std::vector<std::string> data_sets = data_sets_of(study);
+  Node data = Node::mapping();
+  const Node one = mapping({{"type", Node::string("synthetic")}, {"task", Node::string("regression")}});
+  data.set("train", one);
+  for (const std::string& name : data_sets) data.set(name, one);
+  const auto ended = std::count_if(study.trials.begin(), study.trials.end(), [&](const OptunaTrial& trial) {
+    return end_of(trial, data_sets.size()).has_value();
+  });
+  Node sweep = mapping({{"sampler", Node::string("random")},
+                        {"n_trials", Node::integer(std::max<std::int64_t>(ended, 1))},
+                        {"parameters", std::move(parameters)}});
+  Node list = compared(study, data_sets);
+  list.items().size() == 1 ? sweep.set("metric", list.items().front()) : sweep.set("objectives", std::move(list));
   made.recipe =
       mapping({{"run_name", Node::string(run_name_of(study.name))},
                {"output_dir", Node::string(output_dir)},
                {"vars", std::move(vars)},
                {"model", mapping({{"type", Node::string("mlp")}, {"hidden", Node::sequence({Node::integer(1)})}})},
-               {"data", mapping({{"train", data}, {"val", data}})},
+               {"data", std::move(data)},
                {"loss", Node::string("mse")},
                {"optimizer", mapping({{"type", Node::string("sgd")}, {"lr", Node::floating(0.1)}})},
                {"training", mapping({{"max_steps", Node::integer(1)}, {"micro_batch_size", Node::integer(1)}})},
-               {"sweep", mapping({{"sampler", Node::string("random")},
-                                  {"n_trials", Node::integer(std::max<std::int64_t>(ended, 1))},
-                                  {"metric", mapping({{"name", Node::string("val/loss")},
-                                                      {"goal", Node::string(maximize ? "maximize" : "minimize")}})},
-                                  {"parameters", std::move(parameters)}})}});
+               {"sweep", std::move(sweep)}});
   return made;
+}
+
+std::map<std::string, std::string> told_apart(const std::map<std::string, std::string>& paths) {
+  std::map<std::string, std::string> numbered;
+  for (const auto& [name, path] : paths) {
+    if (path != "vars." + variable_of(name)) numbered[name] = path;
+  }
+  return numbered;
 }
 
 Importable importable(const OptunaStudy& from, const ImportOptions& options, const RecipeSpace& space) {
   Importable found;
+  found.objectives = std::max<std::size_t>(from.maximize.size(), 1);
   for (std::size_t i = 0; i < from.trials.size(); ++i) {
-    const auto point = end_of(from.trials[i]) ? point_of(from.trials[i], options, space)
-                                              : core::Result<Point>(core::Failure{"it has not ended"});
+    const auto point = end_of(from.trials[i], found.objectives)
+                           ? point_of(from.trials[i], options, space)
+                           : core::Result<Point>(core::Failure{"it has not ended"});
     if (point) {
       found.trials.emplace_back(&from.trials[i], point.value());
     } else {
@@ -244,7 +324,7 @@ void import_trials(const Importable& from, const RecipeSpace& space, Study& stud
       return std::optional(Variant{static_cast<std::int64_t>(before.size()), point, space.text(point)});
     };
     const auto claimed = study.claim(demand);
-    study.end(claimed->number, *end_of(*trial), std::max(trial->ended_ms, trial->started_ms));
+    study.end(claimed->number, *end_of(*trial, from.objectives), std::max(trial->ended_ms, trial->started_ms));
   }
   study.leave();
 }

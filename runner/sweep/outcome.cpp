@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "runner/core/error.h"
@@ -19,6 +20,13 @@ bool speaks_of_memory(const std::string& text) {
   return text.starts_with("memory is exhausted") || text.starts_with("the model and the data do not fit into memory") ||
          text.find("the model's weights and their gradients alone take ") != std::string::npos ||
          text.find(" does not fit into memory with micro-batches of ") != std::string::npos;
+}
+
+/// Of a disk that has no room to begin with. One that fills later ends a training as one that can go on.
+bool speaks_of_full_disk(const std::string& text) {
+  constexpr const char* kWords[] = {" are free there", "space left on device", "disk is full", "quota exceeded"};
+  return std::any_of(std::begin(kWords), std::end(kWords),
+                     [&text](const char* words) { return text.find(words) != std::string::npos; });
 }
 
 bool met_nan(const std::string& run_dir) {
@@ -108,11 +116,18 @@ Outcome judge(const std::optional<store::RunRecord>& run, int status, const std:
   Outcome outcome;
   if (run) outcome.curve = curve_of(*run, objectives.front());
   outcome.reason = first_line(!words.empty() ? words : run ? run->run.reason : "");
-  if (status == core::kExitDone && run) {
+  // Nothing on record of an end: something else ended the process, such as a library that calls exit().
+  const bool has_left = status == core::kExitDone
+                            ? !run || run->run.status != RunStatus::kFinished
+                            : status < 128 && words.empty() && run && run->run.status == RunStatus::kCrashed;
+  if (has_left) {
+    outcome.kind = Outcome::Kind::kCrash;
+    outcome.reason = "it left before its end, with exit status " + std::to_string(status);
+  } else if (status == core::kExitDone) {
     outcome.kind = Outcome::Kind::kComplete;
     outcome.reason.clear();
     take_values(outcome, *run, objectives);
-  } else if (status == core::kExitResumable) {
+  } else if (status == core::kExitResumable || speaks_of_full_disk(outcome.reason)) {
     outcome.kind = Outcome::Kind::kInterrupted;
   } else if (status >= 128) {
     outcome.kind = Outcome::Kind::kCrash;

@@ -16,7 +16,7 @@ namespace runner::sweep {
 struct Outcome {
   enum class Kind {
     kComplete,
-    kInterrupted,  ///< it saved and can go on
+    kInterrupted,  ///< it saved and can go on, or found no room on the disk
     kNan,
     kMemory,
     kCrash,  ///< killed, or left without a word; it can go on

@@ -31,6 +31,7 @@ class Population {
                                                 std::shared_ptr<const RecipeSpace> space, std::uint64_t seed,
                                                 core::Diagnostics& diagnostics);
 
+  std::uint64_t seed() const { return seed_; }
   std::int64_t size() const { return config_.size; }
   std::int64_t variants() const { return size() * generations_; }
   std::int64_t generation_of(std::int64_t variant) const { return variant / size(); }

@@ -15,6 +15,7 @@ namespace runner::sweep {
 namespace {
 
 constexpr std::int64_t kFirstWaitMs = 100, kLongestWaitMs = 5000;
+constexpr int kCollisionsMax = 100;  // of one statement
 constexpr const char* kNow = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
 /// The connection broke: what was asked may have been done, or not.
@@ -79,12 +80,6 @@ std::string in_quotes(std::string_view text, char quote) {
     quoted += c;
   }
   return quoted + quote;
-}
-
-std::string schema_of(const std::string& sweep) {
-  const auto name = store::parse_folder_name(sweep);
-  RUNNER_ASSERT(name.has_value(), "a sweep's name ends with its id");
-  return "roux_" + name->id;
 }
 
 core::RunError refused(const std::string& address, const std::string& why, const std::string& hint = "") {
@@ -189,12 +184,15 @@ Rows PostgresStore::execute(std::string_view sql, const std::vector<Value>& valu
 }
 
 Rows PostgresStore::run(std::string_view sql, const std::vector<Value>& values) {
-  for (;;) {
+  for (int collisions = 0;;) {
     try {
       return execute(sql, values);
     } catch (const ConnectionLost& lost) {
       if (in_transaction_) throw;
       connect_again(lost.what());
+    } catch (const Collision& collision) {  // a statement by itself is a transaction too
+      if (in_transaction_) throw;
+      if (++collisions > kCollisionsMax) throw refused(place_.address, collision.what());
     }
   }
 }
@@ -258,6 +256,12 @@ std::unique_ptr<PostgresStore> PostgresStore::open(const Place& place, std::int6
                 "sweep " + place.sweep + " has format " + std::to_string(number) + ", and this roux reads " +
                     std::to_string(format),
                 "use the roux that wrote it");
+}
+
+std::string PostgresStore::schema_of(const std::string& sweep) {
+  const auto name = store::parse_folder_name(sweep);
+  RUNNER_ASSERT(name.has_value(), "a sweep's name ends with its id");
+  return "roux_" + name->id;
 }
 
 std::vector<std::string> PostgresStore::names(const std::string& address) {

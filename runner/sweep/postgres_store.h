@@ -23,6 +23,8 @@ class PostgresStore final : public StudyStore {
                                                const std::function<void(StudyStore&)>& set_up);
   /// RunError too where there is no such sweep, or one of another format.
   static std::unique_ptr<PostgresStore> open(const Place& place, std::int64_t format);
+  /// The schema of a sweep of that name.
+  static std::string schema_of(const std::string& sweep);
   /// Names of the sweeps that a database keeps, in no order.
   static std::vector<std::string> names(const std::string& address);
 

@@ -1,6 +1,9 @@
 #include "runner/sweep/preflight.h"
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -10,27 +13,69 @@
 namespace runner::sweep {
 namespace {
 
+using components::sampler::Draws;
 using components::sampler::is_finite;
 using components::sampler::make_point;
 
 constexpr std::size_t kCornerAxes = 6;  // 64 corners; further dimensions move with these
 constexpr int kDrawn = 64;
+constexpr int kTriesMax = 200;                // to find a variant in which a parameter has a value
+constexpr std::size_t kExamples = 16;         // variants in which a variable is tried
+constexpr std::int64_t kComparedMax = 8;      // values of a variable
+constexpr std::int64_t kWalkedMax = 100'000;  // half a second of constraints
 constexpr std::uint64_t kPurpose = 1;  // draws of its own: the trials' would tell nothing new of the first of them
 constexpr double kLow = 1e-3, kHigh = 1 - 1e-3;  // of what has no end
 
-std::vector<Point> all_points(const RecipeSpace& space) {
+/// The first variants in the order of a grid.
+struct Walked {
   std::vector<Point> points;
-  components::sampler::walk_points(space, [&points](const Point& point) {
-    points.push_back(point);
-    return static_cast<std::int64_t>(points.size()) <= kVariantsMax;
-  });
-  return points;
+  bool all = false;
+  bool sparse = false;  ///< there are so few among those that constraints exclude that nobody knows when the next comes
+};
+
+Walked first_points(const RecipeSpace& space) {
+  Walked walked;
+  if (!is_finite(space)) return walked;
+  walked.all = components::sampler::walk_points(
+      space,
+      [&walked](const Point& point) {
+        walked.points.push_back(point);
+        return static_cast<std::int64_t>(walked.points.size()) <= kVariantsMax;
+      },
+      kWalkedMax);
+  walked.sparse = !walked.all && static_cast<std::int64_t>(walked.points.size()) <= kVariantsMax;
+  return walked;
 }
 
 double end_of(const Dimension& dimension, bool high) {
   if (dimension.kind == Dimension::Kind::kNormal) return dimension.quantile(high ? kHigh : kLow);
   if (dimension.count() > 0) return dimension.nth(high ? dimension.count() - 1 : 0);
   return high ? dimension.max : dimension.min;
+}
+
+/// A point in which the dimension plays a part and has this value, of those that conditions and constraints allow: near
+/// the corner if that is one.
+std::optional<Point> point_with(const RecipeSpace& space, std::size_t varied, double value, Draws& draws) {
+  const std::vector<Dimension>& dimensions = space.dimensions();
+  const auto fits = [&](const Point& point) { return !std::isnan(point[varied]) && space.allows(point); };
+  Point point = make_point(space, [&](std::size_t i) { return i == varied ? value : end_of(dimensions[i], false); });
+  for (int i = 0; i < kTriesMax && !fits(point); ++i) {
+    point = make_point(space, [&](std::size_t j) {
+      const double drawn = dimensions[j].quantile(draws.uniform());
+      return j == varied ? value : drawn;
+    });
+  }
+  if (!fits(point)) return std::nullopt;
+  return point;
+}
+
+/// Both ends of what has an order, else its choices: evenly spread where they are more than `most`.
+std::vector<double> ends_of(const Dimension& dimension, std::int64_t most) {
+  if (dimension.kind != Dimension::Kind::kChoice) return {end_of(dimension, false), end_of(dimension, true)};
+  const std::int64_t count = std::min(dimension.choices, most);
+  std::vector<double> values;
+  for (std::int64_t i = 0; i < count; ++i) values.push_back(static_cast<double>(i * dimension.choices / count));
+  return values;
 }
 
 std::vector<Point> chosen_points(const RecipeSpace& space) {
@@ -41,17 +86,19 @@ std::vector<Point> chosen_points(const RecipeSpace& space) {
     points.push_back(
         make_point(space, [&](std::size_t i) { return end_of(dimensions[i], (corner >> (i % axes)) & 1U); }));
   }
+  std::erase_if(points, [&space](const Point& point) { return !space.allows(point); });
+  Draws draws(0, 0, kPurpose);
+  const std::int64_t most = std::max<std::int64_t>(kVariantsMax / static_cast<std::int64_t>(dimensions.size()), 2);
   for (std::size_t varied = 0; varied < dimensions.size(); ++varied) {
-    if (dimensions[varied].kind != Dimension::Kind::kChoice) continue;
-    for (std::int64_t choice = 0; choice < dimensions[varied].choices; ++choice) {
-      points.push_back(make_point(space, [&](std::size_t i) {
-        return i == varied ? static_cast<double>(choice) : end_of(dimensions[i], false);
-      }));
+    for (const double value : ends_of(dimensions[varied], most)) {
+      if (auto point = point_with(space, varied, value, draws)) points.push_back(*std::move(point));
     }
   }
-  components::sampler::Draws draws(0, 0, kPurpose);
-  for (int i = 0; i < kDrawn; ++i) points.push_back(components::sampler::draw_point(space, draws));
-  std::erase_if(points, [&space](const Point& point) { return !space.allows(point); });
+  for (int i = 0; i < kDrawn; ++i) {
+    auto point = components::sampler::draw_allowed(space, draws);
+    if (!point) break;
+    points.push_back(*std::move(point));
+  }
   return points;
 }
 
@@ -84,24 +131,79 @@ void add_problems(const core::Diagnostics& found, const std::string& variant, st
   }
 }
 
+/// What a variant trains, without the variables that it was written with.
+std::string trained(const Sweep& sweep, const Point& point) {
+  core::Diagnostics told_by_the_preflight;
+  const auto recipe = sweep.variant(point, told_by_the_preflight);
+  if (!recipe) return "";
+  core::Node root = recipe->resolved();
+  root.erase("vars");
+  return core::to_json(root, -1);
+}
+
+/// Whether another value of the dimension is another training, where the rest is as in `example`.
+bool matters(const Sweep& sweep, std::size_t dimension, Point example) {
+  std::set<std::string> trainings;
+  for (const double value : ends_of(sweep.space().dimensions()[dimension], kComparedMax)) {
+    example[dimension] = value;
+    trainings.insert(trained(sweep, example));
+    if (trainings.size() > 1 || trainings.contains("")) return true;
+  }
+  return false;
+}
+
+/// A variable to which nothing refers would have the same training again and again.
+void find_idle_variables(const Sweep& sweep, const std::vector<Point>& points, core::Diagnostics& diagnostics) {
+  const std::vector<SpacePart>& parts = sweep.space().parts();
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const auto is_variable = [](const std::string& path) { return path.starts_with("vars."); };
+    if (parts[i].dimension.choices == 1 || !std::all_of(parts[i].paths.begin(), parts[i].paths.end(), is_variable))
+      continue;
+    std::vector<Point> examples;
+    const std::size_t stride = std::max<std::size_t>(points.size() / kExamples, 1);
+    for (std::size_t at = 0; at < points.size(); at += stride) examples.push_back(points[at]);
+    std::erase_if(examples, [i](const Point& point) { return std::isnan(point[i]); });
+    const auto matters_here = [&](const Point& point) { return matters(sweep, i, point); };
+    if (examples.empty() || std::any_of(examples.begin(), examples.end(), matters_here)) continue;
+    diagnostics.warning(parts[i].place, parts[i].dimension.name + " changes nothing that is trained",
+                        "refer to it as in ${" + parts[i].paths.front() + "}");
+  }
+}
+
 }  // namespace
 
 Preflight look_ahead(const Sweep& sweep, const std::function<void(const registry::Recipe&, core::Diagnostics&)>& plan,
                      core::Diagnostics& diagnostics) {
   const RecipeSpace& space = sweep.space();
   Preflight result;
-  std::vector<Point> points;
-  if (is_finite(space)) points = all_points(space);
-  result.all = !points.empty() && static_cast<std::int64_t>(points.size()) <= kVariantsMax;
-  if (!result.all) points = chosen_points(space);
-  if (points.empty()) {
-    diagnostics.error(sweep.base().at("sweep").find("constraints")->place(), "no variant meets the constraints");
+  Walked walked = first_points(space);
+  result.all = walked.all;
+  const std::vector<Point> points = walked.all ? std::move(walked.points) : chosen_points(space);
+  if (points.empty() || (walked.sparse && sweep.is_grid())) {
+    const std::int64_t looked_at = points.empty() ? components::sampler::kDrawsMax : kWalkedMax;
+    diagnostics.error(sweep.base().at("sweep").find("constraints")->place(),
+                      walked.all ? "no variant meets the constraints"
+                                 : "of " + std::to_string(looked_at) + " variants " +
+                                       std::to_string(points.empty() ? 0 : walked.points.size()) +
+                                       " meet the constraints: the next one may take hours to find",
+                      walked.all ? "" : "let values follow from each other, by ${vars.NAME} or paired");
     return result;
   }
+  const auto wanted = sweep.config().n_trials;
+  if (walked.all && wanted && *wanted > static_cast<std::int64_t>(points.size()) && !sweep.is_grid()) {
+    diagnostics.warning(sweep.base().at("sweep.n_trials").place(),
+                        "n_trials is " + std::to_string(*wanted) + ", but there are " +
+                            core::counted(static_cast<std::int64_t>(points.size()), "variant", "variants") +
+                            ": some train again, to the same value",
+                        "leave n_trials out to try each once; replicates gives each several seeds");
+  }
+  space.find_idle(points, diagnostics);
+  find_idle_variables(sweep, points, diagnostics);
   std::vector<Problem> problems;
   for (const Point& point : points) {
     core::Diagnostics found;
     const auto recipe = sweep.variant(point, found);
+    if (recipe) space.check_settled(*recipe, found);
     if (recipe) plan(*recipe, found);
     add_problems(found, space.text(point), problems);
     ++result.checked;

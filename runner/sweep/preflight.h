@@ -16,9 +16,10 @@ struct Preflight {
 
 inline constexpr std::int64_t kVariantsMax = 1000;
 
-/// Checks and plans variants: all of a space that has at most kVariantsMax, else the corners, each choice, and a sample
-/// that is the same each time. What is wrong is told once, at its place, with the first variant that has it and how
-/// many more do.
+/// Checks and plans variants: all of a space that has at most kVariantsMax, else the corners, each choice and
+/// both ends of the rest wherever a condition lets them play a part, and a sample that is the same each time. What the
+/// sweep varies or demands in vain is a warning. What is wrong is told once, at its place, with the first variant that
+/// has it and how many more do.
 Preflight look_ahead(const Sweep& sweep, const std::function<void(const registry::Recipe&, core::Diagnostics&)>& plan,
                      core::Diagnostics& diagnostics);
 

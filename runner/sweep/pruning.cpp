@@ -1,71 +1,78 @@
 #include "runner/sweep/pruning.h"
 
-#include <tuple>
 #include <utility>
 
 namespace runner::sweep {
-namespace {
 
 using components::pruner::Curve;
-using components::pruner::Report;
 
-std::vector<Report> reports_of(const Sweep& sweep, const std::vector<store::SeriesPoint>& points) {
-  std::vector<Report> reports;
-  for (const store::SeriesPoint& point : points) reports.push_back({point.step, sweep.signed_value(point.value)});
-  return reports;
+Pruning::Pruning(const Sweep& sweep, Study& study) : sweep_(sweep), study_(study), pruner_(sweep.new_pruner()) {}
+
+void Pruning::read_changes() {
+  const std::vector<Trial>& trials = study_.trials();
+  const std::int64_t replicates = sweep_.config().replicates;
+  const std::vector<std::int64_t>& changes = study_.changes();
+  for (; changes_seen_ < changes.size(); ++changes_seen_) {
+    for (std::int64_t i = 0; i < replicates; ++i) {
+      const std::int64_t trial = changes[changes_seen_] * replicates + i;
+      if (trial < static_cast<std::int64_t>(trials.size()) && !live_.contains(trial)) put_as_recorded(trial);
+    }
+  }
 }
 
-/// Of all trials that have reported something which counts: ended ones, and those that were promoted, up to there.
-std::vector<Curve> recorded_curves(const Sweep& sweep, Study& study) {
-  std::vector<Curve> curves;
-  for (const Trial& trial : study.trials()) {
-    if (trial.ended_ms == 0 && trial.promoted == 0) continue;
-    curves.push_back(
-        {trial.number, trial.state == TrialState::kComplete, reports_of(sweep, study.curve(trial.number))});
-  }
-  return curves;
+/// What has ended counts, and what was promoted, up to there.
+void Pruning::put_as_recorded(std::int64_t number) {
+  const Trial& trial = study_.trials().at(static_cast<std::size_t>(number));
+  if (trial.ended_ms == 0 && trial.promoted == 0) return put(number, Curve::State::kOpen, {});
+  const Curve::State state = trial.state == TrialState::kComplete ? Curve::State::kComplete
+                             : trial.state == TrialState::kPruned ? Curve::State::kGivenUp
+                                                                  : Curve::State::kOpen;
+  put(number, state, study_.curve(number));
 }
 
-}  // namespace
+void Pruning::put(std::int64_t trial, Curve::State state, const std::vector<store::SeriesPoint>& curve) {
+  Curve known{trial, state, {}};
+  for (const store::SeriesPoint& point : curve) known.reports.push_back({point.step, sweep_.signed_value(point.value)});
+  pruner_->put(known);
+}
 
-std::optional<store::SeriesPoint> pruned_at(const Sweep& sweep, Study& study, std::int64_t number,
-                                            const std::vector<store::SeriesPoint>& curve, const LiveCurves& live) {
-  if (sweep.pruner() == nullptr || curve.empty()) return std::nullopt;
-  std::vector<Curve> others = recorded_curves(sweep, study);
-  std::erase_if(others, [&](const Curve& one) { return one.trial == number || live.contains(one.trial); });
-  for (const auto& [other, points] : live) {
-    if (other != number) others.push_back({other, false, reports_of(sweep, points)});
+void Pruning::see(const LiveCurves& live) {
+  if (pruner_ == nullptr) return;
+  const LiveCurves before = std::exchange(live_, live);
+  for (const auto& [trial, curve] : before) {
+    if (!live_.contains(trial)) put_as_recorded(trial);
   }
-  const std::int64_t judged_to = study.trials().at(static_cast<std::size_t>(number)).promoted;
-  Curve mine{number, false, {}};
+  for (const auto& [trial, curve] : live_) put(trial, Curve::State::kOpen, curve);
+}
+
+std::optional<store::SeriesPoint> Pruning::pruned_at(std::int64_t number,
+                                                     const std::vector<store::SeriesPoint>& curve) {
+  if (pruner_ == nullptr || curve.empty()) return std::nullopt;
+  read_changes();
+  put(number, Curve::State::kOpen, {});
+  const Trial trial = study_.trials().at(static_cast<std::size_t>(number));
+  const auto total_steps = sweep_.total_steps(study_.variants().at(static_cast<std::size_t>(trial.variant)).point);
+  std::optional<store::SeriesPoint> at;
+  Curve mine{number, Curve::State::kOpen, {}};
   for (const store::SeriesPoint& point : curve) {
     // At its last step a trial is complete, whoever looks first.
-    if (sweep.total_steps() && point.step >= *sweep.total_steps()) break;
-    mine.reports.push_back({point.step, sweep.signed_value(point.value)});
-    if (point.step > judged_to && sweep.pruner()->gives_up(mine, others)) return point;
+    if (total_steps && point.step >= *total_steps) break;
+    mine.reports.push_back({point.step, sweep_.signed_value(point.value)});
+    if (point.step <= trial.promoted || !pruner_->gives_up(mine)) continue;
+    at = point;
+    break;
   }
-  return std::nullopt;
+  const auto live = live_.find(number);
+  live == live_.end() ? put_as_recorded(number) : put(number, Curve::State::kOpen, live->second);
+  return at;
 }
 
-std::optional<std::int64_t> promoted(const Sweep& sweep, Study& study) {
-  if (sweep.pruner() == nullptr || !sweep.pruner()->promotes()) return std::nullopt;
-  std::vector<Curve> others = recorded_curves(sweep, study);
-  const std::vector<Trial>& trials = study.trials();
-  using Key = std::tuple<std::int64_t, double, std::int64_t>;
-  std::optional<Key> best;
-  for (std::size_t i = 0; i < others.size(); ++i) {
-    const Trial& trial = trials.at(static_cast<std::size_t>(others[i].trial));
-    if (trial.state != TrialState::kPruned || others[i].reports.empty()) continue;
-    std::swap(others[i], others.back());  // so that it can be taken out without moving all others
-    Curve mine = std::move(others.back());
-    others.pop_back();
-    const Key key{-mine.reports.back().step, mine.reports.back().value, mine.trial};
-    if ((!best || key < *best) && !sweep.pruner()->gives_up(mine, others)) best = key;
-    others.push_back(std::move(mine));
-    std::swap(others[i], others.back());
-  }
-  if (!best) return std::nullopt;
-  return std::get<2>(*best);
+std::optional<std::int64_t> Pruning::promoted() {
+  if (pruner_ == nullptr || !pruner_->promotes()) return std::nullopt;
+  see({});  // only what is on record says who goes on
+  read_changes();
+  const auto first = pruner_->promoted();
+  return first ? std::optional(first->trial) : std::nullopt;
 }
 
 }  // namespace runner::sweep

@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "runner/core/error.h"
 #include "runner/core/node.h"
 #include "runner/launch/link.h"
 #include "runner/launch/rank_process.h"
@@ -53,11 +54,24 @@ class Server {
   void start(std::int64_t trial, const Node& list) {
     std::vector<std::string> words;
     for (const Node& word : list.items()) words.push_back(word.as_string());
-    trained_.before_fork(words);
-    RankProcess::Options options;
-    options.output = RankProcess::Output::kKept;
-    processes_[trial] = std::make_unique<RankProcess>(
-        "trial " + std::to_string(trial), [&] { return trained_.train(words); }, options);
+    try {
+      trained_.before_fork(words);
+      RankProcess::Options options;
+      options.output = RankProcess::Output::kKept;
+      processes_[trial] = std::make_unique<RankProcess>(
+          "trial " + std::to_string(trial), [&] { return trained_.train(words); }, options);
+    } catch (const core::RunError& refused) {  // the others go on
+      tell_end(trial, core::kExitFailed, "", refused.what());
+    }
+  }
+
+  void tell_end(std::int64_t trial, int status, const std::string& words, const std::string& refusal = "") {
+    Node end = Node::mapping();
+    end.set("trial", Node::integer(trial));
+    end.set("status", Node::integer(status));
+    end.set("words", Node::string(words));
+    end.set("refusal", Node::string(refusal));
+    answers_.push_back(std::move(end));
   }
 
   void look_at_processes() {
@@ -68,11 +82,7 @@ class Server {
         ++at;
         continue;
       }
-      Node end = Node::mapping();
-      end.set("trial", Node::integer(at->first));
-      end.set("status", Node::integer(process.status()));
-      end.set("words", Node::string(process.last_words().substr(0, kWordsBytesMax)));
-      answers_.push_back(std::move(end));
+      tell_end(at->first, process.status(), process.last_words().substr(0, kWordsBytesMax));
       at = processes_.erase(at);
     }
   }

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "runner/recipe/override.h"
+#include "runner/core/scalar.h"
 #include "runner/sweep/space_reader.h"
 
 namespace runner::sweep {
@@ -18,16 +18,22 @@ std::size_t rank_of(const std::string& path) {
   return path.ends_with(kType) ? path.size() - kType.size() : path.size();
 }
 
-/// As one word of a command line.
+/// As one word of a command line: text that reads as something else, or would change the line, is quoted.
 std::string word_of(const Node& value) {
   if (value.is_sequence() || value.is_mapping()) return core::to_json(value, -1);
-  return value.is_string() && value.as_string().empty() ? "\"\"" : value.scalar_text();
+  if (!value.is_string()) return value.scalar_text();
+  const std::string& text = value.as_string();
+  const auto read = core::resolve_scalar(text);
+  const bool plain = read && read.value().same_value(value) &&
+                     std::none_of(text.begin(), text.end(), [](unsigned char c) { return c < ' ' || c == 0x7f; });
+  return plain ? text : core::to_json(value, -1);
 }
 
 }  // namespace
 
-std::shared_ptr<const RecipeSpace> RecipeSpace::read(const registry::Recipe& recipe, core::Diagnostics& diagnostics) {
-  SpaceReader reader(recipe, diagnostics);
+std::shared_ptr<const RecipeSpace> RecipeSpace::read(const registry::Recipe& recipe, const recipe::Composed& open,
+                                                     core::Diagnostics& diagnostics) {
+  SpaceReader reader(recipe, open, diagnostics);
   const int before = diagnostics.error_count();
   auto space = std::shared_ptr<RecipeSpace>(new RecipeSpace);
   space->parts_ = reader.read();
@@ -39,14 +45,44 @@ std::shared_ptr<const RecipeSpace> RecipeSpace::read(const registry::Recipe& rec
 
 bool RecipeSpace::is_active(const Point& point, std::size_t index) const {
   const auto& when = parts_[index].when;
-  return !when || when->decide(scene(point, index)).value_or(false);
+  return !when || when->rule.decide(scene(point, index)).value_or(false);
 }
 
 bool RecipeSpace::allows(const Point& point) const {
   if (constraints_.empty()) return true;
   const Node recipe = scene(point, point.size());
   return std::all_of(constraints_.begin(), constraints_.end(),
-                     [&](const registry::Expression& constraint) { return constraint.holds(recipe); });
+                     [&](const Constraint& constraint) { return constraint.rule.holds(recipe); });
+}
+
+void RecipeSpace::check_settled(const registry::Recipe& variant, core::Diagnostics& diagnostics) const {
+  for (const Constraint& constraint : constraints_) {
+    if (constraint.rule.holds(variant.root)) continue;
+    diagnostics.error(constraint.text.place(),
+                      "the constraint reads what follows from other keys, and does not hold of what it comes to",
+                      "let it read the keys that are varied");
+  }
+}
+
+void RecipeSpace::find_idle(const std::vector<Point>& points, core::Diagnostics& diagnostics) const {
+  constexpr const char* kUndecided =
+      "it compares what is not there or of another kind, divides by zero, or is no comparison";
+  const auto any = [&points](const auto& shows) { return std::any_of(points.begin(), points.end(), shows); };
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    const auto& when = parts_[i].when;
+    if (!when || any([&](const Point& point) { return !std::isnan(point[i]); })) continue;
+    const bool decided = any([&](const Point& point) { return when->rule.decide(scene(point, i)).has_value(); });
+    diagnostics.warning(when->text.place(), "the condition of " + dimensions_[i].name + " holds in no variant",
+                        decided ? "" : kUndecided);
+  }
+  for (const Constraint& constraint : constraints_) {
+    const auto decides = [&](const Point& point) {
+      return constraint.rule.decide(scene(point, point.size())).has_value();
+    };
+    if (!any(decides)) {
+      diagnostics.warning(constraint.text.place(), "the constraint excludes nothing", kUndecided);
+    }
+  }
 }
 
 core::Result<Point> RecipeSpace::locate(const Node& values) const {
@@ -131,14 +167,8 @@ std::string RecipeSpace::value_text(std::size_t dimension, double coordinate) co
 
 /// The recipe as conditions see it, with what the first `count` dimensions set.
 Node RecipeSpace::scene(const Point& point, std::size_t count) const {
-  Node recipe = stage_;
   const Point chosen(point.begin(), point.begin() + static_cast<std::ptrdiff_t>(count));
-  core::Diagnostics told_by_the_preflight;
-  for (Assignment& one : assignments(chosen)) {
-    if (stage_.find(one.path.substr(0, one.path.find_first_of(".["))) == nullptr) continue;
-    recipe::set_value(recipe, one.path, std::move(one.value), told_by_the_preflight);
-  }
-  return recipe;
+  return stage_.with(assignments(chosen));
 }
 
 }  // namespace runner::sweep

@@ -9,18 +9,20 @@
 #include "components/sampler/space.h"
 #include "runner/core/diagnostics.h"
 #include "runner/core/node.h"
+#include "runner/recipe/compose.h"
 #include "runner/registry/expression.h"
 #include "runner/registry/load.h"
+#include "runner/sweep/stage.h"
 
 namespace runner::sweep {
 
 using components::sampler::Dimension;
 using components::sampler::Point;
 
-/// A value that a variant sets in the recipe; its place is where the sweep names it.
-struct Assignment {
-  std::string path;
-  core::Node value;
+/// What the sweep demands of a variant, or of one in which a parameter plays a part.
+struct Constraint {
+  registry::Expression rule;
+  core::Node text;  ///< as the recipe has it
 };
 
 /// One dimension, and what it sets in the recipe: one path, or the several of `paired`.
@@ -28,7 +30,7 @@ struct SpacePart {
   Dimension dimension;
   std::vector<std::string> paths;
   std::vector<std::vector<core::Node>> choices;  ///< of kChoice: the values by choice and path
-  std::optional<registry::Expression> when;
+  std::optional<Constraint> when;
   core::Place place;
 
   /// The coordinate that sets these values, one for each path.
@@ -38,8 +40,10 @@ struct SpacePart {
 /// The `sweep` section of a recipe as something to choose from.
 class RecipeSpace final : public components::sampler::Space {
  public:
-  /// Null when the section is wrong; `diagnostics` has all that is. The recipe must have a sweep.
-  static std::shared_ptr<const RecipeSpace> read(const registry::Recipe& recipe, core::Diagnostics& diagnostics);
+  /// Null when the section is wrong; `diagnostics` has all that is. The recipe must have a sweep. `open` is the same
+  /// recipe with its `${...}`, so that these follow what is varied.
+  static std::shared_ptr<const RecipeSpace> read(const registry::Recipe& recipe, const recipe::Composed& open,
+                                                 core::Diagnostics& diagnostics);
 
   const std::vector<Dimension>& dimensions() const override { return dimensions_; }
   const std::vector<SpacePart>& parts() const { return parts_; }
@@ -48,6 +52,10 @@ class RecipeSpace final : public components::sampler::Space {
   bool allows(const Point& point) const override;
   core::Result<Point> locate(const core::Node& values) const override;
 
+  /// Tells the constraints that a variant's recipe does not meet once all of it was settled.
+  void check_settled(const registry::Recipe& variant, core::Diagnostics& diagnostics) const;
+  /// What of conditions and constraints these points, all of which are allowed, show to say nothing.
+  void find_idle(const std::vector<Point>& points, core::Diagnostics& diagnostics) const;
   /// What the point sets, in an order in which a changed `type` comes before the keys of its block.
   std::vector<Assignment> assignments(const Point& point) const;
   /// `optimizer.lr=0.001 model.n_layer=4`, as the shell and `--set` take it.
@@ -62,8 +70,8 @@ class RecipeSpace final : public components::sampler::Space {
 
   std::vector<SpacePart> parts_;
   std::vector<Dimension> dimensions_;  ///< of the parts
-  std::vector<registry::Expression> constraints_;
-  core::Node stage_;  ///< those sections of the recipe that conditions and constraints speak of
+  std::vector<Constraint> constraints_;
+  Stage stage_;
 };
 
 }  // namespace runner::sweep

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <utility>
 
-#include "runner/core/path.h"
 #include "runner/core/suggest.h"
 #include "runner/recipe/consistency.h"
 #include "runner/registry/lookup.h"
@@ -30,6 +29,12 @@ bool is_inside(const std::string& path, const std::string& block) {
 bool is_refused(const Node& value) {
   return value.is_null() && !value.history().empty() && value.history().back() == recipe::kRefused;
 }
+
+/// One of two ways to write a path: `optimizer.lr` of `optimizer["lr"]`.
+std::string plain(const std::string& path) { return core::path_text(core::parse_path(path).value()); }
+
+/// Samplers count in doubles, which hold each integer up to this one.
+constexpr double kExactMax = 9007199254740992.0;
 
 bool is_whole(const Node& number) { return number.as_double() == std::floor(number.as_double()); }
 
@@ -70,14 +75,28 @@ bool SpaceReader::is_free(const std::string& path, const core::Place& place) {
     error(place, "a recipe has no key \"" + top + "\"", near.empty() ? "" : "did you mean \"" + near + "\"?");
     return false;
   }
+  if (top == "vars" && steps.value().size() > 1 && !is_variable(steps.value()[1], place)) return false;
   for (const SpacePart& part : parts_) {
     for (const std::string& other : part.paths) {
-      if (path != other) continue;
+      if (core::path_text(steps.value()) != plain(other)) continue;
       error(place, path + " is varied twice", "keep one of them");
       return false;
     }
   }
   return true;
+}
+
+/// Nothing could refer to another one.
+bool SpaceReader::is_variable(const core::PathStep& step, const core::Place& place) {
+  const Node* vars = recipe_.root.find("vars");
+  if (vars->find(step.key) != nullptr) return true;
+  std::vector<std::string> names;
+  for (const Node::Entry& entry : vars->entries()) names.push_back(entry.key);
+  const std::string near = core::closest(step.key, names);
+  error(place, "vars has no \"" + step.key + "\"",
+        near.empty() ? "write vars: {" + step.key + ": VALUE}, and ${vars." + step.key + "} where it is needed"
+                     : "did you mean \"" + near + "\"?");
+  return false;
 }
 
 void SpaceReader::paired() {
@@ -94,17 +113,23 @@ void SpaceReader::paired() {
   for (const Node& entry : entries) {
     std::vector<Node>& values = part.choices.emplace_back();
     for (const std::string& path : part.paths) {
-      if (const Node* value = entry.find(path)) values.push_back(*value);
+      const auto at = static_cast<std::int64_t>(part.choices.size()) - 1;
+      if (const Node* value = entry.find(path)) values.push_back(following(*value, {{"paired"}, {"", at}, {path}}));
     }
     const bool same = values.size() == part.paths.size() && entry.entries().size() == entries.front().entries().size();
     if (!same) error(entry.place(), "each entry of paired sets the same keys: " + part.dimension.name);
+    if (same && part.find(values) != static_cast<double>(part.choices.size() - 1)) {
+      error(entry.place(), "paired has this entry twice", "keep one of them");
+    }
   }
   parts_.push_back(std::move(part));
 }
 
 void SpaceReader::parameter(const Node::Entry& entry) {
   const auto refused = [](const Node::Entry& key) { return is_refused(key.value); };
-  if (std::any_of(entry.value.entries().begin(), entry.value.entries().end(), refused)) return;  // told before
+  const bool told_before =
+      !entry.value.is_mapping() || std::any_of(entry.value.entries().begin(), entry.value.entries().end(), refused);
+  if (told_before) return;
   SpacePart part;
   part.place = entry.value.place();
   part.paths = {entry.key};
@@ -115,21 +140,32 @@ void SpaceReader::parameter(const Node::Entry& entry) {
   } else {
     distribution(entry.value, entry.key, part);
   }
-  if (const Node* when = given(entry.value, "when")) part.when = expression(*when, false);
+  if (const Node* when = given(entry.value, "when")) {
+    if (auto condition = expression(*when, false)) part.when = Constraint{*std::move(condition), *when};
+  }
   parts_.push_back(std::move(part));
 }
 
 void SpaceReader::values(const Node& list, SpacePart& part) {
   part.dimension.kind = Dimension::Kind::kChoice;
   part.dimension.choices = static_cast<std::int64_t>(list.items().size());
+  std::set<std::string> texts;
   for (const Node& value : list.items()) {
-    const auto same = [&](const std::vector<Node>& other) { return other.front().same_value(value); };
-    if (std::any_of(part.choices.begin(), part.choices.end(), same)) {
-      error(value.place(), part.paths.front() + " has the value " + core::to_json(value, -1) + " twice",
-            "keep one of them");
+    const std::string text = core::to_json(value, -1);
+    if (!texts.insert(text).second) {
+      error(value.place(), part.paths.front() + " has the value " + text + " twice", "keep one of them");
     }
-    part.choices.push_back({value});
+    const auto at = static_cast<std::int64_t>(part.choices.size());
+    part.choices.push_back({following(value, {{"parameters"}, {part.paths.front()}, {"values"}, {"", at}})});
   }
+}
+
+/// The value as it was written, where that refers to what a variant may change. `path` leads to it in the sweep.
+Node SpaceReader::following(const Node& value, const std::vector<core::PathStep>& path) const {
+  const Node* written = open_.root.find("sweep");
+  if (written != nullptr) written = written->at_path(core::path_text(path));
+  if (written == nullptr || !has_references(*written)) return value;
+  return *written;
 }
 
 /// Whether the recipe's key does; a key of `vars` as it stands.
@@ -179,6 +215,24 @@ void SpaceReader::around(const Node& block, const std::string& path, Dimension& 
             "give mu and sigma, or distribution: uniform");
     }
   }
+  constexpr double kEnd = 8.3;  // no draw is further out, in units of sigma
+  const double least = std::exp(dimension.mu - kEnd * dimension.sigma);
+  const double most = dimension.log ? std::exp(dimension.mu + kEnd * dimension.sigma) : dimension.sigma;
+  if (!std::isfinite(most) || (dimension.log && least == 0)) {
+    error(block.place(), path + " is drawn from what no number holds",
+          "mu and sigma of log_normal are those of the natural logarithm: mu: -7 is around 0.001");
+  }
+}
+
+bool SpaceReader::is_exact(const Node& block, const std::string& path) {
+  for (const char* key : {"min", "max"}) {
+    const Node& end = *block.find(key);
+    if (std::abs(end.as_double()) <= kExactMax) continue;
+    error(end.place(), path + " is drawn from integers, but " + key + " is " + end.scalar_text() + ", beyond 2^53",
+          "give values: [...], or a smaller range");
+    return false;
+  }
+  return true;
 }
 
 void SpaceReader::between(const Node& block, const std::string& path, const std::string& kind, Dimension& dimension) {
@@ -186,6 +240,7 @@ void SpaceReader::between(const Node& block, const std::string& path, const std:
   dimension.min = min.as_double();
   dimension.max = max.as_double();
   dimension.kind = kind.ends_with("int") ? Dimension::Kind::kInteger : Dimension::Kind::kReal;
+  if (dimension.kind == Dimension::Kind::kInteger && !is_exact(block, path)) return;
   if (!(dimension.min < dimension.max) || !std::isfinite(dimension.max - dimension.min)) {
     return error(min.place(), path + " has min " + min.scalar_text() + " and max " + max.scalar_text(),
                  "min must be less than max; one value alone belongs into the recipe");
@@ -209,6 +264,16 @@ void SpaceReader::between(const Node& block, const std::string& path, const std:
   }
 }
 
+/// Whether a parameter that was not read yet sets the path.
+bool SpaceReader::is_chosen_later(const std::string& path) const {
+  const auto& all = sweep_.find("parameters")->entries();
+  return std::any_of(all.begin(), all.end(), [&](const Node::Entry& entry) {
+    const bool read = std::any_of(parts_.begin(), parts_.end(),
+                                  [&](const SpacePart& part) { return part.paths.front() == entry.key; });
+    return !read && is_inside(path, entry.key);
+  });
+}
+
 /// A condition sees the parameters that stand before it, a constraint all of them.
 std::optional<registry::Expression> SpaceReader::expression(const Node& text, bool all_parameters) {
   auto parsed = registry::parse_expression(text.as_string());
@@ -222,33 +287,31 @@ std::optional<registry::Expression> SpaceReader::expression(const Node& text, bo
       return std::any_of(part.paths.begin(), part.paths.end(),
                          [&](const std::string& set) { return is_inside(path, set) || is_inside(set, path); });
     };
-    if (recipe_.root.at_path(path) != nullptr || std::any_of(parts_.begin(), parts_.end(), sets)) {
-      const auto later = sweep_.find("parameters")->find_entry(path);
-      const bool read = std::any_of(parts_.begin(), parts_.end(), sets);
-      if (all_parameters || later == nullptr || read) continue;
+    if (!all_parameters && is_chosen_later(path)) {
       error(text.place(), "the condition reads " + path + ", which is chosen later", "put " + path + " before it");
       continue;
     }
+    if (recipe_.root.at_path(path) != nullptr || std::any_of(parts_.begin(), parts_.end(), sets)) continue;
     error(text.place(), "there is no " + path + " in this recipe, and nothing before it sets it",
           "a path as in optimizer.type, or a parameter that stands further up");
   }
   return std::move(parsed).value();
 }
 
-std::vector<registry::Expression> SpaceReader::constraints() {
-  std::vector<registry::Expression> list;
+std::vector<Constraint> SpaceReader::constraints() {
+  std::vector<Constraint> list;
   for (const Node& text : sweep_.find("constraints")->items()) {
-    if (auto constraint = expression(text, true)) list.push_back(*std::move(constraint));
+    if (auto constraint = expression(text, true)) list.push_back({*std::move(constraint), text});
   }
   return list;
 }
 
-Node SpaceReader::stage() const {
-  Node stage = Node::mapping();
-  for (const std::string& section : sections_) {
-    if (const Node* block = recipe_.root.find(section)) stage.set(section, *block);
+Stage SpaceReader::stage() const {
+  std::vector<Node> set;
+  for (const SpacePart& part : parts_) {
+    for (const std::vector<Node>& choice : part.choices) set.insert(set.end(), choice.begin(), choice.end());
   }
-  return stage;
+  return {recipe_.root, open_.root, sections_, set, open_.recipe_dir};
 }
 
 }  // namespace runner::sweep

@@ -1,8 +1,11 @@
 #include "runner/sweep/sqlite_store.h"
 
+#include <unistd.h>
+
 #include <limits>
 #include <utility>
 
+#include "runner/core/error.h"
 #include "runner/core/files.h"
 #include "runner/store/schema.h"
 
@@ -64,9 +67,11 @@ std::unique_ptr<SqliteStore> SqliteStore::create(const std::string& folder, std:
 
 std::unique_ptr<SqliteStore> SqliteStore::open(const std::string& folder, std::int64_t format,
                                                const core::Clock& clock) {
-  Database database(study_db_path(folder), Database::Mode::kWrite);
+  // Who may only read the folder can look at a sweep, and not work on it.
+  const bool may_write = access(study_db_path(folder).c_str(), W_OK) == 0 && access(folder.c_str(), W_OK) == 0;
+  Database database(study_db_path(folder), may_write ? Database::Mode::kWrite : Database::Mode::kRead);
   store::check_format(database, format).value();
-  set_pragmas(database, folder);
+  if (may_write) set_pragmas(database, folder);
   return std::unique_ptr<SqliteStore>(new SqliteStore(folder, std::move(database), clock));
 }
 
@@ -86,6 +91,10 @@ StudyStore::Written SqliteStore::transact(const std::function<bool()>& work) {
 }
 
 void SqliteStore::sync() {
+  if (database_.has_moved()) {  // what is written there nobody will find
+    throw core::RunError(study_db_path(folder_) + " was moved or deleted while the sweep was at work",
+                         "the runs of its trials are where they were");
+  }
   database_.execute("PRAGMA synchronous=FULL");
   transact([this] {
     run("UPDATE changes SET number = number + 1", {});  // a transaction that writes nothing syncs nothing

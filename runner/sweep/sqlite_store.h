@@ -17,7 +17,7 @@ class SqliteStore final : public StudyStore {
   /// Runs `set_up` in the transaction that makes the file. RunError where that does not work.
   static std::unique_ptr<SqliteStore> create(const std::string& folder, std::int64_t format, const core::Clock& clock,
                                              const std::function<void(StudyStore&)>& set_up);
-  /// RunError where the file has another format.
+  /// RunError where the file has another format. Where it may only be read, what writes fails.
   static std::unique_ptr<SqliteStore> open(const std::string& folder, std::int64_t format, const core::Clock& clock);
 
   Rows run(std::string_view sql, const std::vector<Value>& values) override;

@@ -3,23 +3,21 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <utility>
 
-#include "components/sampler/ranking.h"
-#include "runner/core/units.h"
+#include "runner/sweep/front.h"
 
 namespace runner::sweep {
 namespace {
+
+bool is_over(TrialState state) { return state != TrialState::kWaiting && state != TrialState::kRunning; }
+
+}  // namespace
 
 std::string short_number(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.5g", value);
   return text;
 }
-
-bool is_over(TrialState state) { return state != TrialState::kWaiting && state != TrialState::kRunning; }
-
-}  // namespace
 
 VariantStanding standing_of(std::int64_t variant, std::int64_t replicates, const std::vector<Trial>& trials) {
   // From the weakest to the strongest: what one trial is the whole variant is.
@@ -60,55 +58,20 @@ std::vector<VariantStanding> standings_of(const std::vector<Variant>& variants, 
 }
 
 std::vector<VariantStanding> front_of(const Sweep& sweep, const std::vector<VariantStanding>& standings) {
-  std::vector<VariantStanding> complete;
-  std::vector<std::vector<double>> values;
+  Front front;
   for (const VariantStanding& standing : standings) {
     if (standing.state != TrialState::kComplete || !standing.value) continue;
-    complete.push_back(standing);
-    values.push_back(sweep.signed_values(*standing.value, standing.others));
+    front.put(standing.variant, sweep.signed_values(*standing.value, standing.others));
   }
-  if (complete.empty()) return {};
-  if (sweep.objectives().size() == 1) {
-    return {complete[static_cast<std::size_t>(std::min_element(values.begin(), values.end()) - values.begin())]};
-  }
-  const std::vector<std::size_t> fronts = components::sampler::fronts_of(values);
-  std::vector<VariantStanding> front;
-  for (std::size_t i = 0; i < complete.size(); ++i) {
-    if (fronts[i] == 0) front.push_back(std::move(complete[i]));
-  }
-  return front;
+  std::vector<VariantStanding> list;
+  for (const std::int64_t variant : front.variants()) list.push_back(standings[static_cast<std::size_t>(variant)]);
+  return list;
 }
 
 std::optional<VariantStanding> best_of(const Sweep& sweep, const std::vector<VariantStanding>& standings) {
   std::vector<VariantStanding> front = front_of(sweep, standings);
   if (front.empty()) return std::nullopt;
   return std::move(front.front());
-}
-
-std::string standing_line(const Sweep& sweep, Study& study, std::int64_t number) {
-  const std::vector<Variant>& variants = study.variants();
-  const std::vector<Trial>& trials = study.trials();
-  const Trial& trial = trials.at(static_cast<std::size_t>(number));
-  std::string line = "trial " + std::to_string(number);
-  if (trial.state == TrialState::kPruned) line += " pruned at step " + std::to_string(trial.step);
-  if (trial.value) line += "  " + sweep.metric() + " " + short_number(*trial.value);
-  for (std::size_t i = 0; i < trial.others.size(); ++i) {
-    line += "  " + sweep.objectives()[i + 1].name + " " + short_number(trial.others[i]);
-  }
-  line += "  " + variants.at(static_cast<std::size_t>(trial.variant)).text;
-  if (sweep.config().replicates > 1) line += " seed+" + std::to_string(trial.replicate);
-  const auto front = front_of(sweep, standings_of(variants, trials));
-  if (sweep.objectives().size() > 1) {
-    line += "  front " + core::counted(static_cast<std::int64_t>(front.size()), "variant", "variants");
-  } else if (!front.empty()) {
-    const VariantStanding* best = &front.front();
-    line += "  best " + short_number(*best->value) +
-            (best->variant == trial.variant ? "" : " (" + variants[static_cast<std::size_t>(best->variant)].text + ")");
-  }
-  const auto over = std::count_if(trials.begin(), trials.end(), [](const Trial& t) { return is_over(t.state); });
-  line += "  " + std::to_string(over);
-  if (const auto all = sweep.variants_to_come()) line += " of " + std::to_string(*all * sweep.config().replicates);
-  return line + " done";
 }
 
 std::string output_dir_of(const Sweep& sweep, const Study& study) {

@@ -24,15 +24,14 @@ struct VariantStanding {
 VariantStanding standing_of(std::int64_t variant, std::int64_t replicates, const std::vector<Trial>& trials);
 std::vector<VariantStanding> standings_of(const std::vector<Variant>& variants, const std::vector<Trial>& trials);
 
-/// Complete variants than which no other one is better: by one objective the best, the first of several; by several
-/// their Pareto front, by number.
+/// Complete variants than which no other one is better, as a Front has them. `standings` are those of all variants.
 std::vector<VariantStanding> front_of(const Sweep& sweep, const std::vector<VariantStanding>& standings);
 
 /// The first of the front; nothing before there is one.
 std::optional<VariantStanding> best_of(const Sweep& sweep, const std::vector<VariantStanding>& standings);
 
-/// `trial 3  val/loss 0.0640  optimizer.lr=0.01  best 0.0612 (trial 1)  4 of 9 done`.
-std::string standing_line(const Sweep& sweep, Study& study, std::int64_t trial);
+/// `0.064123`: five digits.
+std::string short_number(double value);
 
 /// Where the runs of the trials lie: beside the sweeps, on whichever machine.
 std::string output_dir_of(const Sweep& sweep, const Study& study);

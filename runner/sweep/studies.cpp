@@ -8,7 +8,6 @@
 #include "runner/core/files.h"
 #include "runner/core/json.h"
 #include "runner/core/suggest.h"
-#include "runner/recipe/compose.h"
 #include "runner/store/text.h"
 #include "runner/sweep/limits.h"
 #include "runner/sweep/next_variant.h"
@@ -36,7 +35,7 @@ std::vector<std::string> sorted(std::vector<std::string> names) {
 
 /// Names of the sweeps in a store, or in the folder where `address` is "".
 core::Result<std::vector<std::string>> study_names(const std::string& output_dir, const std::string& address) {
-  if (address.empty()) return sorted(core::list_folder(sweeps_dir(output_dir)).value());
+  if (address.empty()) return sweep_names(output_dir);
   return core::attempt([&] { return sorted(PostgresStore::names(address)); });
 }
 
@@ -74,7 +73,13 @@ std::string named_by(const std::vector<std::string>& names, const std::string& t
 
 std::string sweeps_dir(const std::string& output_dir) { return output_dir + "/sweeps"; }
 
-core::Result<std::unique_ptr<Study>> begin_study(const Sweep& sweep, const core::Clock& clock) {
+core::Result<std::vector<std::string>> sweep_names(const std::string& output_dir) {
+  auto names = core::list_folder(sweeps_dir(output_dir));
+  if (!names) return names.failure();
+  return sorted(std::move(names).value());
+}
+
+core::Result<std::unique_ptr<Study>> begin_study(const Sweep& sweep, const core::Clock& clock, bool stand_in) {
   StudyInfo info;
   const std::string& run_name = sweep.base().at("run_name").as_string();
   if (run_name.size() > kRunNameMax) {
@@ -88,8 +93,9 @@ core::Result<std::unique_ptr<Study>> begin_study(const Sweep& sweep, const core:
   info.recipe_dir = sweep.recipe_dir();
   info.recipe_json = sweep.identity();
   info.threads = threads_of(sweep);
+  info.stand_in = stand_in;
   info.store = sweep.config().store.value_or("");
-  info.lease_ms = static_cast<std::int64_t>(sweep.config().worker_timeout * 1000);
+  info.lease_ms = lease_ms_of(sweep);
   const std::string folder = sweeps_dir(sweep.base().at("output_dir").as_string()) + "/" + info.name;
   const std::string unfinished = folder + ".new";  // which is no sweep's name
   if (auto made = core::make_folders(unfinished); !made) return made.failure();
@@ -139,12 +145,24 @@ core::Result<std::unique_ptr<Study>> newest_study(const Sweep& sweep) {
   return std::unique_ptr<Study>();
 }
 
-std::optional<Sweep> recorded_sweep(const Study& study, core::Diagnostics& diagnostics) {
-  recipe::Composed open;
-  open.root = core::parse_json(study.info().recipe_json).value();
-  open.recipe_dir = study.info().recipe_dir;
-  return Sweep::read(study.info().recipe_path, std::move(open), diagnostics);
+std::optional<recipe::Composed> as_written(const core::Node& recipe, const std::string& name,
+                                           const std::string& recipe_dir, core::Diagnostics& diagnostics) {
+  const auto source =
+      std::make_shared<const core::Source>(core::Source{name, core::to_json(recipe), core::Source::Kind::kFile});
+  auto root = recipe::read_json(source, {}, diagnostics);
+  if (!root) return std::nullopt;
+  return recipe::Composed{*std::move(root), {source}, recipe_dir};
 }
+
+std::optional<Sweep> recorded_sweep(const Study& study, core::Diagnostics& diagnostics) {
+  const StudyInfo& info = study.info();
+  auto open = as_written(core::parse_json(info.recipe_json).value(), "the recipe of sweep " + info.name,
+                         info.recipe_dir, diagnostics);
+  if (!open) return std::nullopt;
+  return Sweep::read(info.recipe_path, *std::move(open), diagnostics);
+}
+
+std::int64_t lease_ms_of(const Sweep& sweep) { return static_cast<std::int64_t>(sweep.config().worker_timeout * 1000); }
 
 bool is_over(const Sweep& sweep, Study& study) {
   const std::vector<Variant>& variants = study.variants();
@@ -155,7 +173,7 @@ bool is_over(const Sweep& sweep, Study& study) {
   });
   if (open) return false;
   if (reached) return true;
-  if (promoted(sweep, study)) return false;
+  if (Pruning(sweep, study).promoted()) return false;
   const auto most = sweep.config().n_trials;
   if (most && static_cast<std::int64_t>(variants.size()) >= *most) return true;
   return !next_variant(sweep, TriedList(sweep).update(study.changes(), variants, trials));

@@ -18,16 +18,19 @@
 namespace runner::sweep {
 namespace {
 
-constexpr std::int64_t kStudyFormat = 5;
+constexpr std::int64_t kStudyFormat = 6;
 constexpr std::int64_t kPointerBytesMax = 64 << 10;
-constexpr std::int64_t kBeatsInLease = 6;
+// Of a worker whom PostgreSQL keeps in mind: several in the shortest lease that `worker_timeout` may give, so that a
+// resume may shorten it while others work.
+constexpr std::int64_t kBeatMs = 2000;
 
 // A choice's coordinate is its position; a NULL coordinate plays no part in the variant. `waiting` and `running` trials
 // belong to their worker as long as that lives. `curve` is the metric as the trial reported it, once it has ended.
 // `others` are the values of the objectives after the first, as a JSON list. A variant with a `parent` goes on from
 // that one's checkpoint. A worker was at work from `since_ms` to `seen_ms`. Transactions that change trials are
 // numbered by `changes`; `changed` is the last one that changed the row. `claims` counts who the trial was given to: a
-// worker that was taken for dead cannot end it in place of the next one.
+// worker that was taken for dead cannot end it in place of the next one. `steps`, `samples` and `tokens` are what all
+// runs of the trial have trained; of them `lost_...` are of runs that it was begun anew after.
 constexpr const char* kTables[] = {
     "CREATE TABLE info(key TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "CREATE TABLE changes(number BIGINT NOT NULL)",
@@ -42,8 +45,9 @@ constexpr const char* kTables[] = {
     "step BIGINT NOT NULL DEFAULT 0, "
     "run TEXT NOT NULL DEFAULT '', reason TEXT NOT NULL DEFAULT '', retries BIGINT NOT NULL DEFAULT 0, "
     "shrink BIGINT NOT NULL DEFAULT 0, promoted BIGINT NOT NULL DEFAULT 0, steps BIGINT NOT NULL DEFAULT 0, "
-    "samples BIGINT NOT NULL DEFAULT 0, tokens BIGINT NOT NULL DEFAULT 0, worker BIGINT NOT NULL DEFAULT 0, claims "
-    "BIGINT NOT NULL DEFAULT 0, "
+    "samples BIGINT NOT NULL DEFAULT 0, tokens BIGINT NOT NULL DEFAULT 0, "
+    "lost_steps BIGINT NOT NULL DEFAULT 0, lost_samples BIGINT NOT NULL DEFAULT 0, lost_tokens BIGINT NOT NULL "
+    "DEFAULT 0, worker BIGINT NOT NULL DEFAULT 0, claims BIGINT NOT NULL DEFAULT 0, "
     "started_ms BIGINT NOT NULL DEFAULT 0, ended_ms BIGINT NOT NULL DEFAULT 0, changed BIGINT NOT NULL, "
     "UNIQUE(variant, replicate))",
     "CREATE INDEX trials_changed ON trials(changed)",
@@ -92,6 +96,7 @@ void set_up(StudyStore& store, const StudyInfo& info) {
   put(store, "threads", std::to_string(info.threads));
   put(store, "created_ms", std::to_string(info.created_ms));
   put(store, "lease_ms", std::to_string(info.lease_ms));
+  if (info.stand_in) put(store, "stand_in", "1");
 }
 
 }  // namespace
@@ -171,14 +176,23 @@ void Study::read_info() {
     if (key == "recipe") info_.recipe_json = value;
     if (key == "threads") info_.threads = std::stoll(value);
     if (key == "created_ms") info_.created_ms = std::stoll(value);
-    if (key == "lease_ms") info_.lease_ms = std::stoll(value);
+    if (key == "stand_in") info_.stand_in = value == "1";
   }
+  read_lease();
+}
+
+void Study::read_lease() {
+  const Rows rows = store_->run("SELECT value FROM info WHERE key = 'lease_ms'");
+  info_.lease_ms = rows.empty() ? 0 : std::stoll(rows.front().text(0));
   if (info_.lease_ms > 0) store_->set_lease(info_.lease_ms);
 }
 
-void Study::set_recipe(const std::string& recipe_json) {
+void Study::set_recipe(const std::string& recipe_json, std::int64_t lease_ms) {
   set_info("recipe", recipe_json);
+  set_info("lease_ms", std::to_string(lease_ms));
   info_.recipe_json = recipe_json;
+  info_.lease_ms = lease_ms;
+  store_->set_lease(lease_ms);
 }
 
 void Study::set_info(const std::string& key, const std::string& value) {
@@ -267,14 +281,11 @@ void Study::take_in(Trial trial) {
   trials_[place] = std::move(trial);
 }
 
-const std::vector<store::SeriesPoint>& Study::curve(std::int64_t trial) {
-  const std::int64_t changed = trials_.at(static_cast<std::size_t>(trial)).changed;
-  KeptCurve& kept = curves_[trial];
-  if (kept.changed == changed) return kept.points;
-  kept = {changed, {}};
+std::vector<store::SeriesPoint> Study::curve(std::int64_t trial) {
+  std::vector<store::SeriesPoint> points;
   for (const Row& row : store_->run("SELECT step, value FROM curve WHERE trial = ? ORDER BY step", {trial}))
-    kept.points.push_back({row.integer(0), row.real(1)});
-  return kept.points;
+    points.push_back({row.integer(0), row.real(1)});
+  return points;
 }
 
 std::int64_t Study::add_worker(std::int64_t now_ms) {
@@ -296,10 +307,16 @@ void Study::see_worker(std::int64_t worker, std::int64_t now_ms) {
   });
 }
 
-std::int64_t Study::worked_ms() {
+std::string Study::host_of(std::int64_t worker) {
+  const Rows rows = store_->run("SELECT host FROM workers WHERE id = ?", {worker});
+  return rows.empty() ? "another machine" : rows.front().text(0);
+}
+
+std::int64_t Study::worked_ms(std::int64_t worker, std::int64_t now_ms) {
   std::int64_t worked = 0, counted_to = 0;
-  for (const Row& row : store_->run("SELECT since_ms, seen_ms FROM workers ORDER BY since_ms")) {
-    const std::int64_t from = std::max(row.integer(0), counted_to), to = row.integer(1);
+  for (const Row& row : store_->run("SELECT since_ms, seen_ms, id FROM workers ORDER BY since_ms")) {
+    const std::int64_t from = std::max(row.integer(0), counted_to);
+    const std::int64_t to = row.integer(2) == worker ? std::max(row.integer(1), now_ms) : row.integer(1);
     worked += std::max<std::int64_t>(0, to - from);
     counted_to = std::max(counted_to, to);
   }
@@ -313,8 +330,23 @@ std::string Study::end_reason() {
 
 void Study::set_end_reason(const std::string& reason) { set_info("end_reason", reason); }
 
-std::int64_t Study::heartbeat_ms() const {
-  return info_.lease_ms > 0 ? std::min(store::kHeartbeatMs, info_.lease_ms / kBeatsInLease) : store::kHeartbeatMs;
+std::int64_t Study::heartbeat_ms() const { return info_.store.empty() ? store::kHeartbeatMs : kBeatMs; }
+
+bool Study::beat() {
+  if (!info_.store.empty()) read_lease();
+  return store_->beat(worker_);
+}
+
+std::vector<Trial> Study::trials_as_they_stand() {
+  std::vector<Trial> list = trials();
+  std::map<std::int64_t, bool> alive;
+  for (Trial& trial : list) {
+    if (trial.state != TrialState::kRunning) continue;
+    const auto [known, is_new] = alive.try_emplace(trial.worker, false);
+    if (is_new) known->second = store_->is_alive(trial.worker);
+    if (!known->second) trial.state = TrialState::kWaiting;
+  }
+  return list;
 }
 
 void Study::take_back() {
@@ -337,9 +369,14 @@ void Study::take_back() {
   }
 }
 
-bool Study::has_running() {
+const std::set<std::int64_t>& Study::running() {
   refresh();
-  return !running_.empty();
+  return running_;
+}
+
+bool Study::has_workers() {
+  const Rows rows = store_->run("SELECT id FROM workers WHERE gone = 0");
+  return std::any_of(rows.begin(), rows.end(), [this](const Row& row) { return store_->is_alive(row.integer(0)); });
 }
 
 /// False where there is one of that number.
@@ -431,16 +468,25 @@ bool Study::end(std::int64_t number, const TrialEnd& end, std::int64_t now_ms) {
   bool is_ours = false;
   write([&] {
     const std::int64_t change = number_change();
-    const Row now = store_->run("SELECT claims, state, retries, shrink FROM trials WHERE number = ?", {number}).front();
+    const Row now = store_
+                        ->run(
+                            "SELECT claims, state, retries, shrink, steps, samples, tokens, lost_steps, "
+                            "lost_samples, lost_tokens FROM trials WHERE number = ?",
+                            {number})
+                        .front();
     is_ours = now.integer(0) == claims;
     if (!is_ours || state_of(now.text(1)) != TrialState::kRunning) return false;  // or it was written before
+    const Spent lost = {now.integer(7), now.integer(8), now.integer(9)};
+    const Spent spent = end.spent ? lost + *end.spent : Spent{now.integer(4), now.integer(5), now.integer(6)};
+    const Spent& lost_now = end.begins_anew ? spent : lost;
     store_->run(
         "UPDATE trials SET state = ?, value = ?, step = ?, run = ?, reason = ?, retries = ?, shrink = ?, ended_ms = ?, "
-        "changed = ?, steps = ?, samples = ?, tokens = ?, others = ? WHERE number = ?",
+        "changed = ?, steps = ?, samples = ?, tokens = ?, lost_steps = ?, lost_samples = ?, lost_tokens = ?, "
+        "others = ? WHERE number = ?",
         {std::string(to_text(end.state)), value, end.step, end.run, end.reason,
          now.integer(2) + std::int64_t{end.costs_retry}, std::max(now.integer(3), std::int64_t{end.shrink}),
-         end.state == TrialState::kWaiting ? 0 : now_ms, change, end.spent.steps, end.spent.samples, end.spent.tokens,
-         text_of(end.others), number});
+         end.state == TrialState::kWaiting ? 0 : now_ms, change, spent.steps, spent.samples, spent.tokens,
+         lost_now.steps, lost_now.samples, lost_now.tokens, text_of(end.others), number});
     store_->run(
         "UPDATE workers SET seen_ms = ? WHERE id = (SELECT worker FROM trials WHERE number = ?) AND seen_ms < ?",
         {now_ms, number, now_ms});

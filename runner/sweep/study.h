@@ -27,16 +27,22 @@ struct StudyInfo {
   std::string recipe_json;   ///< with its `${...}` and the sweep
   std::int64_t threads = 0;  ///< of each trial's process; 0: as the recipe says
   std::int64_t created_ms = 0;
-  std::string store;          ///< `postgresql://HOST/DATABASE`; "": a file in the sweep's folder
+  std::string store;  ///< `postgresql://HOST/DATABASE`; "": a file in the sweep's folder
+  bool stand_in =
+      false;  ///< the recipe only has the parameters of trials that another program made, and trains nothing
   std::int64_t lease_ms = 0;  ///< a worker that PostgreSQL has not heard of for so long is dead
 };
 
 enum class TrialState { kWaiting, kRunning, kComplete, kPruned, kFailed };
 std::string_view to_text(TrialState state);
 
-/// What a trial has trained itself, without what it went on from.
+/// What a trial has trained itself, without what it went on from; in all of its runs, where it was begun anew.
 struct Spent {
   std::int64_t steps = 0, samples = 0, tokens = 0;
+
+  Spent operator+(const Spent& other) const {
+    return {steps + other.steps, samples + other.samples, tokens + other.tokens};
+  }
 };
 
 /// One training of one variant.
@@ -74,13 +80,14 @@ struct TrialEnd {
   std::int64_t step = 0;
   std::string run, reason;
   bool costs_retry = false, shrink = false;
-  Spent spent;
+  std::optional<Spent> spent = {};  ///< by its run, since that began; nothing: as it was
+  bool begins_anew = false;         ///< its next life is another run, so that what this one has spent comes on top
   std::vector<store::SeriesPoint> curve;  ///< the metric, as it was reported on the way
 };
 
 /// The variants and trials of one sweep, what became of them, and who works on them: in `sweep.db`, or in PostgreSQL
 /// for workers on several machines. Several processes may have it open; each call is one transaction. What was read
-/// stays in memory: a call reads what has changed since.
+/// stays in memory, but for curves: a call reads what has changed since.
 class Study {
  public:
   /// `folder` is there. Of a study in PostgreSQL it holds what this machine's workers need, and where the study is.
@@ -91,14 +98,16 @@ class Study {
 
   const std::string& folder() const { return folder_; }
   const StudyInfo& info() const { return info_; }
-  /// Replaces the recipe by one whose trials are the same.
-  void set_recipe(const std::string& recipe_json);
+  /// Replaces the recipe by one whose trials are the same, and what its `worker_timeout` says, which all workers obey
+  /// from their next heartbeat.
+  void set_recipe(const std::string& recipe_json, std::int64_t lease_ms);
 
   /// As they are at this moment, by number. The lists last as long as the study; their entries, until the next call.
   const std::vector<Variant>& variants();
   const std::vector<Trial>& trials();
-  /// Of a trial as it was when trials were read last.
-  const std::vector<store::SeriesPoint>& curve(std::int64_t trial);
+  /// The same, where those wait whose worker has gone without a word: for whoever only looks.
+  std::vector<Trial> trials_as_they_stand();
+  std::vector<store::SeriesPoint> curve(std::int64_t trial);
   /// Numbers of variants that were found changed, in the order of the findings. It only grows: who knows how long it
   /// was knows what is new.
   const std::vector<std::int64_t>& changes() const { return changes_; }
@@ -109,20 +118,25 @@ class Study {
   std::int64_t add_worker(std::int64_t now_ms);
   /// To be called as often as heartbeat_ms() says; false where the others have taken this worker for dead, and its
   /// trials.
-  bool beat() { return store_->beat(worker_); }
+  bool beat();
   std::int64_t heartbeat_ms() const;
   void leave() { store_->leave(worker_); }
+  /// The machine of a worker.
+  std::string host_of(std::int64_t worker);
   /// Writes down that it is still at work.
   void see_worker(std::int64_t worker, std::int64_t now_ms);
-  /// For how long there was at least one worker at work.
-  std::int64_t worked_ms();
+  /// For how long there was at least one worker at work. `worker` is so up to `now_ms`, whenever it was written down.
+  std::int64_t worked_ms(std::int64_t worker = 0, std::int64_t now_ms = 0);
   /// Why no further trial is begun, once that is so: a limit that was reached. "" before.
   std::string end_reason();
   void set_end_reason(const std::string& reason);
   /// Trials that a worker left in the middle wait again.
   void take_back();
-  /// Whether a trial runs, wherever.
-  bool has_running();
+  /// Numbers of the trials that run, wherever.
+  const std::set<std::int64_t>& running();
+  /// Whether there is a worker, wherever. One that PostgreSQL keeps in mind and that was killed counts until its lease
+  /// is over.
+  bool has_workers();
   /// What to do where the store does not answer; without it the call fails.
   void set_patience(StudyStore::Patience patience) { store_->set_patience(std::move(patience)); }
 
@@ -145,6 +159,7 @@ class Study {
  private:
   Study(std::string folder, std::unique_ptr<StudyStore> store);
   void read_info();
+  void read_lease();
   void refresh();
   void take_in(Trial trial);
   void write(const std::function<bool()>& work);
@@ -156,11 +171,6 @@ class Study {
   /// Nothing where it went to somebody else before it was seen here.
   std::optional<Trial> hand_out(std::int64_t trial);
 
-  struct KeptCurve {
-    std::int64_t changed = 0;  ///< of the trial, when it was read
-    std::vector<store::SeriesPoint> points;
-  };
-
   std::string folder_;
   std::unique_ptr<StudyStore> store_;
   StudyInfo info_;
@@ -171,7 +181,6 @@ class Study {
   std::vector<Trial> trials_;
   std::vector<std::int64_t> changes_;
   std::set<std::int64_t> waiting_, running_;
-  std::map<std::int64_t, KeptCurve> curves_;
 };
 
 /// Whether a study is there.

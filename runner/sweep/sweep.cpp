@@ -9,6 +9,7 @@
 #include "runner/recipe/interpolate.h"
 #include "runner/recipe/override.h"
 #include "runner/registry/validate.h"
+#include "runner/sweep/regret.h"
 #include "runner/sweep/store_address.h"
 
 namespace runner::sweep {
@@ -81,13 +82,15 @@ std::uint64_t seed_of(const Node& sampler, const registry::Recipe& recipe) {
 }
 
 /// Null where there is no sweep, or a wrong one.
-std::shared_ptr<const RecipeSpace> read_space(const registry::Recipe& recipe, core::Diagnostics& diagnostics) {
+std::shared_ptr<const RecipeSpace> read_space(const registry::Recipe& recipe, const recipe::Composed& open,
+                                              core::Diagnostics& diagnostics) {
   const Node* section = recipe.root.find("sweep");
   if (section == nullptr || !section->is_mapping()) return nullptr;
-  auto space = RecipeSpace::read(recipe, diagnostics);
+  auto space = RecipeSpace::read(recipe, open, diagnostics);
   if (!diagnostics.has_errors()) {
     const auto config = sections::sweep::parse_config(*section);
     SamplerCheck(recipe, config, *space, diagnostics).look_at(sampler_block(config, *space));
+    check_regret_bound(recipe, config, *space, diagnostics);
     const auto address = config.store ? read_store_address(*config.store) : StoreAddress{};
     if (!address) {
       diagnostics.error(recipe.at("sweep.store").place(), address.failure().message, address.failure().hint);
@@ -119,6 +122,23 @@ std::optional<std::int64_t> steps_of_a_trial(const registry::Recipe& recipe) {
   return steps.as_integer();
 }
 
+/// Whether `training.max_steps` is not the same in all variants. `open` still has its `${...}`.
+bool may_vary_steps(const Node& open, const RecipeSpace& space) {
+  const Node* training = open.find("training");
+  const Node* steps = training != nullptr && training->is_mapping() ? training->find("max_steps") : nullptr;
+  if (steps != nullptr ? steps->is_string() : training != nullptr && training->is_string()) return true;
+  const auto sets_them = [](const std::string& path) { return path == "training" || path == "training.max_steps"; };
+  return std::any_of(space.parts().begin(), space.parts().end(), [&](const SpacePart& part) {
+    return std::any_of(part.paths.begin(), part.paths.end(), sets_them);
+  });
+}
+
+/// Null where no trial is given up.
+std::shared_ptr<components::pruner::Pruner> build_pruner(const Sweep::Config& config, const registry::Recipe& recipe) {
+  if (!config.pruner) return nullptr;
+  return components::pruner::build(*config.pruner, {objectives_of(config).front().maximize, steps_of_a_trial(recipe)});
+}
+
 /// What chooses variants, and what gives up trials; the latter may be null.
 struct Choosers {
   std::shared_ptr<components::sampler::Sampler> sampler;
@@ -133,13 +153,10 @@ std::optional<Choosers> build_choosers(const registry::Recipe& recipe, std::shar
   const char* part = config.sampler ? "sweep.sampler" : "sweep";
   Choosers choosers;
   try {
-    const std::vector<Metric> objectives = objectives_of(config);
-    choosers.sampler = components::sampler::build(block, {std::move(space), seed_of(block, recipe), objectives.size()});
+    choosers.sampler =
+        components::sampler::build(block, {std::move(space), seed_of(block, recipe), objectives_of(config).size()});
     part = "sweep.pruner";
-    if (config.pruner) {
-      choosers.pruner =
-          components::pruner::build(*config.pruner, {objectives.front().maximize, steps_of_a_trial(recipe)});
-    }
+    choosers.pruner = build_pruner(config, recipe);
   } catch (const core::RunError& misfit) {
     diagnostics.error(recipe.at(part).place(), misfit.what(), misfit.hint());
     return std::nullopt;
@@ -155,7 +172,7 @@ std::optional<Sweep> Sweep::read(const std::string& recipe_path, recipe::Compose
   sweep.open_ = open;
   recipe::interpolate(open.root, open.recipe_dir, {}, diagnostics);
   sweep.base_ = registry::settle_recipe(recipe_path, std::move(open), registry::Registry::builtin(), diagnostics);
-  sweep.space_ = read_space(sweep.base_, diagnostics);
+  sweep.space_ = read_space(sweep.base_, sweep.open_, diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;
   if (sweep.space_ == nullptr) {
     diagnostics.error(
@@ -165,6 +182,7 @@ std::optional<Sweep> Sweep::read(const std::string& recipe_path, recipe::Compose
   }
   sweep.config_ = sections::sweep::parse_config(sweep.base_.at("sweep"));
   sweep.objectives_ = objectives_of(sweep.config_);
+  sweep.varies_steps_ = may_vary_steps(sweep.open_.root, *sweep.space_);
   auto choosers = build_choosers(sweep.base_, sweep.space_, diagnostics);
   if (!choosers) return std::nullopt;
   sweep.sampler_ = std::move(choosers->sampler);
@@ -183,7 +201,16 @@ std::vector<double> Sweep::signed_values(double value, const std::vector<double>
   return values;
 }
 
-std::optional<std::int64_t> Sweep::total_steps() const { return steps_of_a_trial(base_); }
+std::optional<std::int64_t> Sweep::total_steps(const Point& point) const {
+  if (!varies_steps_) return steps_of_a_trial(base_);
+  core::Diagnostics told_when_it_is_trained;
+  const auto recipe = variant(point, told_when_it_is_trained);
+  return recipe ? steps_of_a_trial(*recipe) : std::nullopt;
+}
+
+std::shared_ptr<components::pruner::Pruner> Sweep::new_pruner() const { return build_pruner(config_, base_); }
+
+bool Sweep::is_grid() const { return sampler_block(config_, *space_).find("type")->as_string() == "grid"; }
 
 std::optional<std::int64_t> Sweep::variants_to_come() const {
   constexpr std::int64_t kCountedMax = 100'000;
@@ -191,10 +218,11 @@ std::optional<std::int64_t> Sweep::variants_to_come() const {
   const Node block = sampler_block(config_, *space_);
   const std::string& type = block.find("type")->as_string();
   std::int64_t count = 0;
-  if (type == "grid") {
+  if (is_grid()) {
     const std::int64_t most = std::min(kCountedMax, config_.n_trials.value_or(kCountedMax));
-    components::sampler::walk_points(*space_, [&](const Point&) { return ++count < most; });
-    if (count == most) return config_.n_trials;
+    const bool ended = components::sampler::walk_points(
+        *space_, [&](const Point&) { return ++count < most; }, kCountedMax);
+    if (!ended) return config_.n_trials;
   } else if (type == "list" && block.find("then")->is_null()) {
     count = static_cast<std::int64_t>(block.find("points")->items().size());
   } else {
@@ -216,8 +244,10 @@ std::string Sweep::identity_of_trials() const {
   return core::to_json(root, -1);
 }
 
-std::optional<registry::Recipe> Sweep::with(std::vector<Assignment> changes, core::Diagnostics& diagnostics) const {
+std::optional<registry::Recipe> Sweep::with(std::vector<Assignment> changes, const std::string& recipe_dir,
+                                            core::Diagnostics& diagnostics) const {
   recipe::Composed composed = open_;
+  if (!recipe_dir.empty()) composed.recipe_dir = recipe_dir;
   composed.root.erase("sweep");
   for (Assignment& change : changes)
     recipe::set_value(composed.root, change.path, std::move(change.value), diagnostics);
@@ -228,15 +258,16 @@ std::optional<registry::Recipe> Sweep::with(std::vector<Assignment> changes, cor
 }
 
 std::optional<registry::Recipe> Sweep::variant(const Point& point, core::Diagnostics& diagnostics) const {
-  return with(space_->assignments(point), diagnostics);
+  return with(space_->assignments(point), "", diagnostics);
 }
 
 /// A part of a training ends where it says and leaves a checkpoint there; rates are those of the whole training.
-void Sweep::add_stretch(std::int64_t until, std::vector<Assignment>& changes, core::Diagnostics& diagnostics) const {
-  const auto whole = with(changes, diagnostics);
+void Sweep::add_stretch(const TrialPlace& place, std::vector<Assignment>& changes,
+                        core::Diagnostics& diagnostics) const {
+  const auto whole = with(changes, place.recipe_dir, diagnostics);
   if (!whole) return;
   changes.push_back({"lr_scheduler", whole->at("lr_scheduler")});  // its length was settled with that of the training
-  changes.push_back({"training.max_steps", Node::integer(until)});
+  changes.push_back({"training.max_steps", Node::integer(place.until)});
   changes.push_back({"checkpoint.save_at_end", Node::boolean(true)});
 }
 
@@ -252,12 +283,12 @@ std::optional<registry::Recipe> Sweep::trial(const Point& point, const TrialPlac
     changes.push_back({"launch.num_cpu_threads_per_process", Node::integer(place.threads)});
   }
   if (place.shrink) changes.push_back({"training.auto_micro_batch", Node::string("halve")});
-  if (place.until > 0) add_stretch(place.until, changes, diagnostics);
-  return with(std::move(changes), diagnostics);
+  if (place.until > 0) add_stretch(place, changes, diagnostics);
+  return with(std::move(changes), place.recipe_dir, diagnostics);
 }
 
-void check_sweep(const registry::Recipe& recipe, core::Diagnostics& diagnostics) {
-  auto space = read_space(recipe, diagnostics);
+void check_sweep(const registry::Recipe& recipe, const recipe::Composed& open, core::Diagnostics& diagnostics) {
+  auto space = read_space(recipe, open, diagnostics);
   if (space != nullptr && !diagnostics.has_errors()) build_choosers(recipe, std::move(space), diagnostics);
 }
 

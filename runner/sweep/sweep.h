@@ -25,6 +25,7 @@ struct TrialPlace {
   std::int64_t replicate = 0;  ///< added to the seed
   std::int64_t threads = 0;    ///< of a process; 0: as the recipe says
   bool shrink = false;         ///< micro-batches shrink where memory runs out
+  std::string recipe_dir;      ///< what ${recipe_dir} stands for; "": as the sweep was begun
   std::int64_t until = 0;      ///< step at which it ends, as a part of a longer training; 0: as the recipe says
 };
 
@@ -46,12 +47,16 @@ class Sweep {
   /// What variants are compared by; the first is what curves show.
   const std::vector<Metric>& objectives() const { return objectives_; }
   const std::string& metric() const { return objectives_.front().name; }
-  /// Null where no trial is given up on the way.
+  /// Null where no trial is given up on the way. Nothing is on its record: who judges takes a new one.
   const components::pruner::Pruner* pruner() const { return pruner_.get(); }
+  std::shared_ptr<components::pruner::Pruner> new_pruner() const;
   /// Null where each variant is trained on its own.
   const Population* population() const { return population_.get(); }
-  /// Steps of a trial; nothing where the recipe limits it otherwise.
-  std::optional<std::int64_t> total_steps() const;
+  /// Steps of a trial of this variant, `training.max_steps` may be varied too; nothing where its recipe limits it
+  /// otherwise.
+  std::optional<std::int64_t> total_steps(const Point& point) const;
+  /// Whether all variants are walked through, one after the other.
+  bool is_grid() const;
   /// How many variants there will be; nothing where they are too many to count out.
   std::optional<std::int64_t> variants_to_come() const;
   bool maximizes() const { return objectives_.front().maximize; }
@@ -71,20 +76,22 @@ class Sweep {
 
  private:
   Sweep() = default;
-  void add_stretch(std::int64_t until, std::vector<Assignment>& changes, core::Diagnostics& diagnostics) const;
-  std::optional<registry::Recipe> with(std::vector<Assignment> changes, core::Diagnostics& diagnostics) const;
+  void add_stretch(const TrialPlace& place, std::vector<Assignment>& changes, core::Diagnostics& diagnostics) const;
+  std::optional<registry::Recipe> with(std::vector<Assignment> changes, const std::string& recipe_dir,
+                                       core::Diagnostics& diagnostics) const;
 
   recipe::Composed open_;
   registry::Recipe base_;
   Config config_;
   std::vector<Metric> objectives_;
+  bool varies_steps_ = false;  ///< or may, through a variable
   std::shared_ptr<const RecipeSpace> space_;
   std::shared_ptr<components::sampler::Sampler> sampler_;
-  std::shared_ptr<components::pruner::Pruner> pruner_;
+  std::shared_ptr<const components::pruner::Pruner> pruner_;
   std::shared_ptr<const Population> population_;
 };
 
-/// Reads the sweep of a checked recipe for its mistakes alone; nothing where there is none.
-void check_sweep(const registry::Recipe& recipe, core::Diagnostics& diagnostics);
+/// Reads the sweep of a checked recipe for its mistakes alone; nothing where there is none. `open` as in RecipeSpace.
+void check_sweep(const registry::Recipe& recipe, const recipe::Composed& open, core::Diagnostics& diagnostics);
 
 }  // namespace runner::sweep

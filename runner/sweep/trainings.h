@@ -25,12 +25,14 @@ class Trainings {
  public:
   struct End {
     std::int64_t trial = 0;
-    int status = 0;     ///< of the process, or 128 + the signal that ended it
-    std::string words;  ///< the error that it printed; "" when it printed none
+    int status = 0;            ///< of the process, or 128 + the signal that ended it
+    std::string words;         ///< the error that it printed; "" when it printed none
+    std::string refusal = {};  ///< of the system, which had no process for it; "" where it was begun
   };
 
-  virtual ~Trainings() = default;                                 ///< kills those that still run
-  virtual void start(std::int64_t trial, Training training) = 0;  ///< RunError when it cannot be started
+  virtual ~Trainings() = default;  ///< kills those that still run
+  /// RunError when it cannot be started; some tell so by its end.
+  virtual void start(std::int64_t trial, Training training) = 0;
   /// Nothing where it has ended.
   virtual void send(std::int64_t trial, int signal) = 0;
   virtual std::vector<int> descriptors() const = 0;  ///< to be polled: something has happened

@@ -57,7 +57,7 @@ class ByFork final : public Trainings {
     template_->read_output();
     for (const Node& message : link_->receive()) {
       list.push_back({message.find("trial")->as_integer(), static_cast<int>(message.find("status")->as_integer()),
-                      message.find("words")->as_string()});
+                      message.find("words")->as_string(), message.find("refusal")->as_string()});
       running_.erase(list.back().trial);
     }
     if (!link_->is_open()) lose_all(list);

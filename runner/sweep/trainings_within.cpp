@@ -7,6 +7,7 @@
 #include <cstring>
 #include <mutex>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -36,7 +37,7 @@ class Within final : public Trainings {
   }
 
   void start(std::int64_t trial, Training training) override {
-    if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
+    if (!thread_.joinable()) begin();
     {
       const std::lock_guard lock(mutex_);
       RUNNER_ASSERT(trial_ < 0, "sweep.isolation none has one trial at once");
@@ -64,6 +65,14 @@ class Within final : public Trainings {
   }
 
  private:
+  void begin() {
+    try {
+      thread_ = std::thread([this] { work(); });
+    } catch (const std::system_error& refused) {
+      throw core::RunError(std::string("cannot start a thread: ") + refused.what());
+    }
+  }
+
   void work() {
     for (;;) {
       Training training;

@@ -14,6 +14,7 @@
 #include "runner/core/files.h"
 #include "runner/core/units.h"
 #include "runner/store/light_file.h"
+#include "runner/store/run_files.h"
 #include "runner/store/schema.h"
 #include "runner/store/text.h"
 #include "runner/sweep/descent.h"
@@ -27,7 +28,10 @@ namespace runner::sweep {
 namespace {
 
 constexpr int kTick_ms = 500;
-constexpr std::int64_t kLookAgainMs = 1000;     // for trials, where there were none
+constexpr std::int64_t kPruneMs = 250;       // how often trials that run are judged, though many end meanwhile
+constexpr std::int64_t kLookAgainMs = 1000;  // for trials, where there were none
+// Between attempts to start a process where the machine has none to give: what it lacks, others may give back.
+constexpr std::int64_t kFirstPauseMs = 1000, kLongestPauseMs = 16'000;
 constexpr std::int64_t kAwayMsMax = 3'600'000;  // of a study that does not answer
 constexpr std::int64_t kSyncMs = 500;           // what a power cut may take back, as of a run
 
@@ -40,16 +44,30 @@ bool has_something(const store::RunSummary& run) {
          std::filesystem::exists(store::run_db_path(run.run_dir), ignored);
 }
 
+/// Where a recipe counts in epochs or tokens, only the run tells which step was its last: there it is complete.
+bool is_last_step(const store::RunSummary& run, const std::optional<store::SeriesPoint>& at) {
+  return at && run.status == store::RunStatus::kFinished && at->step >= run.step;
+}
+
 }  // namespace
 
 Worker::Worker(const Sweep& sweep, Study& study, Options options, const core::Clock& clock)
     : sweep_(sweep),
       study_(study),
       tried_(sweep),
+      regret_(sweep),
+      pruning_(sweep, study),
+      tally_(sweep),
       options_(std::move(options)),
       clock_(clock),
-      output_dir_(output_dir_of(sweep, study)) {
+      output_dir_(output_dir_of(sweep, study)),
+      runs_(study, output_dir_, clock) {
   if (options_.concurrent == 0) options_.concurrent = sweep_.config().max_concurrent_trials;
+  if (sweep_.config().isolation == sections::sweep::Isolation::kNone) {
+    crash_note_.emplace(study_.folder(),
+                        "a trial has ended this worker, in whose own process it trained: roux sweep resume " +
+                            study_.info().name + " goes on, by sweep.failures");
+  }
   study_.set_patience([this](const StudyStore::Outage& outage) { return wait_for_study(outage); });
   id_ = study_.add_worker(study_.now_ms());
   beaten_ns_ = clock_.monotonic_ns();
@@ -64,7 +82,7 @@ Worker::End Worker::run() {
     if (running_.empty() && !has_more_to_come()) break;
     options_.look();
     wait_for_something();
-    if (sweep_.pruner() != nullptr) prune();
+    if (sweep_.pruner() != nullptr && clock_.monotonic_ns() - pruned_ns_ >= kPruneMs * 1'000'000) prune();
     if (sweep_.config().failures.hang_timeout) look_for_hangs();
     look_at_trainings();
     if (has_news_ && clock_.monotonic_ns() - synced_ns_ > kSyncMs * 1'000'000) sync();
@@ -74,7 +92,7 @@ Worker::End Worker::run() {
   const bool over = complete_ || is_over(sweep_, study_);
   // One that a limit has ended may go on with other limits, from any of its trials.
   const bool for_good = over && study_.end_reason().empty() && is_over(sweep_, study_);
-  if (over) remove_spare_checkpoints(sweep_, study_, output_dir_, for_good, spared_);
+  if (over) remove_spare_checkpoints(sweep_, study_, tally_.update(study_), output_dir_, for_good, spared_);
   if (has_news_) sync();
   study_.leave();
   return {signals_heard_ > 0 && !over, failure_, limit_};
@@ -85,9 +103,11 @@ bool Worker::may_start() const {
          clock_.monotonic_ns() >= looks_again_ns_ && static_cast<std::int64_t>(running_.size()) < options_.concurrent;
 }
 
-/// Trials of other workers run, which may come to wait again, or make room for what comes next.
+/// Trials of other workers run, which may come to wait again, or make room for what comes next; or one waits until
+/// there is a process for it.
 bool Worker::has_more_to_come() const {
-  return signals_heard_ == 0 && failure_.empty() && limit_.empty() && !complete_ && options_.waits_for_others;
+  return signals_heard_ == 0 && failure_.empty() && limit_.empty() && !complete_ &&
+         (options_.waits_for_others || pause_ms_ > 0);
 }
 
 /// False when there was nothing to start.
@@ -103,43 +123,55 @@ bool Worker::start_next() {
     waits_ = next_variant_waits(sweep_, tried);
     return waits_ ? std::nullopt : next_variant(sweep_, tried);
   };
-  demand.promote = [this] { return promoted(sweep_, study_); };
+  demand.promote = [this] { return pruning_.promoted(); };
   waits_ = false;
   auto trial = study_.claim(demand);
-  complete_ = !trial && !waits_ && !study_.has_running();
+  complete_ = !trial && !waits_ && study_.running().empty();
   if (trial && trial->promoted > 0) {
     options_.say("trial " + std::to_string(trial->number) + " goes on from step " + std::to_string(trial->promoted) +
                  ": it is among the best after all");
   }
   if (trial && start(*std::move(trial))) return true;
-  looks_again_ns_ = clock_.monotonic_ns() + kLookAgainMs * 1'000'000;
+  if (!trial) pause_ms_ = 0;
+  looks_again_ns_ = clock_.monotonic_ns() + std::max(kLookAgainMs, pause_ms_) * 1'000'000;
   return false;
 }
 
 /// False where it cannot be started yet.
 bool Worker::start(Trial trial) {
+  if (signals_heard_ > 0) return put_back(trial), false;  // while the study did not answer
   const std::string run_name = trial_run_name(study_, trial.number);
   const bool is_new = trial.claims == 1;  // nobody has begun it before
   const auto run = is_new ? std::nullopt : find_trial_run(output_dir_, run_name, clock_);
   const bool unjudged = run && run->id != trial.run;
-  // A training dies with its worker, in a moment; the news that it lives travel slowly from another machine.
-  if (unjudged && run->owner) return put_back(trial), false;
   // Of a run that has ended: its worker went before it could write down how the trial came out.
   const std::optional<int> status = unjudged ? status_of(*run) : std::nullopt;
+  // It was taken back from a worker, which counts as one claim, and given to this one.
+  const auto crashed =
+      is_new || status ? std::nullopt : CrashNote::status_of(study_.folder(), trial.number, trial.claims - 2);
+  // A training dies with its worker, in a moment; the news that it lives travel slowly from another machine.
+  if (unjudged && run->owner && !crashed) return put_back(trial), false;
+  std::optional<store::RunRecord> left;
   if (unjudged) {
-    auto record = look_at_curves(run->run_dir, sweep_.objectives(), clock_);
-    const auto at = pruned_at(sweep_, study_, trial.number, record->curves[sweep_.metric()], live_curves());
-    if (at) return give_up(trial, *record, *at), true;
-    if (status) return conclude(trial, record, judge(record, *status, "", sweep_.objectives())), true;
+    left = look_at_curves(run->run_dir, sweep_.objectives(), clock_);
+    const auto at = pruned_at(trial.number, *left);
+    if (at && !is_last_step(left->run, at)) return give_up(trial, *left, *at), true;
+  }
+  if (const auto ended_with = status ? status : crashed) {
+    return conclude(trial, left, judge(left, *ended_with, "", sweep_.objectives())), true;
   }
   auto beginning = begin(trial, run_name, unjudged ? &*run : nullptr);
+  if (!beginning && !failure_.empty()) return put_back(trial), false;
   if (!beginning) {
     Outcome refused;
     refused.kind = Outcome::Kind::kRecipe;
     refused.reason = beginning.failure().message;
     return conclude(trial, std::nullopt, refused), true;
   }
-  options_.trainings->start(trial.number, std::move(beginning.value().training));
+  if (crash_note_) crash_note_->begin(trial.number, trial.claims);
+  const auto started =
+      core::attempt([&] { options_.trainings->start(trial.number, std::move(beginning.value().training)); });
+  if (!started) return put_off(trial, started.failure().message), false;
   running_.push_back(
       {.trial = std::move(trial), .run_dir = beginning.value().run_dir, .step_seen_ns = clock_.monotonic_ns()});
   return true;
@@ -151,8 +183,19 @@ void Worker::put_back(const Trial& trial) {
   waits.run = trial.run;
   waits.reason = trial.reason;
   waits.step = trial.step;
-  waits.spent = trial.spent;
   study_.end(trial.number, waits, study_.now_ms());
+}
+
+/// The system has no process for it, which says nothing of the trial: it is tried again where others that end may have
+/// left room, and given up only where nothing of ours runs.
+void Worker::put_off(const Trial& trial, const std::string& why) {
+  if (crash_note_) crash_note_->end();
+  put_back(trial);
+  if (running_.empty() && pause_ms_ >= kLongestPauseMs) return void(failure_ = why);
+  if (clock_.monotonic_ns() < looks_again_ns_) return;  // another one was refused just now
+  pause_ms_ = std::clamp(2 * pause_ms_, kFirstPauseMs, kLongestPauseMs);
+  looks_again_ns_ = clock_.monotonic_ns() + pause_ms_ * 1'000'000;
+  if (std::exchange(put_off_for_, why) != why) options_.warn(why + "; it is tried again");
 }
 
 /// A run that was interrupted goes on; any other begins, from nothing or from the checkpoint of another trial.
@@ -187,7 +230,14 @@ core::Result<Worker::Beginning> Worker::begin(const Trial& trial, const std::str
   const Trial model = study_.trials().at(static_cast<std::size_t>(parent));  // of a population: one trial a variant
   const auto before = trial_recipe(sweep_, study_, model, trial_run_name(study_, parent));
   if (!before) return before.failure();
-  const auto checkpoint = checkpoint_at(trial_run_dir(study_, output_dir_, model), first_step_of(trial));
+  const std::string model_dir = trial_run_dir(study_, output_dir_, model);
+  if (!study_.info().store.empty() && !store::is_run_folder(model_dir)) {
+    failure_ = "trial " + std::to_string(trial.number) + " goes on from a checkpoint of trial " +
+               std::to_string(parent) + ", which was trained on " + study_.host_of(model.worker) + ", and " +
+               model_dir + " is not on this machine: workers of a population need one output_dir that all of them see";
+    return core::Failure{failure_};
+  }
+  const auto checkpoint = checkpoint_at(model_dir, first_step_of(trial));
   if (!checkpoint) return checkpoint.failure();
   for (std::string& word : words_to_go_on(checkpoint.value(), before.value(), recipe.value())) {
     beginning.training.words.push_back(std::move(word));
@@ -220,14 +270,20 @@ void Worker::hear(int signal) {
 
 void Worker::look_at_trainings() {
   for (const Trainings::End& end : options_.trainings->take_ended()) {
+    if (crash_note_) crash_note_->end();
     const auto ended = std::find_if(running_.begin(), running_.end(),
                                     [&end](const Running& running) { return running.trial.number == end.trial; });
-    auto run = look_at_curves(ended->run_dir, sweep_.objectives(), clock_, options_.light.get());
-    // It may have gone on beyond the point at which it is given up, or may have reported it just before its end.
-    if (run && !ended->pruned_at) {
-      ended->pruned_at = pruned_at(sweep_, study_, ended->trial.number, run->curves[sweep_.metric()], live_curves());
+    if (!end.refusal.empty()) {
+      const Trial trial = std::move(ended->trial);
+      running_.erase(ended);
+      put_off(trial, end.refusal);
+      continue;
     }
-    if (run && ended->pruned_at) {
+    pause_ms_ = 0;
+    const auto run = look_at_curves(ended->run_dir, sweep_.objectives(), clock_, options_.light.get());
+    // It may have gone on beyond the point at which it is given up, or may have reported it just before its end.
+    if (run && !ended->pruned_at) ended->pruned_at = pruned_at(ended->trial.number, *run);
+    if (run && ended->pruned_at && !is_last_step(run->run, ended->pruned_at)) {
       give_up(ended->trial, *run, *ended->pruned_at);
     } else {
       Outcome outcome = judge(run, end.status, end.words, sweep_.objectives());
@@ -255,6 +311,7 @@ void Worker::conclude(const Trial& trial, const std::optional<store::RunRecord>&
                        outcome.kind == Outcome::Kind::kHang;
   end.run = run && !(goes_on && end.state == TrialState::kWaiting) ? run->run.id : trial.run;
   if (run) end.spent = spent_by(run->run, first_step_of(trial));
+  end.begins_anew = run && end.state == TrialState::kWaiting && !goes_on;
   write_down(trial, end);
 }
 
@@ -266,31 +323,40 @@ void Worker::write_down(const Trial& trial, const TrialEnd& end) {
     options_.warn("trial " + std::to_string(trial.number) +
                   " went to another worker while this one was not heard of; what it came to here does not count");
   }
-  remove_spare_checkpoints(sweep_, study_, output_dir_, false, spared_);
+  remove_spare_checkpoints(sweep_, study_, tally_.update(study_), output_dir_, false, spared_);
 }
 
 /// Of all trials that run, those of other workers too; none where no pruner looks at them.
 LiveCurves Worker::live_curves() {
   LiveCurves curves;
   if (sweep_.pruner() == nullptr) return curves;
-  for (const Trial& trial : study_.trials()) {
-    if (trial.state != TrialState::kRunning) continue;
+  for (const std::int64_t number : study_.running()) {
     const auto own = std::find_if(running_.begin(), running_.end(),
-                                  [&trial](const Running& running) { return running.trial.number == trial.number; });
-    const auto run = own != running_.end() ? look_at_run(own->run_dir, clock_)
-                                           : find_trial_run(output_dir_, trial_run_name(study_, trial.number), clock_);
-    if (run && run->id != trial.run) curves[trial.number] = read_curve(run->run_dir, sweep_.metric());
+                                  [number](const Running& running) { return running.trial.number == number; });
+    const auto run = own != running_.end() ? look_at_run(own->run_dir, clock_) : runs_.find(number);
+    const Trial& trial = study_.trials().at(static_cast<std::size_t>(number));
+    if (run && run->id != trial.run) curves[number] = read_curve(run->run_dir, sweep_.metric());
   }
   return curves;
 }
 
+/// Where it is given up by what it has on record, and by what all others have reported by now.
+std::optional<store::SeriesPoint> Worker::pruned_at(std::int64_t trial, const store::RunRecord& run) {
+  const auto curve = run.curves.find(sweep_.metric());
+  if (sweep_.pruner() == nullptr || curve == run.curves.end()) return std::nullopt;
+  pruning_.see(live_curves());
+  return pruning_.pruned_at(trial, curve->second);
+}
+
 void Worker::prune() {
+  pruned_ns_ = clock_.monotonic_ns();
   const LiveCurves live = live_curves();
+  pruning_.see(live);
   for (Running& running : running_) {
     if (running.pruned_at) continue;
     const auto curve = live.find(running.trial.number);
     if (curve == live.end()) continue;
-    running.pruned_at = pruned_at(sweep_, study_, running.trial.number, curve->second, live);
+    running.pruned_at = pruning_.pruned_at(running.trial.number, curve->second);
     // It saves, so that somebody can go on with it.
     if (running.pruned_at) options_.trainings->send(running.trial.number, SIGTERM);
   }
@@ -330,7 +396,8 @@ void Worker::give_up(const Trial& trial, const store::RunRecord& run, const stor
 void Worker::look_at_limits() {
   if (!limit_.empty() || !has_limits(sweep_)) return;
   limit_ = study_.end_reason();
-  if (limit_.empty()) limit_ = reached_limit(sweep_, study_.variants(), study_.trials(), study_.worked_ms());
+  if (limit_.empty())
+    limit_ = reached_limit(sweep_, study_, tally_.update(study_), study_.worked_ms(id_, study_.now_ms()), regret_);
   if (limit_.empty()) return;
   study_.set_end_reason(limit_);
   if (sweep_.config().stop.running == sections::sweep::Running::kFinish) return;
@@ -384,7 +451,7 @@ void Worker::tell(const Trial& trial, const TrialEnd& end) {
   if (end.state == TrialState::kWaiting && !end.costs_retry) return;
   if (end.state == TrialState::kWaiting) return options_.warn(name + " starts again: " + end.reason);
   if (end.state == TrialState::kFailed) return options_.warn(name + " failed: " + end.reason);
-  options_.say(standing_line(sweep_, study_, trial.number));
+  options_.say(standing_line(sweep_, study_, tally_.update(study_), trial.number));
 }
 
 void Worker::sync() {

@@ -9,11 +9,15 @@
 
 #include "runner/core/clock.h"
 #include "runner/launch/signals.h"
+#include "runner/sweep/crash_note.h"
 #include "runner/sweep/outcome.h"
 #include "runner/sweep/pruning.h"
+#include "runner/sweep/regret.h"
 #include "runner/sweep/study.h"
 #include "runner/sweep/sweep.h"
+#include "runner/sweep/tally.h"
 #include "runner/sweep/trainings.h"
+#include "runner/sweep/trial_runs.h"
 #include "runner/sweep/tried_list.h"
 
 namespace runner::sweep {
@@ -62,17 +66,19 @@ class Worker {
   bool start_next();
   bool start(Trial trial);
   void put_back(const Trial& trial);
+  void put_off(const Trial& trial, const std::string& why);
   struct Beginning {
     Training training;
     std::string run_dir;
   };
   /// How a trial is to be trained; `interrupted` is its run where there is one that may go on. Failure: the variant is
-  /// refused.
+  /// refused, or where `failure_` says so this worker cannot train it.
   core::Result<Beginning> begin(const Trial& trial, const std::string& run_name, const store::RunSummary* interrupted);
   std::int64_t first_step_of(const Trial& trial);
   void wait_for_something();
   void hear(int signal);
   LiveCurves live_curves();
+  std::optional<store::SeriesPoint> pruned_at(std::int64_t trial, const store::RunRecord& run);
   void prune();
   void look_at_limits();
   void look_for_hangs();
@@ -90,11 +96,17 @@ class Worker {
   const Sweep& sweep_;
   Study& study_;
   TriedList tried_;
+  RegretWatch regret_;
+  Pruning pruning_;
+  Tally tally_;
   Options options_;
   const core::Clock& clock_;
   std::string output_dir_;
+  TrialRuns runs_;                       ///< of trials that other workers train
+  std::optional<CrashNote> crash_note_;  ///< where trainings can take this process along
   std::int64_t id_ = 0;
-  std::int64_t beaten_ns_ = 0, looks_again_ns_ = 0;
+  std::int64_t beaten_ns_ = 0, looks_again_ns_ = 0, pruned_ns_ = 0;
+  std::int64_t pause_ms_ = 0;       ///< after a trial for which there was no process
   std::int64_t away_since_ns_ = 0;  ///< the study
   std::int64_t synced_ns_ = 0;
   bool has_news_ = false;  ///< something ended since then
@@ -104,7 +116,7 @@ class Worker {
   bool leaves_at_once_ = false;
   bool complete_ = false;  ///< the study has nothing more to give
   bool waits_ = false;     ///< what comes next depends on trials that run
-  std::string failure_, limit_;
+  std::string failure_, limit_, put_off_for_;
   std::set<std::int64_t> spared_;  ///< trials whose checkpoints were removed
 };
 

@@ -1,22 +1,16 @@
-#include <sched.h>
-
 #include <catch2/catch.hpp>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
-#include <optional>
+#include <memory>
 #include <random>
 #include <sstream>
 #include <string>
 #include <vector>
 
-#include "runner/core/clock.h"
 #include "runner/core/json.h"
-#include "runner/store/lease.h"
-#include "runner/store/run_files.h"
-#include "runner/store/run_reader.h"
-#include "runner/store/text.h"
 #include "tests/support/file_events.h"
 #include "tests/support/process.h"
 #include "tests/support/run_place.h"
@@ -70,17 +64,15 @@ std::vector<pid_t> children_of(pid_t parent) {
   return children;
 }
 
-/// Who trains this trial now, waited for; nothing when its run has ended before anybody looked.
-std::optional<runner::store::LeaseOwner> owner_of_trial(const tests::RunPlace& place, const std::string& trial) {
-  for (;; sched_yield()) {
-    for (const auto& entry : std::filesystem::directory_iterator(place.path() / "runs")) {
-      const auto name = runner::store::parse_folder_name(entry.path().filename().string());
-      if (!name || !name->run_name.ends_with("-" + trial)) continue;
-      const auto owner = runner::store::live_owner(entry.path().string(), runner::core::system_clock());
-      if (owner && owner->pid > 0) return owner;  // it may not have written down yet who it is
-      if (runner::store::read_run(entry.path().string()).status == runner::store::RunStatus::kFinished) return {};
-    }
+/// What a process holds for itself, in kB; files that it has mapped do not count.
+std::int64_t anonymous_kb(pid_t process) {
+  std::ifstream status("/proc/" + std::to_string(process) + "/status");
+  for (std::string key; status >> key;) {
+    std::int64_t kb = 0;
+    if (key == "RssAnon:" && status >> kb) return kb;
   }
+  FAIL("process " << process << " is gone");
+  return 0;
 }
 
 }  // namespace
@@ -138,6 +130,19 @@ TEST_CASE("two workers share a sweep, each trial has one", "[ranks][sweep]") {
   tests::check_nothing_is_lost_or_doubled(place, undisturbed());  // random draws do not depend on who ends first
 }
 
+TEST_CASE("of sweeps that are begun at once the first is that of all", "[ranks][sweep]") {
+  const tests::RunPlace place(kRecipe);
+  std::vector<std::unique_ptr<tests::Process>> workers;
+  for (int i = 0; i < 3; ++i) {  // with more trials than they come to before they are ended
+    workers.push_back(std::make_unique<tests::Process>(
+        std::vector<std::string>{tests::roux_program(), "sweep", "run", "recipe.yaml", "--n-trials", "100000"},
+        place.environment(), place.path().string()));
+  }
+  for (const auto& worker : workers) CHECK(worker->wait_for("runs/sweeps/"));
+  const auto sweeps = std::filesystem::directory_iterator(place.path() / "runs" / "sweeps");
+  CHECK(std::distance(begin(sweeps), end(sweeps)) == 1);
+}
+
 TEST_CASE("a trial comes to the same bits whatever process it has", "[ranks][sweep]") {
   for (const char* isolation : {"exec", "none"}) {
     DYNAMIC_SECTION(isolation) {
@@ -183,6 +188,47 @@ TEST_CASE("a sweep without isolation drains, and goes on", "[ranks][sweep]") {
   tests::check_nothing_is_lost_or_doubled(place, undisturbed());
 }
 
+TEST_CASE("the memory of a sweep does not grow with the trials that were trained", "[ranks][sweep]") {
+  constexpr const char* kTiny = R"(run_name: tiny
+model: {type: mlp, hidden: [4]}
+data: {train: {type: synthetic, task: regression, num_samples: 8}, val: {type: synthetic, task: regression, num_samples: 8}}
+loss: mse
+optimizer: {type: sgd, lr: 0.01}
+training: {max_steps: 1, micro_batch_size: 8}
+checkpoint: {save_at_end: false}
+sweep:
+  sampler: {type: random, seed: 5}
+  n_trials: 1000000  # it is still at work whenever somebody looks
+  parameters: {optimizer.lr: {distribution: log_uniform, min: 1.0e-4, max: 1.0e-1}}
+)";
+  // What a sweep knows of a trial takes about 1.2 kB. Whatever else a trial made and nobody freed would take more: the
+  // recipe that it is trained by some 10 kB, its empty run.db 50 kB.
+  constexpr std::int64_t kFirst = 200, kLast = 1000, kEachMax_kb = 4;
+  // So that pages which are not used go back at once, and count in fours of a kB.
+  std::map<std::string, std::string> environment = tests::RunPlace::environment();
+  environment["MALLOC_CONF"] = "thp:never,dirty_decay_ms:0,muzzy_decay_ms:0";
+  for (const char* isolation : {"fork", "none"}) {
+    DYNAMIC_SECTION("isolation " << isolation) {
+      const tests::RunPlace place(kTiny);
+      tests::Process sweep(
+          {tests::roux_program(), "sweep", "run", "recipe.yaml", "--set", std::string("sweep.isolation=") + isolation},
+          environment, place.path().string());
+      std::map<pid_t, std::int64_t> before;
+      REQUIRE(sweep.wait_for("  " + std::to_string(kFirst) + " of "));
+      std::vector<pid_t> processes = children_of(sweep.pid());  // what trials are forked from
+      CHECK(processes.size() == (isolation == std::string("fork") ? 1 : 0));
+      processes.push_back(sweep.pid());
+      for (const pid_t process : processes) before[process] = anonymous_kb(process);
+      REQUIRE(sweep.wait_for("  " + std::to_string(kLast) + " of "));
+      for (const pid_t process : processes) {
+        INFO((process == sweep.pid() ? "the sweep: " : "what trials are forked from: ") << before[process] << " kB");
+        CHECK(anonymous_kb(process) - before[process] < kEachMax_kb * (kLast - kFirst));
+      }
+      sweep.send(SIGKILL);
+    }
+  }
+}
+
 TEST_CASE("failures are classed, and handled by their policies", "[ranks][sweep]") {
   const tests::RunPlace place(kRecipe);
   const auto sweep = [&](std::vector<std::string> more) {
@@ -203,6 +249,11 @@ TEST_CASE("failures are classed, and handled by their policies", "[ranks][sweep]
     const auto ended = sweep({"optimizer.lr=1e30,0.01", "--set", "sweep.failures.nan=stop"});
     CHECK(ended.status == 1);
     CHECK(ended.output.find("was stopped: trial 0 failed: the loss is nan at step") != std::string::npos);
+  }
+  SECTION("or fails the sweep where there is no other") {
+    const auto ended = sweep({"optimizer.lr=1e30,1e31"});
+    CHECK(ended.status == 1);
+    CHECK(ended.output.find("error: no trial came to an end that counts") != std::string::npos);
   }
   SECTION("a wrong variant is found before the first trial") {
     const auto ended = sweep({"training.max_steps=4,0"});
@@ -301,7 +352,7 @@ TEST_CASE("a trial that was killed, or hangs, goes on from its checkpoint", "[ra
   command.insert(command.begin(), tests::roux_program());
   tests::Process sweep(command, place.environment(), place.path().string());
   REQUIRE(sweep.wait_for("trial 0 "));
-  const auto owner = owner_of_trial(place, "1");
+  const auto owner = tests::owner_of_trial(place, "1");
   if (owner) kill(static_cast<pid_t>(owner->pid), signal);
   CHECK(sweep.wait() == 0);
   INFO(sweep.output());
@@ -356,6 +407,17 @@ TEST_CASE("a trial is given up at the same step however the sweep is disturbed",
   sweep.wait();
   REQUIRE(killed.roux({"sweep", "resume"}).status == 0);
   CHECK(tests::trials_of(killed) == tests::trials_of(calm));
+}
+
+TEST_CASE("a trial is complete at its last step, also where that is counted in epochs", "[ranks][sweep]") {
+  const std::string recipe = std::string(kRecipe) + "  pruner: {type: asha, min_steps: 10, reduction_factor: 2}\n";
+  const tests::RunPlace by_steps(recipe), by_epochs(recipe);
+  REQUIRE(by_steps.roux({"sweep", "run", "recipe.yaml"}).status == 0);
+  const auto ended = by_epochs.roux({"sweep", "run", "recipe.yaml", "--set", "training.max_steps=null", "--set",
+                                     "training.max_epochs=20"});  // of two steps each
+  INFO(ended.output);
+  REQUIRE(ended.status == 0);
+  CHECK(tests::trials_of(by_epochs) == tests::trials_of(by_steps));
 }
 
 TEST_CASE("trials that are promoted go on from their checkpoints, however the sweep is disturbed", "[ranks][sweep]") {

@@ -1,11 +1,20 @@
 #pragma once
 
+#include <sched.h>
+
 #include <catch2/catch.hpp>
+#include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "runner/core/clock.h"
 #include "runner/core/json.h"
+#include "runner/store/lease.h"
+#include "runner/store/run_files.h"
+#include "runner/store/run_reader.h"
+#include "runner/store/text.h"
 #include "tests/support/run_place.h"
 
 namespace tests {
@@ -45,6 +54,19 @@ inline void check_nothing_is_lost_or_doubled(const RunPlace& place, const std::v
   for (const auto& [name, count] : runs) {
     INFO(name);
     CHECK(count == 1);
+  }
+}
+
+/// Who trains this trial now, waited for; nothing when its run has ended before anybody looked.
+inline std::optional<runner::store::LeaseOwner> owner_of_trial(const RunPlace& place, const std::string& trial) {
+  for (;; sched_yield()) {
+    for (const auto& entry : std::filesystem::directory_iterator(place.path() / "runs")) {
+      const auto name = runner::store::parse_folder_name(entry.path().filename().string());
+      if (!name || !name->run_name.ends_with("-" + trial)) continue;
+      const auto owner = runner::store::live_owner(entry.path().string(), runner::core::system_clock());
+      if (owner && owner->pid > 0) return owner;  // it may not have written down yet who it is
+      if (runner::store::read_run(entry.path().string()).status == runner::store::RunStatus::kFinished) return {};
+    }
   }
 }
 

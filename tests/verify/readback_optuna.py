@@ -131,6 +131,60 @@ def check_alone(roux, study):
         trial.state.name == "COMPLETE" for trial in study.trials)
 
 
+TWO = {**RECIPE, "run_name": "two", "sweep": {
+    "n_trials": 60, "objectives": [{"name": "val/loss"}, {"name": "val/loss", "goal": "maximize"}],
+    "parameters": {"optimizer.lr": {"min": 0, "max": 1}, "optimizer.momentum": {"min": 0, "max": 0.9}}}}
+
+
+def new_study_of_two(path):
+    """Mixed goals, equal values, one that is no number, and names that are the same but for a sign."""
+    import optuna
+
+    def objectives(trial):
+        lr, momentum = trial.suggest_float("optimizer.lr", 0, 1), trial.suggest_float("optimizer-lr", 0, 0.9)
+        if trial.number % 7 == 3:
+            return math.nan, 1.0
+        if trial.number % 7 == 5:
+            raise ArithmeticError
+        return round(lr, 1), round(lr + momentum * (1 - lr), 1)
+
+    study = optuna.create_study(storage=f"sqlite:///{path}", study_name="two", directions=["minimize", "maximize"],
+                                sampler=optuna.samplers.RandomSampler(seed=2))
+    study.optimize(objectives, n_trials=40, catch=ArithmeticError)
+    return study
+
+
+def front(roux, *words):
+    """Numbers of the trials that `roux sweep best` shows."""
+    lines = [line.split() for line in roux("sweep", "best", *words).splitlines()]
+    return [int(words[1]) for words in lines if words and words[0] == "trial"]
+
+
+def check_several_objectives(roux):
+    """The front is Optuna's, with a recipe and without one, and comes back."""
+    import optuna
+
+    study = new_study_of_two(roux.folder / "two.db")
+    wanted = sorted(trial.number for trial in study.best_trials)
+    assert len(wanted) > 3, wanted
+    (roux.folder / "two.json").write_text(json.dumps(TWO))
+    roux("sweep", "import", "two.json", "--optuna", "two.db", "--map", "optimizer-lr=optimizer.momentum")
+    assert front(roux) == wanted, (front(roux), wanted)
+    roux("sweep", "export", "--optuna", "two_back.db")
+    back = optuna.load_study(study_name=None, storage=f"sqlite:///{roux.folder / 'two_back.db'}")
+    assert back.directions == study.directions
+    assert back.metric_names == ["val/loss", "val/loss"]
+    assert sorted(trial.number for trial in back.best_trials) == wanted
+    assert [trial.values for trial in back.best_trials] == [trial.values for trial in study.best_trials]
+    roux("sweep", "import", "--optuna", "two.db", "--output-dir", "two_alone")
+    at = ("--output-dir", "two_alone")
+    assert front(roux, *at) == wanted
+    roux("sweep", "plot", "pareto", *at, "--svg", "pareto.svg", "--png", "pareto.png")
+    assert (roux.folder / "pareto.svg").read_text().endswith("</svg>\n")
+    header = roux("sweep", "export", *at).splitlines()[0]
+    assert "vars.optimizer_lr,vars.optimizer_lr_2" in header, header
+
+
 def main():
     with_libraries()
     _, program = arguments()
@@ -141,6 +195,7 @@ def main():
         os.environ.pop("ROUX_OUTPUT_DIR", None)
         check_with_recipe(roux, study)
         check_alone(roux, study)
+        check_several_objectives(roux)
         print(f"{len(ended(study))} trials of Optuna are the same after a way there and back")
 
 

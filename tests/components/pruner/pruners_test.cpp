@@ -31,7 +31,7 @@ std::shared_ptr<Pruner> build(const std::string& json, bool maximize = false) {
 }
 
 Curve curve(std::int64_t trial, std::vector<double> values, bool complete = true) {
-  Curve made{trial, complete, {}};
+  Curve made{trial, complete ? Curve::State::kComplete : Curve::State::kGivenUp, {}};
   for (const double value : values) {
     made.reports.push_back({static_cast<std::int64_t>(10 * (made.reports.size() + 1)), value});
   }
@@ -45,19 +45,18 @@ double table(std::int64_t i, std::int64_t s) {
 }
 
 /// Trials one after the other over the table; the step at which each one stops.
-std::vector<std::int64_t> stops(const Pruner& pruner, std::int64_t trials, std::int64_t steps) {
-  std::vector<Curve> before;
+std::vector<std::int64_t> stops(Pruner& pruner, std::int64_t trials, std::int64_t steps) {
   std::vector<std::int64_t> list;
   for (std::int64_t i = 0; i < trials; ++i) {
-    Curve mine{i, true, {}};
+    Curve mine{i, Curve::State::kComplete, {}};
     for (std::int64_t s = 1; s <= steps; ++s) {
       mine.reports.push_back({s, table(i, s)});
-      if (!pruner.gives_up(mine, before)) continue;
-      mine.complete = false;
+      if (!pruner.gives_up(mine)) continue;
+      mine.state = Curve::State::kGivenUp;
       break;
     }
     list.push_back(mine.reports.back().step);
-    before.push_back(std::move(mine));
+    pruner.put(mine);
   }
   return list;
 }
@@ -161,12 +160,16 @@ TEST_CASE("a pruner gives up whom its rule names", "[pruner]") {
       {"the first at a rung goes on", R"({"type": "asha", "min_steps": 10})", curve(9, {7}), {}, false},
   };
   for (const Case& c : cases) {
-    DYNAMIC_SECTION(c.name) { CHECK(build(std::string(c.pruner))->gives_up(c.mine, c.others) == c.gives_up); }
+    DYNAMIC_SECTION(c.name) {
+      const auto pruner = build(std::string(c.pruner));
+      for (const Curve& other : c.others) pruner->put(other);
+      CHECK(pruner->gives_up(c.mine) == c.gives_up);
+    }
   }
 }
 
 TEST_CASE("bounds are those of the metric, whatever the goal", "[pruner][threshold]") {
   const auto pruner = build(std::string(R"({"type": "threshold", "lower": 0.5})"), true);
-  CHECK(pruner->gives_up(curve(0, {-0.4}), {}));
-  CHECK_FALSE(pruner->gives_up(curve(0, {-0.6}), {}));
+  CHECK(pruner->gives_up(curve(0, {-0.4})));
+  CHECK_FALSE(pruner->gives_up(curve(0, {-0.6})));
 }

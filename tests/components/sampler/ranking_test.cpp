@@ -1,7 +1,9 @@
 #include "components/sampler/ranking.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <limits>
+#include <random>
 #include <vector>
 
 using components::sampler::fronts_of;
@@ -30,4 +32,22 @@ TEST_CASE("variants of several objectives stand in fronts, and apart from each o
   std::vector<Tried> tried;
   for (const std::vector<double>& one : values) tried.push_back({{0}, Tried::State::kComplete, one});
   CHECK(ranked(tried) == std::vector<std::size_t>{0, 2, 5, 1, 3, 4});
+}
+
+TEST_CASE("each front is what nobody outside of the earlier ones dominates", "[sampler]") {
+  std::mt19937 random(5);
+  for (const std::size_t objectives : {2, 3, 4}) {
+    std::vector<std::vector<double>> values(60, std::vector<double>(objectives));
+    for (std::vector<double>& one : values) {
+      for (double& value : one) value = static_cast<double>(random() % 9);  // few values, so that many are alike
+    }
+    const std::vector<std::size_t> fronts = fronts_of(values);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      std::size_t least = 0;  // one behind the last of those that dominate it
+      for (std::size_t k = 0; k < values.size(); ++k) {
+        if (components::sampler::dominates(values[k], values[i])) least = std::max(least, fronts[k] + 1);
+      }
+      CHECK(fronts[i] == least);
+    }
+  }
 }

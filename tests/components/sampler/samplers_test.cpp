@@ -119,6 +119,8 @@ TEST_CASE("a dimension gives the values that a share of its draws lies below", "
   normal.sigma = 3;
   Dimension stepped_normal = normal;
   stepped_normal.step = 0.5;
+  Dimension stepped_log_normal = stepped_normal;
+  stepped_log_normal.log = true;
   const Case cases[] = {
       {"a choice", choices(4), 0.5, 2},
       {"the last choice", choices(4), 0.9999, 3},
@@ -135,6 +137,8 @@ TEST_CASE("a dimension gives the values that a share of its draws lies below", "
       // scipy.stats.norm(2, 3).ppf(0.975) = 7.879891953620162
       {"a normal distribution", normal, 0.975, 7.879891953620162},
       {"steps of a normal distribution", stepped_normal, 0.975, 8},
+      {"the first step that has a logarithm", stepped_log_normal, 0.001, 0.5},
+      {"large integers keep their last digits", integers(1, 9007199254740991, 3), 0.9999999999999999, 9007199254740991},
   };
   for (const Case& c : cases) {
     DYNAMIC_SECTION(c.name) { CHECK(c.dimension.quantile(c.u) == Approx(c.value).epsilon(1e-12)); }

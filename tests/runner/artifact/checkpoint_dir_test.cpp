@@ -1,5 +1,8 @@
 #include "runner/artifact/checkpoint_dir.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 
 #include <filesystem>
@@ -256,6 +259,18 @@ TEST_CASE("a draft that is not committed leaves nothing, and begin clears what t
   fs::create_directory(dir / ".cache");
   save(dir.path(), 8);
   CHECK(names(dir.path()) == std::vector<std::string>{".cache", ".step-000003.draft-1", "step-000008"});
+}
+
+TEST_CASE("who has ended is dead, whether or not somebody has waited for him", "[artifact]") {
+  const TempDir dir;
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  siginfo_t ended;
+  REQUIRE(::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT) == 0);
+  fs::create_directory(dir / (".step-000001.draft-" + std::to_string(child)));
+  save(dir.path(), 8);
+  CHECK(names(dir.path()) == std::vector<std::string>{"step-000008"});
+  ::waitpid(child, nullptr, 0);
 }
 
 TEST_CASE("a disk that is too full is refused before anything is written", "[artifact]") {

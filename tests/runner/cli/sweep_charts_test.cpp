@@ -142,3 +142,56 @@ TEST_CASE("axes of choices, shades and fields in characters", "[cli][sweep]") {
         " |     *####\n"
         "  0   step 1\n");
 }
+
+namespace {
+
+/// A sweep of a recipe with three data sets, whose losses are compared, and trials that come to these.
+OpenSweep compared(const std::string& folder, const std::string& objectives,
+                   const std::vector<std::vector<double>>& values) {
+  OpenSweep open = cli_test::open_sweep(
+      folder, "  parameters: {optimizer.lr: {min: 0.1, max: 1}}\n  objectives: " + objectives + "\n");
+  for (const std::vector<double>& one : values) {
+    cli_test::add_trial(open, {0.5}, {.value = one[0], .others = {one.begin() + 1, one.end()}});
+  }
+  return open;
+}
+
+constexpr const char* kTwo = "[{name: val/loss}, {name: val/loss, goal: maximize}]";
+
+}  // namespace
+
+TEST_CASE("a front of two objectives stands apart, with the corners between its points", "[cli][sweep]") {
+  const tests::TempDir dir;
+  OpenSweep open = compared(dir.path(), kTwo, {{0.5, 0.9}, {0.2, 0.5}, {0.2, 0.5}, {0.1, 0.1}, {0.3, 0.4}});
+  cli_test::add_trial(open, {0.5}, {.state = TrialState::kFailed, .reason = "val/loss is nan"});
+  const Picture picture = pareto_picture(history_of(open));
+  REQUIRE(picture.charts.size() == 1);
+  REQUIRE(picture.charts[0].curves.size() == 3);
+  const Curve &border = picture.charts[0].curves[0], &others = picture.charts[0].curves[1];
+  const Curve& front = picture.charts[0].curves[2];
+  CHECK(front.points == Points{{0.1, 0.1}, {0.2, 0.5}, {0.2, 0.5}, {0.5, 0.9}});  // what is equal is no worse
+  CHECK(front.mark == Curve::Mark::kDots);
+  CHECK(others.points == Points{{0.3, 0.4}});
+  CHECK(border.points == Points{{0.1, 0.1}, {0.2, 0.1}, {0.2, 0.5}, {0.2, 0.5}, {0.2, 0.5}, {0.5, 0.5}, {0.5, 0.9}});
+  CHECK(picture.charts[0].options.title == "val/loss (larger is better) over val/loss, tiny-1");
+}
+
+TEST_CASE("a front of one variant is a dot, and of none nothing", "[cli][sweep]") {
+  const tests::TempDir one, none;
+  const Picture lone = pareto_picture(history_of(compared(one.path(), kTwo, {{0.5, 0.9}})));
+  REQUIRE(lone.charts.at(0).curves.size() == 1);
+  CHECK(lone.charts[0].curves[0].points == Points{{0.5, 0.9}});
+  const Picture empty = pareto_picture(history_of(compared(none.path(), kTwo, {})));
+  CHECK(empty.charts.at(0).curves.at(0).points.empty());
+}
+
+TEST_CASE("of three objectives each pair is drawn, without a border", "[cli][sweep]") {
+  const tests::TempDir dir;
+  const OpenSweep open = compared(dir.path(), "[{name: val/loss}, {name: val/loss, goal: maximize}, {name: val/loss}]",
+                                  {{1, 1, 1}, {2, 2, 2}, {3, 1, 3}});
+  const Picture picture = pareto_picture(history_of(open));
+  REQUIRE(picture.charts.size() == 3);
+  CHECK(picture.charts[1].curves.at(0).points == Points{{3, 3}});
+  CHECK(picture.charts[1].curves.at(1).points == Points{{1, 1}, {2, 2}});
+  CHECK(picture.charts[2].options.x_title == "val/loss (larger is better)");
+}

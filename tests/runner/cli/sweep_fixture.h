@@ -28,6 +28,7 @@ inline runner::cli::OpenSweep open_sweep(const std::string& folder, const std::s
 struct MadeTrial {
   runner::sweep::TrialState state = runner::sweep::TrialState::kComplete;
   double value = 0;
+  std::vector<double> others = {};
   std::int64_t step = 2;
   std::string reason = "";
   std::vector<runner::store::SeriesPoint> curve = {};
@@ -49,6 +50,7 @@ inline void add_trial(const runner::cli::OpenSweep& open, const runner::sweep::P
   TrialEnd end;
   end.state = made.state;
   if (made.state != TrialState::kFailed) end.value = made.value;
+  end.others = made.others;
   end.step = made.step;
   end.run = "run" + std::to_string(trial->number);
   end.reason = made.reason;

@@ -44,6 +44,7 @@ TEST_CASE("work that no thread can be had for is done all the same", "[core][bes
     pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
     return result.get() == "done" && sigismember(&blocked, SIGTERM) == 0;
   }));
+  CHECK(holds_without_threads([] { return !try_beside([] { return 1; }); }));  // but not what has no end
   CHECK(holds_without_threads([] {
     std::atomic<int> sum{0};
     in_parallel(10, 4, [&sum](std::size_t i) { sum += static_cast<int>(i); });

@@ -5,8 +5,8 @@
 using namespace runner::core;
 
 TEST_CASE("a path is read and written the same", "[core][path]") {
-  for (const char* text :
-       {"a", "training.max_steps", "model.layers[2].p", "a[0][1]", "data[\"my.set\"].path", "[\"a=b\"].c"}) {
+  for (const char* text : {"a", "training.max_steps", "model.layers[2].p", "a[0][1]", "data[\"my.set\"].path",
+                           "[\"a=b\"].c", R"(sweep.parameters["vars[\"a.b\"]"].q)", R"(["a\\.b"])"}) {
     CAPTURE(text);
     CHECK(path_text(parse_path(text).value()) == text);
   }

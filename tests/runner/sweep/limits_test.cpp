@@ -21,20 +21,29 @@ std::string reached(const std::string& stop, std::int64_t worked_ms = 0) {
   INFO(runner::core::render(diagnostics));
   REQUIRE(sweep.has_value());
   CHECK(has_limits(*sweep));
-  std::vector<Variant> variants;
-  std::vector<Trial> trials;
+  const tests::TempDir dir;
+  runner::sweep::StudyInfo info;
+  info.name = "tiny-1";
+  const auto study = Study::create(dir.path(), info).value();
+  study->add_worker(1);
+  Study::Demand demand;
+  demand.variants_max = 4;
+  demand.propose = [](const std::vector<Variant>& variants, const std::vector<Trial>&) {
+    return Variant{static_cast<std::int64_t>(variants.size()), {0}, ""};
+  };
+  runner::sweep::Tally tally(*sweep);
   for (const double value : {0.5, 0.4, 0.39, 0.6}) {
-    const auto number = static_cast<std::int64_t>(trials.size());
-    variants.push_back({number, {0}, ""});
-    Trial trial;
-    trial.number = trial.variant = number;
-    trial.state = TrialState::kComplete;
-    trial.value = value;
-    trial.spent = {20, 64, 1000};
-    trial.changed = number + 1;
-    trials.push_back(trial);
+    const auto trial = study->claim(demand);
+    REQUIRE(trial.has_value());
+    runner::sweep::TrialEnd end;
+    end.state = TrialState::kComplete;
+    end.value = value;
+    end.spent = {20, 64, 1000};
+    study->end(trial->number, end, 2);
+    if (trial->number == 1) tally.update(*study);  // how often somebody asks makes no difference
   }
-  return reached_limit(*sweep, variants, trials, worked_ms);
+  runner::sweep::RegretWatch regret(*sweep);
+  return reached_limit(*sweep, *study, tally.update(*study), worked_ms, regret);
 }
 
 }  // namespace
@@ -75,6 +84,7 @@ TEST_CASE("the time of a sweep is that in which there was a worker", "[sweep][li
   const std::int64_t later = study->add_worker(9000);
   study->see_worker(later, 9500);
   CHECK(study->worked_ms() == 1500);
+  CHECK(study->worked_ms(later, 9700) == 1700);  // not only once that is written down
   CHECK(study->end_reason().empty());
   study->set_end_reason("max_time 1.5 s is over");
   CHECK(Study::open(dir.path()).value()->end_reason() == "max_time 1.5 s is over");

@@ -86,6 +86,22 @@ TEST_CASE("a generation begins when the one before has ended", "[sweep][populati
   CHECK(next_variant_waits(sweep, tried));
 }
 
+TEST_CASE("members that a list does not fill are drawn by the seed", "[sweep][population]") {
+  const auto second_member = [](const std::string& seed) {
+    const Sweep sweep = read(R"(  parameters: {optimizer.lr: {distribution: log_uniform, min: 1.0e-4, max: 1.0e-1}}
+  sampler: {type: list, seed: )" +
+                             seed + R"(, points: [{optimizer.lr: 0.01}]}
+  population: {size: 2, interval: 10}
+)");
+    std::vector<Tried> tried;
+    const auto generation = grow(sweep, tried, {0.1, 0.2});
+    CHECK(generation[0].point[0] == 0.01);
+    return generation[1].point[0];
+  };
+  CHECK(second_member("1") == second_member("1"));
+  CHECK(second_member("1") != second_member("2"));
+}
+
 TEST_CASE("nobody goes on where all have failed", "[sweep][population]") {
   const Sweep sweep = read(kSweep);
   std::vector<Tried> tried;

@@ -95,7 +95,7 @@ TEST_CASE("PostgreSQL keeps a study for workers on several machines", "[sweep][p
                       Catch::Contains("already exists"));
     workers.two->take_back();
     CHECK(workers.two->trials()[0].state == TrialState::kComplete);
-    CHECK(workers.two->has_running());
+    CHECK_FALSE(workers.two->running().empty());
   }
   SECTION("what is lost with the connection is found again") {
     Two workers(server.address(), kLong);
@@ -138,6 +138,35 @@ TEST_CASE("PostgreSQL keeps a study for workers on several machines", "[sweep][p
     CHECK_FALSE(workers.one->end(0, complete(0.5), 9));
     CHECK(workers.two->end(0, complete(0.25), 9));
     CHECK(workers.one->trials()[0].value == 0.25);
+  }
+  SECTION("workers of other machines are known, until they leave or are not heard of") {
+    Two workers(server.address(), kLong);
+    const auto third = Study::open(workers.there.path()).value();
+    CHECK(third->has_workers());
+    workers.one->leave();
+    CHECK(third->has_workers());
+    workers.two->leave();
+    CHECK_FALSE(third->has_workers());
+  }
+  SECTION("a resume may change when a worker is taken for dead, for all of them") {
+    Two workers(server.address(), 1);
+    REQUIRE(workers.one->claim(demand(*workers.one))->number == 0);
+    workers.one->set_recipe("{}", kLong);
+    CHECK(workers.two->beat());
+    workers.two->take_back();
+    CHECK(workers.two->trials()[0].state == TrialState::kRunning);
+    CHECK(Study::open(workers.there.path()).value()->info().lease_ms == kLong);
+  }
+  SECTION("a statement that collides is done once more") {
+    Two workers(server.address(), kLong);
+    const std::string schema = "SET search_path TO roux_0d8xhm4tq0a; ";
+    // The first time that somebody writes down that he is alive the server finds two transactions at odds.
+    server.ask(schema +
+               "CREATE SEQUENCE asked; CREATE FUNCTION collide() RETURNS trigger LANGUAGE plpgsql AS "
+               "$$ BEGIN IF nextval('asked') = 1 THEN RAISE SQLSTATE '40001'; END IF; RETURN NEW; END $$; "
+               "CREATE TRIGGER collide BEFORE UPDATE ON workers FOR EACH ROW EXECUTE FUNCTION collide()");
+    CHECK(workers.one->beat());
+    CHECK(server.ask(schema + "SELECT last_value FROM asked").find('2') != std::string::npos);
   }
   SECTION("nobody waits for a server that is not to be waited for") {
     Two workers(server.address(), kLong);

@@ -1,6 +1,9 @@
+#include <unistd.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <map>
 #include <set>
@@ -8,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "runner/artifact/checkpoint_dir.h"
+#include "runner/sweep/descent.h"
 #include "runner/sweep/next_variant.h"
 #include "runner/sweep/pruning.h"
 #include "runner/sweep/spare_checkpoints.h"
@@ -63,12 +68,13 @@ std::vector<Arrival> arrivals(const Sweep& sweep, std::int64_t steps, const std:
   demand.propose = [&](const std::vector<Variant>& variants, const std::vector<Trial>& trials) {
     return next_variant(sweep, tried.update(study->changes(), variants, trials));
   };
-  demand.promote = [&] { return promoted(sweep, *study); };
+  runner::sweep::Pruning pruning(sweep, *study);
+  demand.promote = [&] { return pruning.promoted(); };
   std::vector<Arrival> list;
   while (const auto trial = study->claim(demand)) {
     std::vector<SeriesPoint> curve;
     for (std::int64_t s = 1; s <= steps; ++s) curve.push_back({s, table(trial->number, s)});
-    const auto at = pruned_at(sweep, *study, trial->number, curve, {});
+    const auto at = pruning.pruned_at(trial->number, curve);
     TrialEnd end;
     end.state = at ? TrialState::kPruned : TrialState::kComplete;
     end.step = at ? at->step : steps;
@@ -191,9 +197,13 @@ TEST_CASE("halving sees what others that run have reported", "[sweep][pruning]")
   study->claim(demand);
   study->claim(demand);
   const std::vector<SeriesPoint> worse = {{3, 0.9}}, better = {{3, 0.5}};
-  CHECK_FALSE(pruned_at(sweep, *study, 0, worse, {}).has_value());
-  CHECK(pruned_at(sweep, *study, 0, worse, {{0, worse}, {1, better}}).has_value());
-  CHECK_FALSE(pruned_at(sweep, *study, 1, better, {{0, worse}, {1, better}}).has_value());
+  runner::sweep::Pruning pruning(sweep, *study);
+  CHECK_FALSE(pruning.pruned_at(0, worse).has_value());
+  pruning.see({{0, worse}, {1, better}});
+  CHECK(pruning.pruned_at(0, worse).has_value());
+  CHECK_FALSE(pruning.pruned_at(1, better).has_value());
+  pruning.see({});
+  CHECK_FALSE(pruning.pruned_at(0, worse).has_value());
 }
 
 TEST_CASE("checkpoints go that nobody goes on from, but for the best", "[sweep][checkpoints]") {
@@ -225,7 +235,8 @@ TEST_CASE("checkpoints go that nobody goes on from, but for the best", "[sweep][
       if (end.state != TrialState::kFailed) end.value = values[i];
       study->end(trial->number, end, 2);
     }
-    return spare_trials(*sweep, study->variants(), study->trials(), over);
+    runner::sweep::Tally tally(*sweep);
+    return spare_trials(*sweep, tally.update(*study), study->trials(), over);
   };
   using List = std::vector<std::int64_t>;
   CHECK(spare("  n_trials: 6\n", false) == List{0, 2, 4});
@@ -233,4 +244,84 @@ TEST_CASE("checkpoints go that nobody goes on from, but for the best", "[sweep][
   CHECK(spare("  n_trials: 6\n  pruner: {type: asha, min_steps: 5}\n", true) == List{0, 2, 4});
   // Of a population of two the third generation runs, from checkpoints of the second: trials 2 and 3.
   CHECK(spare("  population: {size: 2, interval: 5}\n", false) == List{0});
+}
+
+TEST_CASE("a trial is complete at its own last step, wherever that is", "[sweep][pruning]") {
+  for (const char* parameters : {"{training.max_steps: {values: [6, 12]}}", "{vars.steps: {values: [6, 12]}}"}) {
+    DYNAMIC_SECTION(parameters) {
+      runner::core::Diagnostics diagnostics;
+      const std::string steps = std::string(parameters).find("vars") != std::string::npos ? "\"${vars.steps}\"" : "24";
+      const auto sweep = tests::read_sweep("  parameters: " + std::string(parameters) +
+                                               "\n  pruner: {type: asha, min_steps: 3, reduction_factor: 2}\n"
+                                               "eval: {eval_steps: 1}\n",
+                                           diagnostics, steps);
+      INFO(runner::core::render(diagnostics));
+      REQUIRE(sweep.has_value());
+      const tests::TempDir dir;
+      const auto study = new_study(dir.path());
+      study->add_worker(1);
+      Study::Demand demand;
+      demand.variants_max = 3;
+      demand.propose = [](const std::vector<Variant>& before, const std::vector<Trial>&) -> std::optional<Variant> {
+        const auto number = static_cast<std::int64_t>(before.size());
+        return Variant{number, {number == 0 ? 1.0 : 0.0}, ""};  // of 12 steps, and of 6
+      };
+      study->claim(demand);
+      TrialEnd good;
+      good.value = 0.1;
+      good.step = 12;
+      good.curve = {{3, 0.5}, {6, 0.1}, {12, 0.1}};
+      study->end(0, good, 9);
+      study->claim(demand);
+      const std::vector<SeriesPoint> worse_at_the_end = {{3, 0.4}, {6, 0.9}};
+      CHECK(sweep->total_steps({0.0}) == 6);
+      CHECK(sweep->total_steps({1.0}) == 12);
+      runner::sweep::Pruning pruning(*sweep, *study);
+      CHECK_FALSE(pruning.pruned_at(1, worse_at_the_end).has_value());
+    }
+  }
+}
+
+TEST_CASE("checkpoints that cannot go stay for the next worker, and what the last one left goes",
+          "[sweep][checkpoints]") {
+  namespace fs = std::filesystem;
+  runner::core::Diagnostics diagnostics;
+  const auto sweep = tests::read_sweep(
+      "  parameters: {optimizer.lr: {min: 0.001, max: 0.1}}\n  sampler: random\n  n_trials: 2\n"
+      "  checkpoints: {keep_best: 1}\n",
+      diagnostics, 20);
+  REQUIRE(sweep.has_value());
+  const tests::TempDir dir;
+  const auto study = new_study(dir.path());
+  runner::sweep::TriedList tried(*sweep);
+  Study::Demand demand;
+  study->add_worker(1);
+  demand.variants_max = 2;
+  demand.propose = [&](const std::vector<Variant>& variants, const std::vector<Trial>& trials) {
+    return next_variant(*sweep, tried.update(study->changes(), variants, trials));
+  };
+  for (const double value : {0.5, 0.3}) {
+    const auto trial = study->claim(demand);
+    REQUIRE(trial.has_value());
+    TrialEnd end;
+    end.value = value;
+    end.run = "run";
+    study->end(trial->number, end, 2);
+  }
+  const std::string folder = runner::sweep::trial_run_dir(*study, dir.path(), study->trials().front()) + "/checkpoints";
+  fs::create_directories(folder);
+  const auto draft = runner::artifact::CheckpointDraft::begin(folder, 10, 0).value();
+  draft->add_text("trainer.json", "{}").value();
+  draft->commit({}, nullptr, 10).value();
+  const std::string taken = folder + "/.step-000010.deleted-" + std::to_string(getpid());  // its name on its way out
+  fs::create_directories(taken + "/not_empty");
+  fs::create_directory(folder + "/.step-000020.deleted-99999999");  // process ids end at 2^22
+  std::set<std::int64_t> removed;
+  runner::sweep::Tally tally(*sweep);
+  remove_spare_checkpoints(*sweep, *study, tally.update(*study), dir.path(), true, removed);
+  CHECK(fs::exists(folder + "/step-000010"));
+  CHECK_FALSE(fs::exists(folder + "/.step-000020.deleted-99999999"));
+  removed.clear();
+  remove_spare_checkpoints(*sweep, *study, tally.update(*study), dir.path(), true, removed);
+  CHECK(fs::is_empty(folder));
 }

@@ -111,6 +111,29 @@ TEST_CASE("each mistake in a sweep is told at its place", "[sweep]") {
       {"several seeds of several seeds",
        "  replicates: 2\n  parameters: {seed: {values: [1, 2]}}",
        {"seed is varied, and replicates trains each variant with several seeds (leave one of the two out)"}},
+      {"two ways to write one path",
+       "  parameters: {optimizer.lr: {values: [1]}, 'optimizer[\"lr\"]': {values: [2]}}",
+       {"optimizer[\"lr\"] is varied twice (keep one of them)"}},
+      {"a variable that nothing could refer to",
+       "  parameters: {vars.widht: {values: [8, 16]}}",
+       {"vars has no \"widht\" (did you mean \"width\"?)"}},
+      {"a pair twice",
+       "  paired: [{vars.width: 8}, {vars.width: 8}]",
+       {"paired has this entry twice (keep one of them)"}},
+      {"integers that a double does not hold",
+       "  n_trials: 2\n  parameters: {seed: {min: 0, max: 1e30}}",
+       {"seed is drawn from integers, but max is 1e30, beyond 2^53 (give values: [...], or a smaller range)"}},
+      {"a mean that was meant to be the value's",
+       "  n_trials: 2\n  parameters: {optimizer.lr: {distribution: log_normal, mu: 1000}}",
+       {"optimizer.lr is drawn from what no number holds (mu and sigma of log_normal are those of the natural "
+        "logarithm: mu: -7 is around 0.001)"}},
+      {"a condition on a block that comes later",
+       "  parameters: {optimizer.lr: {values: [1, 2], when: optimizer.type == \"sgd\"}, optimizer: {values: [sgd, "
+       "adamw]}}",
+       {"the condition reads optimizer.type, which is chosen later (put optimizer.type before it)"}},
+      {"no block at all",
+       "  parameters: {optimizer.lr: 5}",
+       {"sweep.parameters.optimizer.lr must be a mapping, got 5 (give its keys, indented, on the lines below)"}},
       {"all mistakes at once",
        "  metric: {name: val/los}\n  parameters: {vars.width: {values: [8, 8]}, optimizer.lr: {min: 2}}",
        {"sweep.metric.name is val/los, but only loss is measured (did you mean val/loss?)",
@@ -148,6 +171,46 @@ TEST_CASE("a finite space is walked through in order", "[sweep]") {
   for (const Case& c : cases) {
     DYNAMIC_SECTION(c.name) { CHECK(variants(c.sweep) == c.variants); }
   }
+}
+
+TEST_CASE("what refers to a variable follows it", "[sweep]") {
+  struct Case {
+    const char *name, *sweep;
+    std::vector<std::string> variants;
+  };
+  const Case cases[] = {
+      {"in a constraint",
+       "  parameters: {vars.width: {values: [4, 8, 16]}}\n  constraints: 'model.hidden[0] != 8'",
+       {"vars.width=4", "vars.width=16"}},
+      {"in a condition",
+       "  parameters: {vars.width: {values: [4, 8]}, optimizer.lr: {values: [1, 2], when: 'model.hidden[0] < 8'}}",
+       {"vars.width=4 optimizer.lr=1", "vars.width=4 optimizer.lr=2", "vars.width=8"}},
+      {"from a value",
+       "  parameters: {vars.other: {values: [1, 2]}, optimizer.lr: {values: [5, '${vars.other}']}}\n"
+       "  constraints: optimizer.lr > 1",
+       {"vars.other=1 optimizer.lr=5", "vars.other=2 optimizer.lr=5", "vars.other=2 optimizer.lr=${vars.other}"}},
+      {"through another variable",
+       "  parameters: {vars.other: {values: [4, 16]}, vars.width: {values: ['${vars.other}']}}\n"
+       "  constraints: 'model.hidden[0] > 8'",
+       {"vars.other=16 vars.width=${vars.other}"}},
+  };
+  for (const Case& c : cases) {
+    DYNAMIC_SECTION(c.name) { CHECK(variants(c.sweep) == c.variants); }
+  }
+  Diagnostics diagnostics;
+  const auto sweep = read_sweep(
+      "  paired: [{vars.other: 1, optimizer: {type: sgd, lr: '${vars.width}'}}, {vars.other: 2, optimizer: adamw}]\n"
+      "  parameters: {vars.width: {values: [3, 5]}}",
+      diagnostics);
+  REQUIRE(sweep.has_value());
+  CHECK(sweep->variant({0, 1}, diagnostics)->at("optimizer.lr").as_double() == 5);
+}
+
+TEST_CASE("the words of a variant say what its values are", "[sweep]") {
+  CHECK(variants("  parameters: {vars.other: {values: [1, '1', \"a\\nb\", \"\\e[31m\", ~, '', '~', a b, [1, '1']]}}") ==
+        std::vector<std::string>{"vars.other=1", "vars.other=\"1\"", "vars.other=\"a\\nb\"",
+                                 "vars.other=\"\\u001b[31m\"", "vars.other=~", "vars.other=\"\"", "vars.other=\"~\"",
+                                 "vars.other=a b", "vars.other=[1, \"1\"]"});
 }
 
 TEST_CASE("a variant is the recipe with its values", "[sweep]") {

@@ -1,9 +1,13 @@
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "runner/core/result.h"
 #include "runner/sweep/standing.h"
 #include "runner/sweep/study.h"
 #include "tests/support/sweeps.h"
@@ -84,11 +88,15 @@ TEST_CASE("what a worker left in the middle waits for another one", "[sweep][stu
   here->claim(demand(5));
   here->take_back();
   CHECK(here->trials()[0].state == TrialState::kRunning);
+  CHECK(here->trials_as_they_stand()[0].state == TrialState::kRunning);
   lost.reset();  // and its lease with it
+  CHECK(here->trials()[0].state == TrialState::kRunning);
+  CHECK(here->trials_as_they_stand()[0].state == TrialState::kWaiting);
+  CHECK(here->trials_as_they_stand()[1].state == TrialState::kRunning);
   here->take_back();
   CHECK(here->trials()[0].state == TrialState::kWaiting);
   CHECK(here->trials()[1].state == TrialState::kRunning);
-  CHECK(here->has_running());
+  CHECK_FALSE(here->running().empty());
   CHECK(here->claim(demand(5))->number == 0);  // before a new one
 }
 
@@ -171,6 +179,39 @@ TEST_CASE("a trial that is to be started again comes first, and remembers what i
   CHECK(trial->reason == "memory is exhausted");
 }
 
+TEST_CASE("what a trial has spent counts all of its runs, and each of them once", "[sweep][study]") {
+  const tests::TempDir dir;
+  const auto study = new_study(dir.path());
+  study->add_worker(1);
+  const auto end = [&](TrialState state, std::optional<runner::sweep::Spent> spent, bool begins_anew) {
+    REQUIRE(study->claim(demand(1)).has_value());
+    TrialEnd end;
+    end.state = state;
+    end.spent = spent;
+    end.begins_anew = begins_anew;
+    study->end(0, end, 9);
+    const auto& now = study->trials()[0].spent;
+    return std::vector<std::int64_t>{now.steps, now.samples, now.tokens};
+  };
+  using Numbers = std::vector<std::int64_t>;
+  CHECK(end(TrialState::kWaiting, {{30, 60, 600}}, true) == Numbers{30, 60, 600});     // failed, and begins anew
+  CHECK(end(TrialState::kWaiting, {{20, 40, 400}}, false) == Numbers{50, 100, 1000});  // was killed, and goes on
+  CHECK(end(TrialState::kWaiting, std::nullopt, false) == Numbers{50, 100, 1000});     // had no run
+  CHECK(end(TrialState::kWaiting, {{35, 70, 700}}, true) == Numbers{65, 130, 1300});
+  CHECK(end(TrialState::kComplete, {{40, 80, 800}}, false) == Numbers{105, 210, 2100});
+}
+
+TEST_CASE("who looks at a study knows whether there are workers", "[sweep][study]") {
+  const tests::TempDir dir;
+  auto worker = new_study(dir.path());
+  const auto other = Study::open(dir.path()).value();
+  CHECK_FALSE(other->has_workers());
+  worker->add_worker(1);
+  CHECK(other->has_workers());
+  worker.reset();  // and its lease with it
+  CHECK_FALSE(other->has_workers());
+}
+
 TEST_CASE("variants are compared by the mean of their replicates", "[sweep][study]") {
   const tests::TempDir dir;
   const auto study = new_study(dir.path());
@@ -189,4 +230,35 @@ TEST_CASE("variants are compared by the mean of their replicates", "[sweep][stud
   runner::core::Diagnostics diagnostics;
   const auto sweep = tests::read_sweep("  parameters: {vars.width: {values: [8, 16]}}", diagnostics);
   CHECK(best_of(*sweep, standings)->variant == 0);  // the third came to nothing
+}
+
+TEST_CASE("a study whose file is gone is told, and not written on", "[sweep][study]") {
+  const tests::TempDir dir;
+  const auto study = new_study(dir.path());
+  study->sync();
+  std::filesystem::rename(dir / "sweep.db", dir / "elsewhere.db");
+  CHECK_THROWS_WITH(study->sync(), dir / "sweep.db was moved or deleted while the sweep was at work");
+}
+
+TEST_CASE("a study in a folder that may only be read can be looked at", "[sweep][study]") {
+  const tests::TempDir dir;
+  {
+    const auto study = new_study(dir.path());
+    study->add_worker(1);
+    REQUIRE(study->claim(demand(1)).has_value());
+  }
+  std::filesystem::permissions(dir.path(), std::filesystem::perms{0555});
+  std::filesystem::permissions(dir / "sweep.db", std::filesystem::perms{0444});
+  const pid_t reader = fork();
+  if (reader == 0) {  // root may write everywhere, but nobody may not
+    if (getuid() == 0 && setuid(65534) != 0) _exit(2);
+    const auto study = Study::open(dir.path());
+    if (!study) _exit(3);
+    const bool is_seen = study.value()->trials().size() == 1;
+    _exit(is_seen && !runner::core::attempt([&] { study.value()->add_worker(2); }) ? 0 : 1);
+  }
+  int status = -1;
+  REQUIRE(waitpid(reader, &status, 0) == reader);
+  std::filesystem::permissions(dir.path(), std::filesystem::perms{0755});
+  CHECK(status == 0);
 }

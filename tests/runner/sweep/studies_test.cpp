@@ -1,0 +1,44 @@
+#include "runner/sweep/studies.h"
+
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "tests/support/sweeps.h"
+#include "tests/support/temp_dir.h"
+
+using namespace runner::sweep;
+
+TEST_CASE("a sweep that was recorded compares and trains what it did when it was begun", "[sweep][studies]") {
+  runner::core::Diagnostics diagnostics;
+  // Each of these keys has a value that another one would give it, were it not there.
+  const auto sweep = tests::read_sweep(
+      "  n_trials: 3\n"
+      "  metric: {name: val/loss, goal: maximize}\n"
+      "  parameters: {optimizer.lr: {min: 0.1, max: 1}}\n"
+      "lr_scheduler: {type: cosine, total_steps: 50}\n"
+      "eval: {eval_steps: 1, metrics: [mse]}\n"
+      "checkpoint: {save_best: true, monitor: val/mse, mode: min}\n",
+      diagnostics);
+  INFO(render(diagnostics));
+  REQUIRE(sweep);
+  const tests::TempDir dir;
+  StudyInfo info;
+  info.name = "tiny-1";
+  info.recipe_path = "recipe.yaml";
+  info.recipe_dir = sweep->recipe_dir();
+  info.recipe_json = sweep->identity();
+  const auto study = Study::create(dir.path(), info).value();
+  const auto recorded = recorded_sweep(*study, diagnostics);
+  INFO(render(diagnostics));
+  REQUIRE(recorded);
+  CHECK(recorded->metric() == "val/loss");
+  CHECK(recorded->maximizes());
+  CHECK(recorded->identity_of_trials() == sweep->identity_of_trials());
+  TrialPlace place;
+  place.run_name = "tiny-1-0";
+  const auto trial = sweep->trial({0.5}, place, diagnostics);
+  const auto again = recorded->trial({0.5}, place, diagnostics);
+  REQUIRE((trial && again));
+  CHECK(again->at("lr_scheduler.total_steps").as_integer() == 50);
+  CHECK(again->resolved_json() == trial->resolved_json());
+}
