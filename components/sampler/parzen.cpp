@@ -14,11 +14,19 @@ namespace {
 constexpr std::size_t kFullWeights = 25;  // the newest, all alike; older ones count less and less
 constexpr double kLogNothing = -40;       // e^-40 beside 1 is lost in the last digit
 constexpr double kLeastMass = 1e-300;
+constexpr double kLogLeastMass = -690.77;
 
 double cdf(double x) { return 0.5 * std::erfc(-x / std::numbers::sqrt2); }
 
 /// The share of a normal distribution between two bounds, exact in both tails.
 double mass(double a, double b) { return a > 0 ? cdf(-a) - cdf(-b) : cdf(b) - cdf(a); }
+
+/// The stretch of the line that is `value`'s, where values have a grain.
+std::pair<double, double> stretch_of(const Dimension& d, const Line& line, double value) {
+  const double half = line.grain() / 2;
+  const double low = d.log && value <= half ? line.low() : std::max(line.low(), line.at(value - half));
+  return {low, std::min(line.high(), line.at(value + half))};
+}
 
 /// Newest last.
 std::vector<double> weights_by_age(std::size_t count) {
@@ -130,8 +138,8 @@ double Parzen::draw_axis(const Axis& axis, std::size_t kernel, Draws& draws) {
   return line.value(std::clamp(centre + sigma * inverse_normal(share), line.low(), line.high()));
 }
 
-/// Adds the logarithm of each kernel at `value`.
-void Parzen::add_logs(const Axis& axis, double value, std::vector<double>& logs) {
+/// Adds the logarithm of each kernel at `value`, of those that count.
+void Parzen::add_logs(const Axis& axis, double value, const std::vector<bool>& counts, std::vector<double>& logs) {
   const Dimension& d = *axis.dimension;
   const std::size_t count = logs.size();
   if (d.kind == Dimension::Kind::kChoice) {
@@ -142,8 +150,7 @@ void Parzen::add_logs(const Axis& axis, double value, std::vector<double>& logs)
     return;
   }
   const Line& line = *axis.line;
-  const double half = line.grain() / 2;
-  if (half == 0) {
+  if (line.grain() == 0) {
     const double x = line.at(value);
     for (std::size_t kernel = 0; kernel < count; ++kernel) {
       const double z = (x - axis.centres[kernel]) / axis.sigmas[kernel];
@@ -151,26 +158,61 @@ void Parzen::add_logs(const Axis& axis, double value, std::vector<double>& logs)
     }
     return;
   }
-  const double low = d.log && value <= half ? line.low() : std::max(line.low(), line.at(value - half));
-  const double high = std::min(line.high(), line.at(value + half));
-  std::vector<double> of_form;
-  of_form.reserve(axis.distinct.size());
-  for (const std::size_t kernel : axis.distinct) {
-    const double centre = axis.centres[kernel], sigma = axis.sigmas[kernel];
-    of_form.push_back(std::log(std::max(mass((low - centre) / sigma, (high - centre) / sigma), kLeastMass)));
-  }
+  const auto [low, high] = stretch_of(d, line, value);
+  std::vector<double> of_form(axis.distinct.size(), std::numeric_limits<double>::quiet_NaN());
   for (std::size_t kernel = 0; kernel < count; ++kernel) {
-    logs[kernel] += axis.log_norms[kernel] + of_form[axis.forms[kernel]];
+    if (!counts[kernel]) continue;
+    double& log = of_form[axis.forms[kernel]];
+    if (std::isnan(log)) {
+      const double centre = axis.centres[kernel], sigma = axis.sigmas[kernel];
+      log = std::log(std::max(mass((low - centre) / sigma, (high - centre) / sigma), kLeastMass));
+    }
+    logs[kernel] += axis.log_norms[kernel] + log;
   }
 }
 
+/// Without those that are lost in the last digit beside the kernel of the space, by bounds that cost little: two error
+/// functions for each of the others is what a proposal would cost else.
+std::vector<bool> Parzen::kernels_that_count(const Point& point) const {
+  const std::size_t count = log_weights_.size();
+  std::vector<bool> counts(count, true);
+  const auto has_grain = [](const Axis& axis) { return axis.line && axis.line->grain() > 0; };
+  if (std::none_of(axes_.begin(), axes_.end(), has_grain)) return counts;
+  std::vector<double> most = log_weights_;  // of a kernel, but of the last one what it is at least
+  for (const Axis& axis : axes_) {
+    const double value = point[axis.index];
+    if (!has_grain(axis)) {
+      add_logs(axis, value, {}, most);
+      continue;
+    }
+    const auto [low, high] = stretch_of(*axis.dimension, *axis.line, value);
+    for (std::size_t kernel = 0; kernel + 1 < count; ++kernel) {
+      const double away =
+          std::max({0.0, low - axis.centres[kernel], axis.centres[kernel] - high}) / axis.sigmas[kernel];
+      most[kernel] += axis.log_norms[kernel] + std::max(-0.5 * away * away, kLogLeastMass);
+    }
+    const double centre = axis.centres.back(), sigma = axis.sigmas.back();
+    const double share = mass((low - centre) / sigma, (high - centre) / sigma);
+    most.back() += axis.log_norms.back() + std::log(std::max(share, kLeastMass));
+  }
+  constexpr double kDoubt = 1;  // far more than what rounding may take
+  for (std::size_t kernel = 0; kernel + 1 < count; ++kernel) {
+    counts[kernel] = most[kernel] > most.back() + kLogNothing - kDoubt;
+  }
+  return counts;
+}
+
 double Parzen::log_density(const Point& point) const {
+  const std::vector<bool> counts = kernels_that_count(point);
   std::vector<double> logs = log_weights_;
-  for (const Axis& axis : axes_) add_logs(axis, point[axis.index], logs);
-  const double most = *std::max_element(logs.begin(), logs.end());
+  for (const Axis& axis : axes_) add_logs(axis, point[axis.index], counts, logs);
+  double most = -std::numeric_limits<double>::infinity();
+  for (std::size_t kernel = 0; kernel < logs.size(); ++kernel) {
+    if (counts[kernel]) most = std::max(most, logs[kernel]);
+  }
   double sum = 0;
-  for (const double log : logs) {
-    if (log - most > kLogNothing) sum += std::exp(log - most);
+  for (std::size_t kernel = 0; kernel < logs.size(); ++kernel) {
+    if (counts[kernel] && logs[kernel] - most > kLogNothing) sum += std::exp(logs[kernel] - most);
   }
   return most + std::log(sum);
 }

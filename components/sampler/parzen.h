@@ -41,7 +41,8 @@ class Parzen {
   void set_choice(Axis& axis, const std::vector<const Point*>& points, double prior_weight) const;
   static void set_line(Axis& axis, const std::vector<const Point*>& points);
   static double draw_axis(const Axis& axis, std::size_t kernel, Draws& draws);
-  static void add_logs(const Axis& axis, double value, std::vector<double>& logs);
+  static void add_logs(const Axis& axis, double value, const std::vector<bool>& counts, std::vector<double>& logs);
+  std::vector<bool> kernels_that_count(const Point& point) const;
 
   std::vector<double> weights_;  ///< by kernel; they add up to 1
   std::vector<double> log_weights_;

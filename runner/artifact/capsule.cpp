@@ -206,10 +206,12 @@ std::map<std::string, std::string> chosen_environment(const std::vector<std::str
   for (char** variable = environ; *variable != nullptr; ++variable) {
     const std::string text = *variable;
     const std::size_t equals = text.find('=');
-    if (equals == std::string::npos) continue;
+    if (equals == std::string::npos || equals == 0) continue;
     const std::string name = text.substr(0, equals);
     const auto fits = [&name](const std::string& pattern) { return fnmatch(pattern.c_str(), name.c_str(), 0) == 0; };
-    const bool chosen = std::any_of(kUsualVariables.begin(), kUsualVariables.end(), fits) ||
+    // All of the usual ones begin with a letter, so that most variables need no closer look.
+    const auto fits_usual = [&](const char* pattern) { return *pattern == name.front() && fits(pattern); };
+    const bool chosen = std::any_of(kUsualVariables.begin(), kUsualVariables.end(), fits_usual) ||
                         std::any_of(patterns.begin(), patterns.end(), fits);
     if (chosen) found[name] = sounds_secret(name) ? kHiddenValue : text.substr(equals + 1);
   }

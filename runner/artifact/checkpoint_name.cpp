@@ -108,8 +108,9 @@ core::Result<std::string> find_checkpoint(
     std::vector<std::string>& skipped) {
   std::error_code error;
   const std::size_t colon = text.rfind(':');
-  // A folder of a run is that run: it holds no tensors itself.
-  const bool is_run_folder = fs::is_directory(fs::path(text) / "checkpoints", error);
+  // A folder of a run is that run: it holds no tensors itself. One that saves nothing may have no folder for them.
+  const bool is_run_folder =
+      fs::is_directory(fs::path(text) / "checkpoints", error) || fs::exists(fs::path(text) / "run.db", error);
   if (fs::exists(text, error) && !is_run_folder) return text;
   const std::string name = colon == std::string::npos ? "last" : text.substr(colon + 1);
   const auto run = find_run(text.substr(0, colon));

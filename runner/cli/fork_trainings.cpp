@@ -12,6 +12,7 @@
 #include "runner/core/error.h"
 #include "runner/core/files.h"
 #include "runner/registry/load.h"
+#include "runner/store/light_tables.h"
 #include "runner/sweep/trainings.h"
 
 namespace runner::cli {
@@ -35,13 +36,14 @@ class Forks final : public sweep::Trained {
   int train(const std::vector<std::string>& words) override {
     std::vector<std::string> command_line = {program_};
     command_line.insert(command_line.end(), words.begin(), words.end());
-    return run_program(command_line, {code_, nullptr, nullptr});
+    return run_program(command_line, {code_, nullptr, nullptr, light_});
   }
 
  private:
   std::string program_;
   bool is_ready_ = false;
   std::shared_future<artifact::CodeState> code_;
+  const std::shared_ptr<store::LightTables> light_ = std::make_shared<store::LightTables>();
 };
 
 }  // namespace

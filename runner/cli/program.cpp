@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <functional>
 #include <new>
 #include <string>
 #include <system_error>
@@ -17,6 +18,7 @@
 
 #include "runner/cli/commands.h"
 #include "runner/cli/complete.h"
+#include "runner/cli/train_recipe.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
 #include "runner/core/suggest.h"
@@ -146,11 +148,11 @@ void take_global_flags_everywhere(CLI::App& app) {
 }
 
 void add_commands(CLI::App& app, Session& session) {
-  add_run(app, session);
   if (session.host) {  // of which many begin each second
-    add_resume(app, session);
+    session.command_line.at(1) == "resume" ? add_resume(app, session) : add_run(app, session);
     return take_global_flags_everywhere(app);
   }
+  add_run(app, session);
   add_launch(app, session);
   add_resume(app, session);
   add_host_store(app, session);
@@ -247,11 +249,11 @@ int our_bug(const char* what) {
   return core::kExitOurBug;
 }
 
-int run_program(Session& session) {
+int run_program(Session& session, const std::function<int()>& work) {
   keep_standard_streams();
   int status = core::kExitDone;
   try {
-    status = run(session);
+    status = work();
   } catch (const core::RunError& error) {
     session.fail(error.what(), error.hint(), error.exit_code());
     status = session.exit_code;
@@ -283,14 +285,27 @@ int run_program(Session& session) {
 int run_program(const std::vector<std::string>& command_line) {
   Session session;
   session.command_line = command_line;
-  return run_program(session);
+  return run_program(session, [&session] { return run(session); });
 }
 
 int run_program(const std::vector<std::string>& command_line, Host host) {
   Session session;
   session.command_line = command_line;
   session.host = std::move(host);
-  return run_program(session);
+  return run_program(session, [&session] { return run(session); });
+}
+
+int run_recipe(const std::vector<std::string>& command_line, const registry::Recipe& recipe, const std::string& run_id,
+               Host host) {
+  Session session;
+  session.command_line = command_line;
+  session.host = std::move(host);
+  session.quiet = true;
+  return run_program(session, [&] {
+    configure(session);
+    train_recipe(session, recipe, run_id);
+    return session.exit_code;
+  });
 }
 
 }  // namespace runner::cli

@@ -16,6 +16,7 @@
 #include "runner/cli/launch_flags.h"
 #include "runner/cli/launching.h"
 #include "runner/cli/tracking.h"
+#include "runner/cli/train_recipe.h"
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
@@ -56,7 +57,7 @@ engine::TrainRequest request_of(const Session& session, const RunFlags& flags) {
   request.quiet = session.quiet;
   request.run_id = flags.run_id;
   if (session.host) {
-    request.light = true;
+    request.light = session.host->light;
     request.code = session.host->code;
     request.signal = session.host->signal;
   }
@@ -149,6 +150,15 @@ void add_run_flags(CLI::App& command, RunFlags& flags) {
 }
 
 }  // namespace
+
+void train_recipe(Session& session, const registry::Recipe& recipe, const std::string& run_id) {
+  RunFlags flags;
+  flags.start_anew = true;
+  flags.run_id = run_id;
+  engine::TrainRequest request = request_of(session, flags);
+  request.resolved_json = recipe.sources.front()->text;
+  train(session, recipe, std::move(request));
+}
 
 void add_run(CLI::App& app, Session& session) {
   auto flags = std::make_shared<RunFlags>();

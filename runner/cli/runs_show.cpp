@@ -149,7 +149,12 @@ std::string head_text(const Page& page, const RunsContext& context) {
   if (page.capsule) add_origin(*page.capsule, lines);
   lines.add("folder", run.run_dir);
   const std::string hash = run.recipe_hash.empty() ? "" : " (recipe hash " + run.recipe_hash + ")";
-  lines.add("", recipe_file(run.run_dir) + "resolved.json" + hash + ", run.db, checkpoints/, logs/");
+  std::error_code ignored;
+  std::string folders;  // which a short run may not have needed
+  for (const char* folder : {"checkpoints/", "logs/"}) {
+    if (std::filesystem::is_directory(run.run_dir + "/" + folder, ignored)) folders += std::string(", ") + folder;
+  }
+  lines.add("", recipe_file(run.run_dir) + "resolved.json" + hash + ", run.db" + folders);
   for (const auto& [time_ms, note] : page.annotations.notes) {
     lines.add("note", printable(note) + " (" + ago_text(time_ms, context.clock.wall_ms()) + ")");
   }

@@ -82,6 +82,11 @@ std::optional<registry::Recipe> Session::load(const RecipeFlags& flags) {
   return options ? load(flags.path, *options) : std::nullopt;
 }
 
+bool Session::changes_recipes() {
+  core::Diagnostics told_where_they_are_read;
+  return !launch_variables().empty() || !config_in_use(told_where_they_are_read).empty();
+}
+
 std::optional<recipe::ComposeOptions> Session::changes(const RecipeFlags& flags) {
   core::Diagnostics diagnostics;
   recipe::ComposeOptions options = compose_options(flags, diagnostics);

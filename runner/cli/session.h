@@ -4,6 +4,7 @@
 #include <functional>
 #include <future>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +16,10 @@
 
 namespace CLI {
 class App;
+}
+
+namespace runner::store {
+class LightTables;
 }
 
 namespace runner::cli {
@@ -33,6 +38,7 @@ struct Host {
   std::shared_future<artifact::CodeState> code;  ///< of the folder, looked at before; invalid where nobody did
   const std::atomic<int>* signal = nullptr;      ///< engine::TrainRequest::signal
   std::string* errors = nullptr;                 ///< takes what is wrong in place of standard error
+  std::shared_ptr<store::LightTables> light;     ///< engine::TrainRequest::light
 };
 
 /// One call of the program: its global flags, and how it ends.
@@ -54,6 +60,9 @@ struct Session {
   /// wrong.
   std::optional<recipe::ComposeOptions> changes(const RecipeFlags& flags);
   std::optional<registry::Recipe> load(const std::string& path, const recipe::ComposeOptions& options);
+
+  /// Whether the environment or the file of defaults has a say in what a recipe is read as.
+  static bool changes_recipes();
 
   /// Prints diagnostics to standard error; notices only when not `--quiet`.
   void show(const core::Diagnostics& diagnostics) const;

@@ -13,6 +13,7 @@
 #include "runner/core/log.h"
 #include "runner/core/process.h"
 #include "runner/recipe/compose.h"
+#include "runner/store/light_tables.h"
 #include "runner/store/run_reader.h"
 #include "runner/sweep/preflight.h"
 #include "runner/sweep/standing.h"
@@ -114,17 +115,19 @@ void tell_end(const Sweep& sweep, Study& study, const std::vector<sweep::Variant
 }
 
 /// A trial in this process. What it logs goes into its own file.
-int train_here(const std::string& program, const std::vector<std::string>& words, Host host) {
+int train_here(const std::string& program, const sweep::Training& training, Host host) {
   const core::LogOptions before = core::log_options();
   std::vector<std::string> command_line = {program};
-  command_line.insert(command_line.end(), words.begin(), words.end());
-  const int status = run_program(command_line, std::move(host));
+  command_line.insert(command_line.end(), training.words.begin(), training.words.end());
+  const int status = training.recipe != nullptr
+                         ? run_recipe(command_line, *training.recipe, training.run_id, std::move(host))
+                         : run_program(command_line, std::move(host));
   core::set_log_file("");
   core::configure_log(before);
   return status;
 }
 
-std::unique_ptr<sweep::Trainings> trainings_of(const Sweep& sweep) {
+std::unique_ptr<sweep::Trainings> trainings_of(const Sweep& sweep, std::shared_ptr<store::LightTables>& light) {
   using sections::sweep::Isolation;
   const std::string program = core::own_program();
   switch (sweep.config().isolation) {
@@ -132,17 +135,19 @@ std::unique_ptr<sweep::Trainings> trainings_of(const Sweep& sweep) {
     case Isolation::kExec: return sweep::trainings_by_exec(program);
     case Isolation::kNone: break;
   }
-  return sweep::trainings_within([program, code = code_of(sweep.base())](const std::vector<std::string>& words,
-                                                                         const std::atomic<int>& signal,
-                                                                         std::string& errors) {
-    return train_here(program, words, {code, &signal, &errors});
+  light = std::make_shared<store::LightTables>();
+  return sweep::trainings_within([program, light, code = code_of(sweep.base())](const sweep::Training& training,
+                                                                                const std::atomic<int>& signal,
+                                                                                std::string& errors) {
+    return train_here(program, training, {code, &signal, &errors, light});
   });
 }
 
 void work(Session& session, const Sweep& sweep, Study& study, const SweepWorkFlags& flags = {}) {
   const core::OwnLog heard_beside_a_training;
   sweep::Worker::Options options;
-  options.trainings = trainings_of(sweep);
+  options.trainings = trainings_of(sweep, options.light);
+  options.reads_recipes = options.light == nullptr || Session::changes_recipes();
   options.concurrent = flags.concurrent;
   options.waits_for_others = !flags.no_wait;
   SweepLive live(session, sweep, study, core::system_clock());

@@ -19,7 +19,8 @@
 namespace runner::core {
 namespace {
 
-constexpr std::string_view kBeside = ".tmp-";  // then the process and a number: where a file is written first
+constexpr std::int64_t kBytesOfUnknownSize = 4095;  // a page, which is what a file under /proc gives at once
+constexpr std::string_view kBeside = ".tmp-";       // then the process and a number: where a file is written first
 
 class Descriptor {
  public:
@@ -98,7 +99,7 @@ Result<std::string> read_file(const std::string& path, std::int64_t bytes_max) {
 
   // The size is only a guess: files under /proc say 0, and a file may grow while it is read.
   std::string content;
-  content.resize(static_cast<std::size_t>(std::max<std::int64_t>(info.st_size, 0)) + 1);
+  content.resize(static_cast<std::size_t>(info.st_size > 0 ? info.st_size : kBytesOfUnknownSize) + 1);
   std::size_t filled = 0;
   while (true) {
     if (filled == content.size()) content.resize(content.size() * 2);

@@ -1,15 +1,20 @@
 #include "runner/core/log.h"
 
+#include <spdlog/details/file_helper.h>
 #include <spdlog/logger.h>
 #include <spdlog/pattern_formatter.h>
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
+#include "runner/core/held_log.h"
 #include "runner/core/utf8.h"
 
 namespace runner::core {
@@ -41,6 +46,32 @@ class LevelPrefix final : public spdlog::custom_flag_formatter {
 
  private:
   bool color_;
+};
+
+/// The file of hold_log_file().
+class HeldFile final : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  explicit HeldFile(std::string path) : path_(std::move(path)), since_(Clock::now()) {}
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::milliseconds kHeld{500};
+
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    formatter_->format(message, lines_);
+    if (!file_ && message.level < spdlog::level::warn && Clock::now() - since_ < kHeld) return;
+    if (!file_) file_.emplace().open(path_);  // its folder too
+    file_->write(lines_);
+    lines_.clear();
+  }
+  void flush_() override {
+    if (file_) file_->flush();
+  }
+
+  const std::string path_;
+  const Clock::time_point since_;
+  spdlog::memory_buf_t lines_;
+  std::optional<spdlog::details::file_helper> file_;
 };
 
 constexpr const char* kJsonPattern = R"({"time":"%Y-%m-%dT%H:%M:%S.%eZ","level":"%l","message":%v})";
@@ -117,6 +148,12 @@ class Log {
     rebuild();
   }
 
+  void hold_file(const std::string& path) {
+    const std::lock_guard lock(mutex_);
+    file_ = std::make_shared<HeldFile>(path);
+    rebuild();
+  }
+
   std::shared_ptr<Voice> voice() const {
     const std::lock_guard lock(mutex_);
     return voice_;
@@ -141,7 +178,7 @@ class Log {
   mutable std::mutex mutex_;
   LogOptions options_;
   Sink terminal_;
-  std::shared_ptr<spdlog::sinks::basic_file_sink_mt> file_;
+  spdlog::sink_ptr file_;
   std::shared_ptr<Voice> voice_;
 };
 
@@ -150,6 +187,7 @@ class Log {
 void configure_log(const LogOptions& options) { Log::instance().configure(options); }
 LogOptions log_options() { return Log::instance().options(); }
 void set_log_file(const std::string& path) { Log::instance().set_file(path); }
+void hold_log_file(const std::string& path) { Log::instance().hold_file(path); }
 
 void log(LogLevel level, std::string_view message) {
   (own_voice != nullptr ? own_voice : Log::instance().voice())->say(level, message);

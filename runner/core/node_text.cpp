@@ -54,7 +54,8 @@ void write_json(const Node& node, int indent, int depth, std::string& out) {
       if (!first) out += comma;
       first = false;
       new_line(depth + 1);
-      out += json_quote(entry.key) + ": ";
+      out += json_quote(entry.key);
+      out += ": ";
       write_json(entry.value, indent, depth + 1, out);
     }
     if (!first) new_line(depth);

@@ -144,7 +144,10 @@ std::string printable(std::string_view text) {
 }
 
 std::string json_quote(std::string_view text) {
+  const auto is_plain = [](char c) { return c >= 0x20 && c < 0x7F && c != '"' && c != '\\'; };
   std::string out = "\"";
+  out.reserve(text.size() + 2);
+  if (std::all_of(text.begin(), text.end(), is_plain)) return out.append(text).append("\"");  // nearly always
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t length = utf8_length(text, at);
     const char c = text[at];

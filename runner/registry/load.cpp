@@ -1,7 +1,10 @@
 #include "runner/registry/load.h"
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstdio>
+#include <string_view>
 
 #include "runner/core/error.h"
 #include "runner/recipe/consistency.h"
@@ -63,11 +66,15 @@ Node Recipe::resolved() const {
 }
 
 std::string Recipe::hash() const {
-  Node values = resolved();
   // What says where and how a run lies, and what has gone into the values already.
-  for (const char* key : {"launch", "trackers", "capture", "system_metrics", "output_dir", "run_name", "vars",
-                          "extends", "description", "sweep"})
-    values.erase(key);
+  static constexpr std::array<std::string_view, 10> kLeftOut = {"launch",      "trackers", "capture", "system_metrics",
+                                                                "output_dir",  "run_name", "vars",    "extends",
+                                                                "description", "sweep"};
+  Node values = Node::mapping();
+  for (const Node::Entry& entry : root.entries()) {
+    if (std::find(kLeftOut.begin(), kLeftOut.end(), entry.key) != kLeftOut.end()) continue;
+    make_readable(values.set(entry.key, entry.value), false);
+  }
   char text[17];
   std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(fnv1a(core::to_json(values, -1))));
   return text;

@@ -3,6 +3,8 @@
 #include <regex.h>
 
 #include <cctype>
+#include <map>
+#include <mutex>
 #include <string_view>
 
 #include "runner/core/error.h"
@@ -46,8 +48,20 @@ bool reads_the_same(std::string_view pattern) {
 
 bool is_pattern(const std::string& pattern) { return reads_the_same(pattern) && Compiled(pattern).ok(); }
 
+namespace {
+
+/// Once a pattern, of which there are as many as the schemas have.
+const Compiled& compiled_once(const std::string& pattern) {
+  static std::mutex mutex;
+  static std::map<std::string, Compiled, std::less<>> all;
+  const std::lock_guard lock(mutex);
+  return all.try_emplace(pattern, pattern).first->second;
+}
+
+}  // namespace
+
 bool matches_pattern(const std::string& text, const std::string& pattern) {
-  const Compiled compiled(pattern);
+  const Compiled& compiled = compiled_once(pattern);
   RUNNER_ASSERT(compiled.ok(), "parse_fragment has checked the pattern");
   return text.find('\0') == std::string::npos && compiled.found_in(text);
 }

@@ -1,7 +1,9 @@
 #include "runner/registry/validator.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 
 #include "runner/core/error.h"
@@ -45,6 +47,23 @@ std::vector<const Property*> pointers(const std::vector<Property>& properties) {
   found.reserve(properties.size());
   for (const Property& property : properties) found.push_back(&property);
   return found;
+}
+
+struct Rule {
+  Expression expression;
+  std::vector<std::string> keys;
+};
+
+/// Read once a text: a sweep checks hundreds of recipes a second.
+const Rule& rule_of(const std::string& text) {
+  static std::mutex mutex;
+  static std::map<std::string, Rule, std::less<>> rules;
+  const std::lock_guard lock(mutex);
+  const auto found = rules.find(text);
+  if (found != rules.end()) return found->second;
+  const core::Result<Expression> read = parse_expression(text);
+  RUNNER_ASSERT(read.ok(), "schema_gen has parsed this rule before");
+  return rules.emplace(text, Rule{read.value(), read.value().keys()}).first->second;
 }
 
 /// `optimizer (adamw)`, `data.train (text)`, `model.layers[2] (linear)`.
@@ -162,6 +181,9 @@ void Validator::take_short_form(const Fragment& fragment, Node& block) {
 Node Validator::section(const Node& given, const std::string& name, const std::string& path) {
   const Fragment* fragment = registry_.find("section", name);
   RUNNER_ASSERT(fragment != nullptr, "every section of the recipe has a fragment");
+  if (given.is_mapping() && (fragment->short_form.empty() || given.find("type") == nullptr)) {
+    return section_as_written(given, *fragment, path);
+  }
   Node mapping = given;
   if (given.is_null()) mapping = Node::mapping(given.place());  // `training:` with nothing below it yet
   if (!given.is_null() && !given.is_mapping()) {
@@ -174,8 +196,12 @@ Node Validator::section(const Node& given, const std::string& name, const std::s
     mapping.set(fragment->short_form, given, given.place());
   }
   take_short_form(*fragment, mapping);
-  Node checked = block(mapping, {path, path, path, "", pointers(fragment->properties)});
-  run_checks(*fragment, checked);
+  return section_as_written(mapping, *fragment, path);
+}
+
+Node Validator::section_as_written(const Node& mapping, const Fragment& fragment, const std::string& path) {
+  Node checked = block(mapping, {path, path, path, "", pointers(fragment.properties)});
+  run_checks(fragment, checked);
   return checked;
 }
 
@@ -220,19 +246,20 @@ Node Validator::component(const Node& given, const std::string& kind, const std:
   const core::Place type_key_place = type_entry->key_place;
   const Node name = *type;
   mapping.erase("type");
-  const Node keys = block(mapping, own);
+  Node keys = block(mapping, own);
   Node checked = Node::mapping(given.place());
   for (const std::string& step : given.history()) checked.add_history(step);
   checked.set("type", name, type_key_place);
-  for (const Node::Entry& entry : keys.entries()) checked.set(entry.key, entry.value, entry.key_place);
+  for (Node::Entry& entry : keys.entries()) checked.set(entry.key, std::move(entry.value), entry.key_place);
   run_checks(*fragment, checked);
   if (common != nullptr) run_checks(*common, checked);
   return checked;
 }
 
 Node Validator::block(const Node& given, const Block& block) {
-  Node written = given;
-  rename_own_aliases(written, block);
+  std::optional<Node> renamed;
+  if (has_own_alias(given, block)) rename_own_aliases(renamed.emplace(given), block);
+  const Node& written = renamed ? *renamed : given;
   exclusive_keys(written, block);
   const core::Place defaults = default_place(block.origin);
   Node checked = Node::mapping(given.place());
@@ -269,7 +296,7 @@ bool Validator::is_excluded(const Property& property, const Block& block, const 
   if (std::any_of(property.exclusive_with.begin(), property.exclusive_with.end(), given)) return true;
   return std::any_of(block.properties.begin(), block.properties.end(), [&](const Property* other) {
     const auto& rivals = other->exclusive_with;
-    return given(other->name) && std::find(rivals.begin(), rivals.end(), property.name) != rivals.end();
+    return std::find(rivals.begin(), rivals.end(), property.name) != rivals.end() && given(other->name);
   });
 }
 
@@ -324,15 +351,13 @@ Node Validator::recipe(Node composed) {
 
 void Validator::run_checks(const Fragment& fragment, const Node& block) {
   for (const Check& check : fragment.checks) {
-    const core::Result<Expression> rule = parse_expression(check.rule);
-    RUNNER_ASSERT(rule.ok(), "schema_gen has parsed this rule before");
-    const std::vector<std::string> read = rule.value().keys();
+    const auto& [rule, read] = rule_of(check.rule);
     const auto unknown = [&](const std::string& key) {
       const Node* node = block.at_path(key);
       return node != nullptr && is_refused(*node);
     };
     // What a refused value would have said, nobody knows.
-    if (std::any_of(read.begin(), read.end(), unknown) || rule.value().holds(block)) continue;
+    if (std::any_of(read.begin(), read.end(), unknown) || rule.holds(block)) continue;
     // Point at what the author wrote: the key the rule names, else another key of the rule, else the block.
     core::Place place = block.place();
     std::vector<std::string> keys = {check.at};

@@ -36,12 +36,14 @@ class Validator {
   core::Node list(const core::Node& value, const Property& property, const std::string& path);
   core::Node map(const core::Node& value, const Property& property, const std::string& path);
   core::Node section(const core::Node& value, const std::string& name, const std::string& path);
+  core::Node section_as_written(const core::Node& mapping, const Fragment& fragment, const std::string& path);
   static void take_short_form(const Fragment& fragment, core::Node& block);
   core::Node block(const core::Node& value, const Block& block);
   static bool is_excluded(const Property& property, const Block& block, const core::Node& written);
   core::Node default_of(const Property& property, const Block& block, const core::Place& place);
   core::Node refused_type(const core::Node& value, const Property& property, const std::string& path);
 
+  static bool has_own_alias(const core::Node& value, const Block& block);
   void rename_own_aliases(core::Node& value, const Block& block);
   /// Returns the key that was likely meant, "" when none is near.
   std::string unknown_key(const core::Node::Entry& entry, const Block& block);

@@ -35,6 +35,13 @@ const Property* find_property(const std::vector<const Property*>& properties, co
   return nullptr;
 }
 
+bool Validator::has_own_alias(const Node& value, const Block& block) {
+  return std::any_of(block.properties.begin(), block.properties.end(), [&](const Property* property) {
+    return std::any_of(property->aliases.begin(), property->aliases.end(),
+                       [&value](const std::string& alias) { return value.find_entry(alias) != nullptr; });
+  });
+}
+
 void Validator::rename_own_aliases(Node& value, const Block& block) {
   for (const Property* property : block.properties) {
     for (const std::string& alias : property->aliases) {

@@ -238,7 +238,6 @@ void Committer::run() {
   } catch (const std::exception& error) {
     fail(start_.run_dir + ": " + error.what(), "", core::kExitFailed);
   }
-  insert_point_.reset();
   database_.reset();
   const std::lock_guard lock(mutex_);
   ended_ = true;
@@ -276,7 +275,10 @@ bool Committer::commit_with_patience(Batch& batch) {
         write_whole(batch);
         break;
       }
-      if (!database_) database_.emplace(opened_ ? start_.reopen_database() : start_.open_database());
+      if (!database_) {
+        database_.emplace(opened_ ? start_.reopen_database() : start_.open_database());
+        database_->keep_statements();
+      }
       opened_ = true;
       if (!batch.empty() || batch.flush_ticket > 0) commit(batch);
       break;
@@ -286,10 +288,7 @@ bool Committer::commit_with_patience(Batch& batch) {
       if (!told) core::log_warning(std::string(error.what()) + "; metrics wait in memory until it takes them");
       told = true;
       // A refused unlock leaves a connection that waits for itself; a new one starts clean.
-      if (!error.is_full()) {
-        insert_point_.reset();
-        database_.reset();
-      }
+      if (!error.is_full()) database_.reset();
     }
     if (!beat()) return false;
     std::unique_lock lock(mutex_);
@@ -322,77 +321,25 @@ bool Committer::give_up(const Batch& batch, std::int64_t since_ns) const {
 /// Of a run that ended before there was a file: without the journal that a reader beside us would need.
 void Committer::write_whole(Batch& batch) {
   row_ = start_.last_row;  // once more, where the disk has refused
-  database_.emplace(start_.begin_in_memory());
-  commit(batch);
-  const std::string image = database_->image();
-  insert_point_.reset();
-  database_.reset();
-  write_light(run_db_path(start_.run_dir), image);
+  Database& tables = start_.begin_in_memory();
+  Transaction transaction(tables);
+  row_ = put(tables, batch);
+  transaction.commit();
+  write_light(run_db_path(start_.run_dir), tables.image());
 }
 
 void Committer::commit(Batch& batch) {
   const bool durable = batch.flush_ticket > 0;
   // EXTRA: where the journal is a file that a commit deletes, the deletion has to reach the disk too.
   if (durable) database_->execute("PRAGMA synchronous=EXTRA");
-  std::int64_t row = row_;
   {
     Transaction transaction(*database_);
-    for (const Batch::Series& series : batch.series) {
-      database_->prepare("INSERT OR REPLACE INTO series VALUES(?, ?, ?)")
-          .bind(1, std::int64_t{series.id})
-          .bind(2, series.name)
-          .bind(3, series.context)
-          .run();
-    }
-    for (const Batch::Branch& branch : batch.branches) {
-      database_->prepare("INSERT OR REPLACE INTO branches VALUES(?, ?, ?, ?)")
-          .bind(1, branch.id)
-          .bind(2, branch.parent)
-          .bind(3, branch.step)
-          .bind(4, branch.time_ms)
-          .run();
-    }
-    if (!insert_point_)
-      insert_point_.emplace(database_->prepare("INSERT OR REPLACE INTO metrics VALUES(?, ?, ?, ?, ?, ?)"));
-    for (const Batch::Point& point : batch.points) {
-      insert_point_->bind(1, ++row)
-          .bind(2, std::int64_t{point.branch})
-          .bind(3, std::int64_t{point.id})
-          .bind(4, point.step)
-          .bind(5, point.value)
-          .bind(6, point.time_ms)
-          .run();
-    }
-    for (const Batch::Event& event : batch.events) {
-      database_->prepare("INSERT INTO events(branch, step, time_ms, kind, data) VALUES(?, ?, ?, ?, ?)")
-          .bind(1, event.branch)
-          .bind(2, event.step)
-          .bind(3, event.time_ms)
-          .bind(4, event.kind)
-          .bind(5, event.data)
-          .run();
-    }
-    for (const Batch::Artefact& artefact : batch.artefacts) {
-      database_->prepare("INSERT INTO artefacts(branch, step, time_ms, kind, path, data) VALUES(?, ?, ?, ?, ?, ?)")
-          .bind(1, artefact.branch)
-          .bind(2, artefact.step)
-          .bind(3, artefact.time_ms)
-          .bind(4, artefact.kind)
-          .bind(5, artefact.path)
-          .bind(6, artefact.data)
-          .run();
-    }
-    if (batch.summary) put_info(*database_, "summary", *batch.summary);
-    if (batch.ending) {
-      put_info(*database_, "status", to_text(batch.ending->status));
-      put_info(*database_, "reason", batch.ending->reason);
-      put_info(*database_, "ended_ms", batch.ending->time_ms);
-    }
+    const std::int64_t row = put(*database_, batch);
     // A transaction that writes is what SQLite syncs: without one, rows committed earlier would stay in the page cache.
     if (durable) put_info(*database_, "flushed_ms", clock_.wall_ms());
     transaction.commit();
+    row_ = row;
   }
-  row_ = row;
   if (!durable) return;
   // What is in must not go in once more when the rest has to be tried again.
   batch.points.clear();
@@ -400,6 +347,62 @@ void Committer::commit(Batch& batch) {
   batch.artefacts.clear();
   sync_folder_once();
   database_->execute("PRAGMA synchronous=NORMAL");
+}
+
+/// Within the caller's transaction. The last row of metrics, once that is committed.
+std::int64_t Committer::put(const Database& database, const Batch& batch) const {
+  for (const Batch::Series& series : batch.series) {
+    database.prepare("INSERT OR REPLACE INTO series VALUES(?, ?, ?)")
+        .bind(1, std::int64_t{series.id})
+        .bind(2, series.name)
+        .bind(3, series.context)
+        .run();
+  }
+  for (const Batch::Branch& branch : batch.branches) {
+    database.prepare("INSERT OR REPLACE INTO branches VALUES(?, ?, ?, ?)")
+        .bind(1, branch.id)
+        .bind(2, branch.parent)
+        .bind(3, branch.step)
+        .bind(4, branch.time_ms)
+        .run();
+  }
+  std::int64_t row = row_;
+  Statement insert_point = database.prepare("INSERT OR REPLACE INTO metrics VALUES(?, ?, ?, ?, ?, ?)");
+  for (const Batch::Point& point : batch.points) {
+    insert_point.bind(1, ++row)
+        .bind(2, std::int64_t{point.branch})
+        .bind(3, std::int64_t{point.id})
+        .bind(4, point.step)
+        .bind(5, point.value)
+        .bind(6, point.time_ms)
+        .run();
+  }
+  for (const Batch::Event& event : batch.events) {
+    database.prepare("INSERT INTO events(branch, step, time_ms, kind, data) VALUES(?, ?, ?, ?, ?)")
+        .bind(1, event.branch)
+        .bind(2, event.step)
+        .bind(3, event.time_ms)
+        .bind(4, event.kind)
+        .bind(5, event.data)
+        .run();
+  }
+  for (const Batch::Artefact& artefact : batch.artefacts) {
+    database.prepare("INSERT INTO artefacts(branch, step, time_ms, kind, path, data) VALUES(?, ?, ?, ?, ?, ?)")
+        .bind(1, artefact.branch)
+        .bind(2, artefact.step)
+        .bind(3, artefact.time_ms)
+        .bind(4, artefact.kind)
+        .bind(5, artefact.path)
+        .bind(6, artefact.data)
+        .run();
+  }
+  if (batch.summary) put_info(database, "summary", *batch.summary);
+  if (batch.ending) {
+    put_info(database, "status", to_text(batch.ending->status));
+    put_info(database, "reason", batch.ending->reason);
+    put_info(database, "ended_ms", batch.ending->time_ms);
+  }
+  return row;
 }
 
 /// The run's folder and the small files in it, which were written without a sync at the start. Not the databases:

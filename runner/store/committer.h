@@ -87,7 +87,7 @@ class Committer {
     std::function<Database()> open_database;    ///< called on the thread, again after it threw
     std::function<Database()> reopen_database;  ///< the same, once it has been open
     /// Of a light run: what it begins with, to be written as a whole where it ends soon. Null of others.
-    std::function<Database()> begin_in_memory;
+    std::function<Database&()> begin_in_memory;
   };
 
   Committer(Start start, Lease& lease, const core::Clock& clock);
@@ -114,6 +114,7 @@ class Committer {
   Batch next_batch();
   bool commit_with_patience(Batch& batch);
   void commit(Batch& batch);
+  std::int64_t put(const Database& database, const Batch& batch) const;
   void write_whole(Batch& batch);
   bool is_light() const { return start_.begin_in_memory != nullptr; }
   void sync_folder_once();
@@ -144,7 +145,6 @@ class Committer {
 
   // The thread's own.
   std::optional<Database> database_;
-  std::optional<Statement> insert_point_;
   std::int64_t row_ = 0;
   std::int64_t beaten_ns_ = 0;
   bool opened_ = false, folder_durable_ = false;

@@ -242,6 +242,14 @@ std::map<std::string, double> last_values(const Database& database, const std::v
   return values;
 }
 
+std::vector<SeriesPoint> points_of(const Database& database, const std::string& name,
+                                   const std::vector<Stretch>& lineage) {
+  const std::vector<Series> all = all_series(database);
+  const Series* series = find_series(all, name, "train");
+  if (series == nullptr) return {};
+  return points_of(database, series->id, lineage);
+}
+
 std::int64_t last_step(const Database& database, const std::vector<Stretch>& lineage) {
   std::int64_t step = lineage.size() > 1 ? lineage[1].last_step : 0;
   Statement metric = database.prepare("SELECT max(step) FROM metrics WHERE branch = ? AND series = ? AND step <= ?");

@@ -54,17 +54,34 @@ std::int64_t last_write_ms(const Database& database) {
   return rows.step() ? rows.integer(0) : 0;
 }
 
-void read_database(RunSummary& run) {
-  auto opened = open_run(run.run_dir);
-  if (!opened) throw core::RunError(opened.failure().message, opened.failure().hint);
-  Database& database = opened.value();
+void read_database(Database& database, const std::vector<std::string>& metrics, RunRecord& record) {
   const Moment moment(database);
+  RunSummary& run = record.run;
   read_info(database, run);
   run.branch = newest_branch(database);
   const auto stretches = lineage(database, run.branch);
   run.metrics = last_values(database, stretches.value());
   run.step = last_step(database, stretches.value());
   if (run.status == RunStatus::kRunning) run.ended_ms = last_write_ms(database);
+  for (const std::string& name : metrics) {
+    auto points = points_of(database, name, stretches.value());
+    if (!points.empty()) record.curves.emplace(name, std::move(points));
+  }
+}
+
+RunRecord record_by_name(const std::string& run_dir) {
+  RunRecord record;
+  RunSummary& run = record.run;
+  run.run_dir = run_dir;
+  const std::string folder = std::filesystem::path(run_dir).filename();
+  if (const auto name = parse_folder_name(folder)) {
+    run.id = name->id;
+    run.name = name->run_name;
+    run.created_ms = name->created_ms;
+  } else {
+    run.id = run.name = folder;
+  }
+  return record;
 }
 
 bool holds_nothing(const std::string& path) {
@@ -76,27 +93,27 @@ bool holds_nothing(const std::string& path) {
 
 bool is_run_folder(const std::string& path) { return exists(run_db_path(path)) || has_lease_file(path); }
 
-RunSummary read_record(const std::string& run_dir) {
-  RunSummary run;
-  run.run_dir = run_dir;
-  const std::string folder = std::filesystem::path(run_dir).filename();
-  if (const auto name = parse_folder_name(folder)) {
-    run.id = name->id;
-    run.name = name->run_name;
-    run.created_ms = name->created_ms;
-  } else {
-    run.id = run.name = folder;
-  }
+RunSummary read_record(const std::string& run_dir) { return read_record(run_dir, {}).run; }
+
+RunRecord read_record(const std::string& run_dir, const std::vector<std::string>& metrics) {
+  RunRecord record = record_by_name(run_dir);
   // A run that has just begun: its lease is there, its database not yet.
-  if (holds_nothing(run_db_path(run_dir))) return run;
+  if (holds_nothing(run_db_path(run_dir))) return record;
   try {
-    read_database(run);
+    auto opened = open_run(run_dir);
+    if (!opened) throw core::RunError(opened.failure().message, opened.failure().hint);
+    read_database(opened.value(), metrics, record);
   } catch (const core::RunError& error) {
-    run.status = RunStatus::kUnreadable;
-    run.reason = error.what();
-    return run;
+    record.run.status = RunStatus::kUnreadable;
+    record.run.reason = error.what();
   }
-  return run;
+  return record;
+}
+
+RunRecord read_record(Database& database, const std::string& run_dir, const std::vector<std::string>& metrics) {
+  RunRecord record = record_by_name(run_dir);
+  read_database(database, metrics, record);
+  return record;
 }
 
 RunSummary read_run(const std::string& run_dir) {

@@ -1,9 +1,12 @@
 #pragma once
 
+#include <map>
 #include <string>
+#include <vector>
 
 #include "runner/core/clock.h"
 #include "runner/store/run_reader.h"
+#include "runner/store/sqlite.h"
 
 namespace runner::store {
 
@@ -12,6 +15,16 @@ namespace runner::store {
 RunSummary read_run(const std::string& run_dir);
 /// The same without what people have said about it.
 RunSummary read_record(const std::string& run_dir);
+
+/// A run, and some of its metrics.
+struct RunRecord {
+  RunSummary run;
+  std::map<std::string, std::vector<SeriesPoint>> curves;  ///< by name; without those that have no point
+};
+/// In one look at run.db.
+RunRecord read_record(const std::string& run_dir, const std::vector<std::string>& metrics);
+/// The same where run.db is open already, wherever it lies.
+RunRecord read_record(Database& database, const std::string& run_dir, const std::vector<std::string>& metrics);
 
 /// For a run that says running: is there somebody? Sets `owner`, or kCrashed and the reason. `ended_ms` holds the time
 /// of the last write before, and stays only where nobody writes any more.

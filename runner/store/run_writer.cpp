@@ -1,6 +1,7 @@
 #include "runner/store/run_writer.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -14,6 +15,7 @@
 #include "runner/store/committer.h"
 #include "runner/store/lease.h"
 #include "runner/store/light_file.h"
+#include "runner/store/light_tables.h"
 #include "runner/store/schema.h"
 #include "runner/store/text.h"
 
@@ -112,15 +114,18 @@ void write_text(const std::string& path, const std::string& content) {
 }
 
 void write_recipe_files(const NewRun& run, const std::string& run_dir) {
+  const std::string resolved = run_dir + "/resolved.json";
+  write_text(resolved, run.resolved_json);
   for (const auto& [name, content] : run.recipe_files) {
     const fs::path relative = fs::path(name).lexically_normal();
     RUNNER_ASSERT(relative.is_relative() && *relative.begin() != "..", "recipe files lie inside the run folder");
     const fs::path path = fs::path(run_dir) / relative;
     std::error_code ignored;
     fs::create_directories(path.parent_path(), ignored);
-    write_text(path, content);
+    // A recipe that was written down whole is the same text: then one file has both names, where it can.
+    const bool is_same = run.light && content == run.resolved_json;
+    if (!is_same || link(resolved.c_str(), path.c_str()) != 0) write_text(path, content);
   }
-  write_text(run_dir + "/resolved.json", run.resolved_json);
 }
 
 std::string command_line_json(const NewRun& run) {
@@ -169,23 +174,12 @@ Database make_databases(const NewRun& run, const std::string& run_dir, const std
   return database;
 }
 
-/// Empty tables as a file holds them: to read them is a tenth of making them.
-std::string image_of(void (*create)(Database&)) {
-  Database database = Database::in_memory("");
-  Transaction transaction(database);
-  create(database);
-  transaction.commit();
-  return database.image();
-}
-
-/// Of a light run. The small files are written here, as make_databases does.
-Database begin_in_memory(const NewRun& run, const std::string& run_dir, const std::string& run_id,
-                         std::int64_t now_ms) {
-  static const std::string kRunTables = image_of(create_run_schema);
-  static const std::string kAnnotationsTables = image_of(create_annotations_schema);
+/// Of a light run. The small files are written here, as make_databases does; annotations.db by who has something to
+/// say.
+Database& begin_in_memory(const NewRun& run, const std::string& run_dir, const std::string& run_id,
+                          std::int64_t now_ms) {
   write_recipe_files(run, run_dir);
-  write_light(annotations_db_path(run_dir), kAnnotationsTables);
-  Database database = Database::in_memory(kRunTables);
+  Database& database = run.light->begin(run_dir);
   Transaction transaction(database);
   put_beginning(database, run, run_id, now_ms);
   transaction.commit();
@@ -294,6 +288,7 @@ core::Result<std::unique_ptr<RunWriter>> RunWriter::create(const NewRun& run, co
     return failure;
   };
   for (const char* folder : {"/checkpoints", "/logs"}) {
+    if (run.light) break;  // made by whoever has something for them
     if (mkdir((run_dir + folder).c_str(), 0777) != 0) return give_up(cannot_make(run_dir + folder));
   }
   auto lease = Lease::acquire(run_dir, clock);
@@ -301,7 +296,7 @@ core::Result<std::unique_ptr<RunWriter>> RunWriter::create(const NewRun& run, co
 
   Committer::Start start;
   start.run_dir = run_dir;
-  const auto made_by = [&](auto make) { return [=] { return make(run, run_dir, id, now_ms); }; };
+  const auto made_by = [&](auto make) { return [=]() -> decltype(auto) { return make(run, run_dir, id, now_ms); }; };
   start.open_database = run.light ? made_by(make_light_databases) : made_by(make_databases);
   if (run.light) start.begin_in_memory = made_by(begin_in_memory);
   start.reopen_database = opener(run_dir);

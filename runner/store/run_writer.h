@@ -16,6 +16,8 @@
 
 namespace runner::store {
 
+class LightTables;
+
 enum class RunStatus { kRunning, kFinished, kFailed, kStopped, kCrashed, kUnreadable };  ///< the last two are only read
 std::string_view to_text(RunStatus status);
 /// All of them, in the order of the enumeration.
@@ -33,12 +35,12 @@ struct NewRun {
   std::vector<std::string> command_line;
   std::int64_t created_ms = 0;  ///< of a run that was made elsewhere; 0: now
   std::string id;               ///< from new_run_id(); "": one is made
-  /// Costs the disk little, for one of many that are short: run.db is made with what is logged first after half a
-  /// second, with a checkpoint or at the end, whichever comes first, and what is written reaches the disk itself with
-  /// flush_durable() alone. Until then the lease tells that it runs, and a kill leaves a crashed run without a record,
-  /// which begins anew; after that a kill costs it no more than another run. A power cut may cost what it has written
-  /// since the last flush_durable().
-  bool light = false;
+  /// A light run costs the disk little, for one of many that are short: run.db is made with what is logged first after
+  /// half a second, with a checkpoint or at the end, whichever comes first, and what is written reaches the disk itself
+  /// with flush_durable() alone. Until then the lease tells that it runs, and a kill leaves a crashed run without a
+  /// record, which begins anew; after that a kill costs it no more than another run. A power cut may cost what it has
+  /// written since the last flush_durable(). Null: not a light one.
+  std::shared_ptr<LightTables> light;
 };
 
 /// Where a resume goes on from.

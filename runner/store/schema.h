@@ -14,6 +14,8 @@ inline constexpr std::int64_t kRunFormat = 1;
 inline constexpr std::int64_t kAnnotationsFormat = 1;
 inline constexpr std::int64_t kApplicationId = 0x726F7578;  // "roux"
 
+inline constexpr const char* kRunTableNames[] = {"info", "branches", "series", "metrics", "events", "artefacts"};
+
 /// Writes the tables of run.db into an empty file; within the caller's transaction.
 void create_run_schema(Database& database);
 /// The same for annotations.db: what people and trackers say about a run, written by whoever has something to say.

@@ -81,10 +81,26 @@ Statement::Statement(sqlite3* database, std::string path, std::string_view sql)
   check(sqlite3_prepare_v2(database_, sql.data(), static_cast<int>(sql.size()), &statement_, nullptr));
 }
 
-Statement::~Statement() { sqlite3_finalize(statement_); }
+Statement::Statement(sqlite3* database, std::string path, KeptStatement& kept)
+    : database_(database), path_(std::move(path)), statement_(kept.statement), kept_(&kept) {
+  kept.is_lent = true;
+}
+
+Statement::~Statement() {
+  if (kept_ == nullptr) {
+    sqlite3_finalize(statement_);
+    return;
+  }
+  sqlite3_reset(statement_);
+  sqlite3_clear_bindings(statement_);
+  kept_->is_lent = false;
+}
 
 Statement::Statement(Statement&& other) noexcept
-    : database_(other.database_), path_(std::move(other.path_)), statement_(std::exchange(other.statement_, nullptr)) {}
+    : database_(other.database_),
+      path_(std::move(other.path_)),
+      statement_(std::exchange(other.statement_, nullptr)),
+      kept_(std::exchange(other.kept_, nullptr)) {}
 
 Statement& Statement::bind(int index, std::int64_t value) {
   check(sqlite3_bind_int64(statement_, index, value));
@@ -203,8 +219,17 @@ Database Database::in_memory(const std::string& image) {
   return made;
 }
 
+std::size_t Database::image_bytes() const {
+  sqlite3_int64 size = 0;
+  sqlite3_serialize(database_, "main", &size, SQLITE_SERIALIZE_NOCOPY);
+  return static_cast<std::size_t>(size);
+}
+
 std::string Database::image() const {
   sqlite3_int64 size = 0;
+  if (const unsigned char* there = sqlite3_serialize(database_, "main", &size, SQLITE_SERIALIZE_NOCOPY)) {
+    return {reinterpret_cast<const char*>(there), static_cast<std::size_t>(size)};
+  }
   unsigned char* bytes = sqlite3_serialize(database_, "main", &size, 0);
   if (bytes == nullptr) throw SqliteError(path_, SQLITE_NOMEM, sqlite3_errstr(SQLITE_NOMEM));
   std::string image(reinterpret_cast<const char*>(bytes), static_cast<std::size_t>(size));
@@ -212,10 +237,17 @@ std::string Database::image() const {
   return image;
 }
 
-Database::~Database() { sqlite3_close_v2(database_); }
+Database::~Database() {
+  if (kept_ != nullptr) {
+    for (const auto& [sql, kept] : *kept_) sqlite3_finalize(kept.statement);
+  }
+  sqlite3_close_v2(database_);
+}
 
 Database::Database(Database&& other) noexcept
-    : database_(std::exchange(other.database_, nullptr)), path_(std::move(other.path_)) {}
+    : database_(std::exchange(other.database_, nullptr)),
+      path_(std::move(other.path_)),
+      kept_(std::move(other.kept_)) {}
 
 void Database::execute(const char* sql) {
   const int code = sqlite3_exec(database_, sql, nullptr, nullptr, nullptr);
@@ -229,34 +261,50 @@ bool Database::has_moved() const {
 
 void Database::set_patience(int ms) { sqlite3_busy_timeout(database_, ms); }
 
-Statement Database::prepare(std::string_view sql) const { return {database_, path_, sql}; }
+Statement Database::prepare(std::string_view sql) const {
+  if (kept_ == nullptr) return {database_, path_, sql};
+  auto found = kept_->find(sql);
+  if (found == kept_->end()) {
+    sqlite3_stmt* statement = nullptr;
+    const int code = sqlite3_prepare_v3(database_, sql.data(), static_cast<int>(sql.size()), SQLITE_PREPARE_PERSISTENT,
+                                        &statement, nullptr);
+    if (code != SQLITE_OK) throw SqliteError(path_, code, sqlite3_errmsg(database_));
+    found = kept_->emplace(std::string(sql), KeptStatement{statement}).first;
+  }
+  if (found->second.is_lent) return {database_, path_, sql};
+  return {database_, path_, found->second};
+}
+
+void Database::keep_statements() {
+  if (kept_ == nullptr) kept_ = std::make_unique<KeptStatements>();
+}
 
 std::int64_t Database::pragma(const char* name) const {
   Statement statement = prepare(std::string("PRAGMA ") + name);
   return statement.step() ? statement.integer(0) : 0;
 }
 
-Transaction::Transaction(Database& database) : database_(database) { database_.execute("BEGIN IMMEDIATE"); }
+Transaction::Transaction(Database& database) : database_(database) { database_.prepare("BEGIN IMMEDIATE").run(); }
 
 Transaction::~Transaction() {
   if (!open_) return;
   try {
-    database_.execute("ROLLBACK");
+    database_.prepare("ROLLBACK").run();
   } catch (const SqliteError&) {
     // SQLite has already rolled back by itself (full disk, I/O error); there is nothing left to undo.
   }
 }
 
 void Transaction::commit() {
-  database_.execute("COMMIT");
+  database_.prepare("COMMIT").run();
   open_ = false;
 }
 
-Moment::Moment(Database& database) : database_(database) { database_.execute("BEGIN"); }
+Moment::Moment(Database& database) : database_(database) { database_.prepare("BEGIN").run(); }
 
 Moment::~Moment() {
   try {
-    database_.execute("COMMIT");
+    database_.prepare("COMMIT").run();
   } catch (const SqliteError&) {
     // Nothing was written, so nothing is lost.
   }

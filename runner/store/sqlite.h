@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -29,10 +31,17 @@ class SqliteError : public core::RunError {
   int code_;
 };
 
+/// Prepared before, and waiting for whoever needs it next.
+struct KeptStatement {
+  sqlite3_stmt* statement = nullptr;
+  bool is_lent = false;
+};
+
 /// A prepared statement. Borrow of its database; bind counts from 1, columns from 0.
 class Statement {
  public:
   Statement(sqlite3* database, std::string path, std::string_view sql);
+  Statement(sqlite3* database, std::string path, KeptStatement& kept);  ///< gives it back in the end
   ~Statement();
   Statement(Statement&& other) noexcept;
   Statement& operator=(Statement&&) = delete;
@@ -62,6 +71,7 @@ class Statement {
   sqlite3* database_;
   std::string path_;
   sqlite3_stmt* statement_ = nullptr;
+  KeptStatement* kept_ = nullptr;
 };
 
 /// One connection, used by one thread at a time. Every call throws SqliteError.
@@ -85,16 +95,21 @@ class Database {
   /// How long another process that writes is waited for, before that is an error.
   void set_patience(int ms);
   Statement prepare(std::string_view sql) const;
+  /// From now on statements are prepared once: for whoever says the same again and again.
+  void keep_statements();
   std::int64_t pragma(const char* name) const;
   const std::string& path() const { return path_; }
-  std::string image() const;  ///< the content of its file
+  std::string image() const;        ///< the content of its file
+  std::size_t image_bytes() const;  ///< of one that lies in memory
 
  private:
   Database() = default;
   void reopen_if_needed(int& code);
 
+  using KeptStatements = std::map<std::string, KeptStatement, std::less<>>;
   sqlite3* database_ = nullptr;
   std::string path_;
+  std::unique_ptr<KeptStatements> kept_;  ///< by their text; null where none are kept
 };
 
 /// Rolls back unless committed.

@@ -8,7 +8,6 @@
 #include "runner/core/error.h"
 #include "runner/core/files.h"
 #include "runner/launch/last_words.h"
-#include "runner/store/run_files.h"
 #include "runner/store/text.h"
 
 namespace runner::sweep {
@@ -37,8 +36,13 @@ bool met_nan(const std::string& run_dir) {
                                [](const store::EventRow& event) { return event.kind == "nan"; });
 }
 
+std::vector<SeriesPoint> curve_of(const store::RunRecord& run, const Metric& metric) {
+  const auto found = run.curves.find(metric.name);
+  return found == run.curves.end() ? std::vector<SeriesPoint>() : found->second;
+}
+
 /// What a trial that trained to its end came to.
-void take_values(Outcome& outcome, const std::string& run_dir, const std::vector<Metric>& objectives) {
+void take_values(Outcome& outcome, const store::RunRecord& run, const std::vector<Metric>& objectives) {
   const auto is_nothing = [&outcome](Outcome::Kind kind, std::string reason) {
     outcome.kind = kind;
     outcome.reason = std::move(reason);
@@ -47,7 +51,7 @@ void take_values(Outcome& outcome, const std::string& run_dir, const std::vector
   };
   for (const Metric& metric : objectives) {
     const bool first = &metric == &objectives.front();
-    const auto point = point_that_counts(first ? outcome.curve : read_curve(run_dir, metric.name), metric);
+    const auto point = point_that_counts(curve_of(run, metric), metric);
     if (!point) return is_nothing(Outcome::Kind::kOther, metric.name + " was never measured");
     if (first) outcome.step = point->step;
     if (!std::isfinite(point->value)) {
@@ -64,6 +68,19 @@ std::optional<store::RunSummary> look_at_run(const std::string& run_dir, const c
   store::RunSummary run = store::read_record(run_dir);
   store::settle_status(run, clock);
   return run;
+}
+
+std::optional<store::RunRecord> look_at_curves(const std::string& run_dir, const std::vector<Metric>& objectives,
+                                               const core::Clock& clock, store::LightTables* light) {
+  std::vector<std::string> names;
+  for (const Metric& metric : objectives) names.push_back(metric.name);
+  if (light != nullptr) {
+    if (auto record = light->record_of(run_dir, names)) return record;
+  }
+  if (!store::is_run_folder(run_dir)) return std::nullopt;
+  store::RunRecord record = store::read_record(run_dir, names);
+  store::settle_status(record.run, clock);
+  return record;
 }
 
 std::optional<store::RunSummary> find_trial_run(const std::string& output_dir, const std::string& run_name,
@@ -93,22 +110,22 @@ std::optional<SeriesPoint> point_that_counts(const std::vector<SeriesPoint>& cur
   return best ? best : curve.back();
 }
 
-Outcome judge(const std::optional<store::RunSummary>& run, int status, const std::string& words,
+Outcome judge(const std::optional<store::RunRecord>& run, int status, const std::string& words,
               const std::vector<Metric>& objectives) {
   Outcome outcome;
-  if (run) outcome.curve = read_curve(run->run_dir, objectives.front().name);
-  outcome.reason = launch::in_one_line(!words.empty() ? words : run ? run->reason : "");
+  if (run) outcome.curve = curve_of(*run, objectives.front());
+  outcome.reason = launch::in_one_line(!words.empty() ? words : run ? run->run.reason : "");
   // Nothing on record of an end: something else ended the process, such as a library that calls exit().
   const bool has_left = status == core::kExitDone
-                            ? !run || run->status != RunStatus::kFinished
-                            : status < 128 && words.empty() && run && run->status == RunStatus::kCrashed;
+                            ? !run || run->run.status != RunStatus::kFinished
+                            : status < 128 && words.empty() && run && run->run.status == RunStatus::kCrashed;
   if (has_left) {
     outcome.kind = Outcome::Kind::kCrash;
     outcome.reason = "it left before its end, with exit status " + std::to_string(status);
   } else if (status == core::kExitDone) {
     outcome.kind = Outcome::Kind::kComplete;
     outcome.reason.clear();
-    take_values(outcome, run->run_dir, objectives);
+    take_values(outcome, *run, objectives);
   } else if (status == core::kExitResumable || speaks_of_full_disk(outcome.reason)) {
     outcome.kind = Outcome::Kind::kInterrupted;
   } else if (status >= 128) {
@@ -118,7 +135,7 @@ Outcome judge(const std::optional<store::RunSummary>& run, int status, const std
     outcome.kind = Outcome::Kind::kMemory;  // what cannot even begin for want of memory is no wrong recipe
   } else if (status == core::kExitUsage) {
     outcome.kind = Outcome::Kind::kRecipe;
-  } else if (run && met_nan(run->run_dir)) {
+  } else if (run && met_nan(run->run.run_dir)) {
     outcome.kind = Outcome::Kind::kNan;
   } else if (outcome.reason.empty()) {
     outcome.reason = "exit status " + std::to_string(status);

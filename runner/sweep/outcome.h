@@ -6,7 +6,8 @@
 #include <vector>
 
 #include "runner/core/clock.h"
-#include "runner/store/run_reader.h"
+#include "runner/store/light_tables.h"
+#include "runner/store/run_files.h"
 #include "runner/sweep/metric.h"
 
 namespace runner::sweep {
@@ -34,6 +35,10 @@ struct Outcome {
 /// The run of that folder as it stands, nothing before it was begun.
 std::optional<store::RunSummary> look_at_run(const std::string& run_dir, const core::Clock& clock);
 
+/// The same with what its objectives came to on the way. `light`: where it may have been written; null: nowhere here.
+std::optional<store::RunRecord> look_at_curves(const std::string& run_dir, const std::vector<Metric>& objectives,
+                                               const core::Clock& clock, store::LightTables* light = nullptr);
+
 /// The newest run of that name below `output_dir`, nothing before the first one was begun.
 std::optional<store::RunSummary> find_trial_run(const std::string& output_dir, const std::string& run_name,
                                                 const core::Clock& clock);
@@ -46,7 +51,7 @@ std::optional<store::SeriesPoint> point_that_counts(const std::vector<store::Ser
 
 /// `status` is the exit status of the process, or what it would have been: judged from the run where nobody saw it.
 /// `words`: the error that it printed. `objectives`: at least one; the curve is that of the first.
-Outcome judge(const std::optional<store::RunSummary>& run, int status, const std::string& words,
+Outcome judge(const std::optional<store::RunRecord>& run, int status, const std::string& words,
               const std::vector<Metric>& objectives);
 
 /// Of a run that has ended under nobody's eyes; nothing while it can go on.

@@ -2,6 +2,8 @@
 
 #include <poll.h>
 
+#include <utility>
+
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/artifact/manifest.h"
 #include "runner/core/clock.h"
@@ -73,7 +75,7 @@ core::Result<std::vector<Replayed>> replay(const Sweep& sweep, Study& study, std
       const auto more = words_to_go_on(list.back().checkpoint, *before, recipe.value());
       words.insert(words.end(), more.begin(), more.end());
     }
-    trainings.start(trial.number, words);
+    trainings.start(trial.number, {std::move(words), "", nullptr});
     const Trainings::End end = wait_for_end(trainings);
     const auto run = find_trial_run(output_dir, run_name, core::system_clock());
     if (end.status != core::kExitDone || !run) {

@@ -46,7 +46,9 @@ void set_pragmas(Database& database, const std::string& folder) {
 std::string study_db_path(const std::string& folder) { return folder + "/sweep.db"; }
 
 SqliteStore::SqliteStore(std::string folder, Database database, const core::Clock& clock)
-    : folder_(std::move(folder)), database_(std::move(database)), clock_(clock) {}
+    : folder_(std::move(folder)), database_(std::move(database)), clock_(clock) {
+  database_.keep_statements();
+}
 
 std::unique_ptr<SqliteStore> SqliteStore::create(const std::string& folder, std::int64_t format,
                                                  const core::Clock& clock,
@@ -74,13 +76,10 @@ std::unique_ptr<SqliteStore> SqliteStore::open(const std::string& folder, std::i
 }
 
 Rows SqliteStore::run(std::string_view sql, const std::vector<Value>& values) {
-  auto found = statements_.find(sql);
-  if (found == statements_.end()) found = statements_.emplace(std::string(sql), database_.prepare(sql)).first;
-  Statement& statement = found->second;
+  Statement statement = database_.prepare(sql);
   for (std::size_t i = 0; i < values.size(); ++i) bind(statement, static_cast<int>(i) + 1, values[i]);
   Rows rows;
   while (statement.step()) rows.push_back(row_of(statement));
-  statement.reset();
   return rows;
 }
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <map>
 #include <memory>
 #include <string>
 
@@ -38,7 +37,6 @@ class SqliteStore final : public StudyStore {
 
   std::string folder_;
   store::Database database_;
-  std::map<std::string, store::Statement, std::less<>> statements_;
   const core::Clock& clock_;
   std::unique_ptr<store::Lease> lease_;
 };

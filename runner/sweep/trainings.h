@@ -7,7 +7,17 @@
 #include <string>
 #include <vector>
 
+#include "runner/registry/load.h"
+
 namespace runner::sweep {
+
+/// One life of a trial.
+struct Training {
+  std::vector<std::string> words;  ///< the command line, without the name of the program
+  std::string run_id;              ///< of the run that it begins; "" where it goes on with one
+  /// What the words would read, where they read it and nothing else; else null. Its one source is its resolved_json().
+  std::shared_ptr<const registry::Recipe> recipe;
+};
 
 /// The trainings that a worker has going. Each is a command line of roux, `run RECIPE --new`, and a run of its own;
 /// what kind of process it has is the implementation's (`sweep.isolation`).
@@ -21,8 +31,8 @@ class Trainings {
   };
 
   virtual ~Trainings() = default;  ///< kills those that still run
-  /// `words`: without the name of the program. RunError when it cannot be started; some tell so by its end.
-  virtual void start(std::int64_t trial, const std::vector<std::string>& words) = 0;
+  /// RunError when it cannot be started; some tell so by its end.
+  virtual void start(std::int64_t trial, Training training) = 0;
   /// Nothing where it has ended.
   virtual void send(std::int64_t trial, int signal) = 0;
   virtual std::vector<int> descriptors() const = 0;  ///< to be polled: something has happened
@@ -39,8 +49,7 @@ std::unique_ptr<Trainings> trainings_by_fork(std::string program);
 
 /// This very process, one training after the other, on a thread of its own. `train` returns the exit status, puts what
 /// it would print as an error into `errors`, and obeys a `signal` as soon as there is one.
-using TrainHere =
-    std::function<int(const std::vector<std::string>& words, const std::atomic<int>& signal, std::string& errors)>;
+using TrainHere = std::function<int(const Training& training, const std::atomic<int>& signal, std::string& errors)>;
 std::unique_ptr<Trainings> trainings_within(TrainHere train);
 
 /// What trainings_by_fork() starts, `roux fork-trainings DESCRIPTOR`.

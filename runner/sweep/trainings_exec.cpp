@@ -17,9 +17,9 @@ class ByExec final : public Trainings {
  public:
   explicit ByExec(std::string program) : program_(std::move(program)) {}
 
-  void start(std::int64_t trial, const std::vector<std::string>& words) override {
+  void start(std::int64_t trial, Training training) override {
     std::vector<std::string> command = {program_};
-    command.insert(command.end(), words.begin(), words.end());
+    command.insert(command.end(), training.words.begin(), training.words.end());
     RankProcess::Options options;
     options.output = RankProcess::Output::kKept;
     processes_[trial] = std::make_unique<RankProcess>("trial " + std::to_string(trial), command, options);

@@ -26,10 +26,10 @@ class ByFork final : public Trainings {
  public:
   explicit ByFork(std::string program) : program_(std::move(program)) {}
 
-  void start(std::int64_t trial, const std::vector<std::string>& words) override {
+  void start(std::int64_t trial, Training training) override {
     if (template_ == nullptr) begin();
     std::vector<Node> list;
-    for (const std::string& word : words) list.push_back(Node::string(word));
+    for (const std::string& word : training.words) list.push_back(Node::string(word));
     Node message = Node::mapping();
     message.set("start", Node::integer(trial));
     message.set("words", Node::sequence(std::move(list)));

@@ -36,13 +36,13 @@ class Within final : public Trainings {
     close(event_);
   }
 
-  void start(std::int64_t trial, const std::vector<std::string>& words) override {
+  void start(std::int64_t trial, Training training) override {
     if (!thread_.joinable()) begin();
     {
       const std::lock_guard lock(mutex_);
       RUNNER_ASSERT(trial_ < 0, "sweep.isolation none has one trial at once");
       trial_ = trial;
-      task_ = words;
+      task_ = std::move(training);
       signal_ = 0;
     }
     wanted_.notify_one();
@@ -75,15 +75,15 @@ class Within final : public Trainings {
 
   void work() {
     for (;;) {
-      std::vector<std::string> words;
+      Training training;
       {
         std::unique_lock lock(mutex_);
         wanted_.wait(lock, [this] { return task_ || leaves_; });
         if (leaves_) return;
-        words = *std::exchange(task_, std::nullopt);
+        training = *std::exchange(task_, std::nullopt);
       }
       std::string errors;
-      const int status = train_(words, signal_, errors);
+      const int status = train_(training, signal_, errors);
       {
         const std::lock_guard lock(mutex_);
         ended_.push_back({std::exchange(trial_, -1), status, launch::last_words(errors)});
@@ -99,10 +99,10 @@ class Within final : public Trainings {
   std::atomic<int> signal_ = 0;
   std::mutex mutex_;
   std::condition_variable wanted_;
-  std::optional<std::vector<std::string>> task_;  // guarded by mutex_
-  std::int64_t trial_ = -1;                       // guarded by mutex_
-  std::vector<End> ended_;                        // guarded by mutex_
-  bool leaves_ = false;                           // guarded by mutex_
+  std::optional<Training> task_;  // guarded by mutex_
+  std::int64_t trial_ = -1;       // guarded by mutex_
+  std::vector<End> ended_;        // guarded by mutex_
+  bool leaves_ = false;           // guarded by mutex_
   std::thread thread_;
 };
 

@@ -160,15 +160,16 @@ bool Worker::start(Trial trial) {
       is_new || status ? std::nullopt : CrashNote::status_of(study_.folder(), trial.number, trial.claims - 2);
   // A training dies with its worker, in a moment; the news that it lives travel slowly from another machine.
   if (unjudged && run->owner && !crashed) return put_back(trial), false;
+  std::optional<store::RunRecord> left;
   if (unjudged) {
-    const auto at = pruned_at(trial.number, *run);
-    if (at && !is_last_step(*run, at)) return give_up(trial, *run, *at), true;
+    left = look_at_curves(run->run_dir, sweep_.objectives(), clock_);
+    const auto at = pruned_at(trial.number, *left);
+    if (at && !is_last_step(left->run, at)) return give_up(trial, *left, *at), true;
   }
   if (const auto ended_with = status ? status : crashed) {
-    const auto left = unjudged ? run : std::nullopt;
     return conclude(trial, left, judge(left, *ended_with, "", sweep_.objectives())), true;
   }
-  const auto beginning = begin(trial, run_name, unjudged ? &*run : nullptr);
+  auto beginning = begin(trial, run_name, unjudged ? &*run : nullptr);
   if (!beginning && !failure_.empty()) return put_back(trial), false;
   if (!beginning) {
     Outcome refused;
@@ -177,7 +178,8 @@ bool Worker::start(Trial trial) {
     return conclude(trial, std::nullopt, refused), true;
   }
   if (crash_note_) crash_note_->begin(trial.number, trial.claims);
-  const auto started = core::attempt([&] { options_.trainings->start(trial.number, beginning.value().words); });
+  const auto started =
+      core::attempt([&] { options_.trainings->start(trial.number, std::move(beginning.value().training)); });
   if (!started) return put_off(trial, started.failure().message), false;
   running_.push_back(
       {.trial = std::move(trial), .run_dir = beginning.value().run_dir, .step_seen_ns = clock_.monotonic_ns()});
@@ -216,19 +218,31 @@ void Worker::put_off(const Trial& trial, const std::string& why) {
 /// A run that was interrupted goes on; any other begins, from nothing or from the checkpoint of another trial.
 core::Result<Worker::Beginning> Worker::begin(const Trial& trial, const std::string& run_name,
                                               const store::RunSummary* interrupted) {
-  const auto recipe = trial_recipe(sweep_, study_, trial, run_name);
+  auto recipe = trial_recipe(sweep_, study_, trial, run_name);
   if (!recipe) return recipe.failure();
-  core::make_folders(study_.folder() + "/trials").value();
-  const std::string path = trial_recipe_path(study_, trial.number);
-  store::write_light(path, recipe.value().resolved_json());
   const std::int64_t parent = study_.variants().at(static_cast<std::size_t>(trial.variant)).parent;
   // Before its first save a run knows nothing of the checkpoint that it was begun from.
   const bool goes_on = interrupted != nullptr && has_something(*interrupted) &&
                        (parent < 0 || !artifact::list_checkpoints(interrupted->run_dir + "/checkpoints").empty());
-  if (goes_on) return Beginning{{"resume", interrupted->run_dir, "--quiet"}, interrupted->run_dir};
+  if (goes_on) return Beginning{{{"resume", interrupted->run_dir, "--quiet"}, "", nullptr}, interrupted->run_dir};
   const std::string id = store::new_run_id(study_.now_ms());
-  Beginning beginning{{"run", path, "--new", "--quiet", "--run-id", id, "--output-dir", output_dir_},
-                      output_dir_ + "/" + run_name + "-" + id};
+  Beginning beginning;
+  beginning.run_dir = output_dir_ + "/" + run_name + "-" + id;
+  beginning.training.run_id = id;
+  const bool is_handed_over = parent < 0 && !options_.reads_recipes;
+  const std::string path =
+      is_handed_over ? beginning.run_dir + "/recipe.json" : trial_recipe_path(study_, trial.number);
+  beginning.training.words = {"run", path, "--new", "--quiet", "--run-id", id, "--output-dir", output_dir_};
+  std::string text = recipe.value().resolved_json();
+  if (is_handed_over) {
+    auto read = std::make_shared<registry::Recipe>(std::move(recipe).value());
+    read->path = path;
+    read->sources = {std::make_shared<core::Source>(core::Source{path, std::move(text)})};
+    beginning.training.recipe = std::move(read);
+    return beginning;
+  }
+  core::make_folders(study_.folder() + "/trials").value();
+  store::write_light(path, text);
   if (parent < 0) return beginning;
   const Trial model = study_.trials().at(static_cast<std::size_t>(parent));  // of a population: one trial a variant
   const auto before = trial_recipe(sweep_, study_, model, trial_run_name(study_, parent));
@@ -243,7 +257,7 @@ core::Result<Worker::Beginning> Worker::begin(const Trial& trial, const std::str
   const auto checkpoint = checkpoint_at(model_dir, first_step_of(trial));
   if (!checkpoint) return checkpoint.failure();
   for (std::string& word : words_to_go_on(checkpoint.value(), before.value(), recipe.value())) {
-    beginning.words.push_back(std::move(word));
+    beginning.training.words.push_back(std::move(word));
   }
   return beginning;
 }
@@ -283,10 +297,10 @@ void Worker::look_at_trainings() {
       continue;
     }
     pause_ms_ = 0;
-    const auto run = look_at_run(ended->run_dir, clock_);
+    const auto run = look_at_curves(ended->run_dir, sweep_.objectives(), clock_, options_.light.get());
     // It may have gone on beyond the point at which it is given up, or may have reported it just before its end.
     if (run && !ended->pruned_at) ended->pruned_at = pruned_at(ended->trial.number, *run);
-    if (run && ended->pruned_at && !is_last_step(*run, ended->pruned_at)) {
+    if (run && ended->pruned_at && !is_last_step(run->run, ended->pruned_at)) {
       give_up(ended->trial, *run, *ended->pruned_at);
     } else {
       Outcome outcome = judge(run, end.status, end.words, sweep_.objectives());
@@ -302,7 +316,7 @@ void Worker::look_at_trainings() {
   }
 }
 
-void Worker::conclude(const Trial& trial, const std::optional<store::RunSummary>& run, const Outcome& outcome) {
+void Worker::conclude(const Trial& trial, const std::optional<store::RunRecord>& run, const Outcome& outcome) {
   TrialEnd end = end_of(trial, outcome);
   end.value = outcome.value;
   end.others = outcome.others;
@@ -312,8 +326,8 @@ void Worker::conclude(const Trial& trial, const std::optional<store::RunSummary>
   // A run that goes on is still to be judged.
   const bool goes_on = outcome.kind == Outcome::Kind::kInterrupted || outcome.kind == Outcome::Kind::kCrash ||
                        outcome.kind == Outcome::Kind::kHang;
-  end.run = run && !(goes_on && end.state == TrialState::kWaiting) ? run->id : trial.run;
-  if (run) end.spent = spent_by(*run, first_step_of(trial));
+  end.run = run && !(goes_on && end.state == TrialState::kWaiting) ? run->run.id : trial.run;
+  if (run) end.spent = spent_by(run->run, first_step_of(trial));
   end.begins_anew = run && end.state == TrialState::kWaiting && !goes_on;
   write_down(trial, end);
 }
@@ -346,10 +360,11 @@ LiveCurves Worker::live_curves() {
 }
 
 /// Where it is given up by what it has on record, and by what all others have reported by now.
-std::optional<store::SeriesPoint> Worker::pruned_at(std::int64_t trial, const store::RunSummary& run) {
-  if (sweep_.pruner() == nullptr) return std::nullopt;
+std::optional<store::SeriesPoint> Worker::pruned_at(std::int64_t trial, const store::RunRecord& run) {
+  const auto curve = run.curves.find(sweep_.metric());
+  if (sweep_.pruner() == nullptr || curve == run.curves.end()) return std::nullopt;
   pruning_.see(live_curves());
-  return pruning_.pruned_at(trial, read_curve(run.run_dir, sweep_.metric()));
+  return pruning_.pruned_at(trial, curve->second);
 }
 
 void Worker::prune() {
@@ -382,18 +397,18 @@ void Worker::look_for_hangs() {
   }
 }
 
-void Worker::give_up(const Trial& trial, const store::RunSummary& run, const store::SeriesPoint& at) {
+void Worker::give_up(const Trial& trial, const store::RunRecord& run, const store::SeriesPoint& at) {
   TrialEnd end;
   end.state = TrialState::kPruned;
-  end.run = run.id;
+  end.run = run.run.id;
   end.step = at.step;
   end.value = at.value;
   end.reason = "given up at step " + std::to_string(at.step);
-  for (const store::SeriesPoint& point : read_curve(run.run_dir, sweep_.metric())) {
+  for (const store::SeriesPoint& point : run.curves.at(sweep_.metric())) {
     if (point.step <= at.step) end.curve.push_back(point);
   }
-  end.spent = spent_by(run, first_step_of(trial));
-  given_up_[trial.number] = {run.run_dir, trial.claims};
+  end.spent = spent_by(run.run, first_step_of(trial));
+  given_up_[trial.number] = {run.run.run_dir, trial.claims};
   write_down(trial, end);
 }
 

@@ -31,6 +31,8 @@ class Worker {
  public:
   struct Options {
     std::unique_ptr<Trainings> trainings;
+    std::shared_ptr<store::LightTables> light;  ///< of the trainings, where they are this process's; else null
+    bool reads_recipes = true;                  ///< the trainings: from a file, else they take what the worker has
     std::function<void(const std::string& line)> say;  ///< what happens, for a person
     std::function<void(const std::string& line)> warn;
     std::function<void()> look = [] {};  ///< called now and then while trials run
@@ -68,7 +70,7 @@ class Worker {
   void put_back(const Trial& trial);
   void put_off(const Trial& trial, const std::string& why);
   struct Beginning {
-    std::vector<std::string> words;
+    Training training;
     std::string run_dir;
   };
   /// How a trial is to be trained; `interrupted` is its run where there is one that may go on. Failure: the variant is
@@ -78,13 +80,13 @@ class Worker {
   void wait_for_something();
   void hear(int signal);
   LiveCurves live_curves();
-  std::optional<store::SeriesPoint> pruned_at(std::int64_t trial, const store::RunSummary& run);
+  std::optional<store::SeriesPoint> pruned_at(std::int64_t trial, const store::RunRecord& run);
   void prune();
   void look_at_limits();
   void look_for_hangs();
   void look_at_trainings();
-  void conclude(const Trial& trial, const std::optional<store::RunSummary>& run, const Outcome& outcome);
-  void give_up(const Trial& trial, const store::RunSummary& run, const store::SeriesPoint& at);
+  void conclude(const Trial& trial, const std::optional<store::RunRecord>& run, const Outcome& outcome);
+  void give_up(const Trial& trial, const store::RunRecord& run, const store::SeriesPoint& at);
   void write_down(const Trial& trial, const TrialEnd& end);
   TrialEnd end_of(const Trial& trial, const Outcome& outcome);
   TrialEnd failed(const Trial& trial, const Outcome& outcome, std::string_view policy);

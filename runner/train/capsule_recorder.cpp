@@ -60,7 +60,8 @@ void CapsuleRecorder::read_and_write() {
   try {
     capsule_.cpu = core::cpu_name();
     capsule_.host = core::host_name();
-    capsule_.cores = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+    static const auto cores = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));  // found in a file, each time
+    capsule_.cores = cores;
     capsule_.memory_bytes = core::memory_limit();
     for (artifact::DataFile& file : capsule_.data) {
       if (auto seen = artifact::look_at_data_file(file.set, file.path)) file = std::move(seen).value();

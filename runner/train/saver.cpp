@@ -63,8 +63,7 @@ Saver::Saver(Experiment& experiment, Stepper& stepper, core::Stateful& faults, s
       signals_(signals),
       clock_(clock),
       config_(sections::checkpoint::parse_config(*experiment.recipe.find("checkpoint"))),
-      checkpoints_dir_(run.run_dir() + "/checkpoints"),
-      recipe_hash_(recipe_hash_of(experiment)) {
+      checkpoints_dir_(run.run_dir() + "/checkpoints") {
   run_.set_patience({metrics_patience_ms(config_), [this] { return signals_.received() != nullptr; }});
 }
 
@@ -96,12 +95,14 @@ void Saver::add_rank_state(const std::string& name, core::Stateful& part) {
 void Saver::prepare() {
   writes_ = experiment_.is_first() || saves_for_its_host();
   if (!writes_) return;
-  core::make_folders(checkpoints_dir_).value();
   first_step_ = stepper_.progress().step;
   rhythm_.note(first_step_, clock_.monotonic_ns());
   const std::int64_t bytes = checkpoint::estimate_bytes(*experiment_.model, JudgedWeights::saved_tensors(experiment_));
   const bool saves = config_.save_steps || config_.save_best || config_.save_at_end;
-  if (saves) artifact::probe_folder(checkpoints_dir_, bytes);  // before hours are spent on what cannot be kept
+  if (saves) {
+    core::make_folders(checkpoints_dir_).value();
+    artifact::probe_folder(checkpoints_dir_, bytes);  // before hours are spent on what cannot be kept
+  }
   async_ = config_.async_save && (config_.save_steps || config_.save_best) && copies_fit(bytes);
   // What max_memory leaves for copies is known when the steps have taken theirs.
   if (!async_ || tensor_memory_is_limited()) return;
@@ -213,7 +214,7 @@ std::unique_ptr<SaveTask> Saver::take_down(const std::map<std::string, double>& 
   options.fields.branch = run_.branch();
   options.fields.trained_s = stepper_.progress().seconds;
   options.fields.run_id = run_.run_id();
-  options.fields.recipe_hash = recipe_hash_;
+  options.fields.recipe_hash = recipe_hash_of(experiment_);
   options.fields.program = Node::mapping();
   options.fields.program.set("roux", Node::string(core::program_version()));
   options.fields.program.set("source", Node::string(core::source_hash()));

@@ -127,7 +127,6 @@ class Saver {
   const core::Clock& clock_;
   const sections::checkpoint::Config config_;
   const std::string checkpoints_dir_;
-  const std::string recipe_hash_;
   std::vector<std::pair<std::string, core::Stateful*>> more_state_;
   std::vector<std::unique_ptr<RankStates>> rank_states_;
   std::string last_checkpoint_;

@@ -26,6 +26,7 @@
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
 #include "runner/core/files.h"
+#include "runner/core/held_log.h"
 #include "runner/core/log.h"
 #include "runner/core/machine.h"
 #include "runner/core/units.h"
@@ -50,8 +51,9 @@ using core::Node;
 constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kCapsulePatience_ms = 30'000;  ///< for data that is still being read when the training is over
 
-std::unique_ptr<store::RunWriter> open_run(const registry::Recipe& recipe, const Start& start,
-                                           const TrainRequest& request, const core::Clock& clock) {
+/// `resolved`: the recipe as it is kept.
+std::unique_ptr<store::RunWriter> open_run(const registry::Recipe& recipe, const std::string& resolved,
+                                           const Start& start, const TrainRequest& request, const core::Clock& clock) {
   if (start.resume) {
     auto run = store::RunWriter::resume(*start.resume, clock);
     if (!run) {
@@ -62,7 +64,7 @@ std::unique_ptr<store::RunWriter> open_run(const registry::Recipe& recipe, const
     // What this branch goes on with, for the next resume to compare with.
     const std::string folder = store::branch_folder(start.resume->run_dir, run.value()->branch());
     core::make_folders(folder).value();
-    core::write_file_atomic(folder + "/resolved.json", recipe.resolved_json()).value();
+    core::write_file_atomic(folder + "/resolved.json", resolved).value();
     return std::move(run).value();
   }
   store::NewRun fresh;
@@ -72,7 +74,7 @@ std::unique_ptr<store::RunWriter> open_run(const registry::Recipe& recipe, const
   fresh.id = request.run_id;
   fresh.light = request.light;
   fresh.recipe_hash = recipe.hash();
-  fresh.resolved_json = recipe.resolved_json();
+  fresh.resolved_json = resolved;
   fresh.command_line = request.command_line;
   for (std::size_t i = 0; i < recipe.sources.size(); ++i) {
     const auto name = std::filesystem::path(recipe.sources[i]->name);
@@ -109,11 +111,10 @@ void record_changes(store::RunWriter& run, const Start& start) {
 }
 
 /// What was asked for, and what reaches into the arithmetic anyway. The recipe names the variables of its secrets.
-std::map<std::string, std::string> environment_of(const registry::Recipe& recipe) {
+std::map<std::string, std::string> environment_of(const registry::Recipe& recipe, const std::string& resolved) {
   const auto capture = sections::capture::parse_config(recipe.at("capture"));
   std::map<std::string, std::string> variables = artifact::arithmetic_environment();
   variables.merge(artifact::chosen_environment(capture.environment));
-  const std::string resolved = recipe.resolved_json();
   for (auto& [name, value] : variables) {
     if (resolved.find("${env:" + name) != std::string::npos) value = artifact::kHiddenValue;
   }
@@ -121,8 +122,8 @@ std::map<std::string, std::string> environment_of(const registry::Recipe& recipe
 }
 
 /// `init`: the weights that the run begins with, when it took any.
-artifact::Capsule capsule_of(const registry::Recipe& recipe, const Experiment& experiment, const TrainRequest& request,
-                             const checkpoint::InitWeights* init) {
+artifact::Capsule capsule_of(const registry::Recipe& recipe, const std::string& resolved, const Experiment& experiment,
+                             const TrainRequest& request, const checkpoint::InitWeights* init) {
   const Surroundings surroundings = present_surroundings();
   artifact::Capsule capsule;
   capsule.version = core::program_version();
@@ -132,7 +133,7 @@ artifact::Capsule capsule_of(const registry::Recipe& recipe, const Experiment& e
   capsule.threads = surroundings.threads;
   capsule.total_steps = experiment.total_steps;
   capsule.build = core::program_build();
-  capsule.environment = environment_of(recipe);
+  capsule.environment = environment_of(recipe, resolved);
   std::error_code ignored;
   capsule.folder = std::filesystem::current_path(ignored).string();
   capsule.recipe = recipe.path;
@@ -275,8 +276,11 @@ int train(const registry::Recipe& recipe, const TrainRequest& request, double pe
   if (!first) return core::kExitUsage;
   const auto training = sections::training::parse_config(recipe.at("training"));
   if (training.max_memory) limit_tensor_memory(*training.max_memory);
-  std::shared_ptr<checkpoint::HeldFiles> held = checkpoint::HeldFiles::begin(
-      is_first ? first->checkpoint : "", std::min(training.max_memory.value_or(kNoLimit), core::free_memory()));
+  std::shared_ptr<checkpoint::HeldFiles> held;
+  if (is_first && !first->checkpoint.empty()) {
+    held = checkpoint::HeldFiles::begin(first->checkpoint,
+                                        std::min(training.max_memory.value_or(kNoLimit), core::free_memory()));
+  }
   const auto experiment = build(recipe, diagnostics);
   if (experiment == nullptr) return core::kExitUsage;
   std::optional<checkpoint::InitWeights> init;
@@ -306,10 +310,12 @@ int train(const registry::Recipe& recipe, const TrainRequest& request, double pe
     const std::string there = start.resume ? start.resume->run_dir + "/checkpoints" : "";
     check_room(*experiment, there.empty() ? recipe.at("output_dir").as_string() : there, there, request.smoke);
   }
-  const auto run = open_together(ranks.get(), [&] { return open_run(recipe, start, request, clock); });
+  const std::string resolved = request.resolved_json.empty() ? recipe.resolved_json() : request.resolved_json;
+  const auto run = open_together(ranks.get(), [&] { return open_run(recipe, resolved, start, request, clock); });
   lock.reset();
   if (is_first && request.on_opened) request.on_opened(run->run_dir());
-  core::set_log_file(run->run_dir() + "/logs/rank-" + std::to_string(experiment->rank()) + ".log");
+  const std::string log_file = run->run_dir() + "/logs/rank-" + std::to_string(experiment->rank()) + ".log";
+  request.light != nullptr ? core::hold_log_file(log_file) : core::set_log_file(log_file);
   for (const std::string& note : start.notes) core::log_warning(note);
   for (const Difference& difference : start.differences) {
     if (difference.effect == Effect::kHarmless) {
@@ -321,8 +327,9 @@ int train(const registry::Recipe& recipe, const TrainRequest& request, double pe
   record_changes(*run, start);
   std::optional<CapsuleRecorder> recorder;
   if (is_first) {
-    recorder.emplace(capsule_of(recipe, *experiment, request, init && start.checkpoint.empty() ? &*init : nullptr),
-                     *run, start.resume ? start.resume->step : 0, request.code, request.light);
+    recorder.emplace(
+        capsule_of(recipe, resolved, *experiment, request, init && start.checkpoint.empty() ? &*init : nullptr), *run,
+        start.resume ? start.resume->step : 0, request.code, request.light != nullptr);
   }
   if (start.resume) {
     core::log_info("resuming " + run->run_dir() + " from " +
@@ -344,7 +351,7 @@ int train(const registry::Recipe& recipe, const TrainRequest& request, double pe
   loop.peak_flops = peak_flops;
   loop.process_age_s = request.signal == nullptr ? core::process_age_s() : 0.0;
   loop.signal = request.signal;
-  loop.light = request.light;
+  loop.light = request.light != nullptr;
   return train_into(*experiment, *run, recorder, request, loop, clock);
 }
 

@@ -3,12 +3,17 @@
 #include <atomic>
 #include <functional>
 #include <future>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "runner/artifact/code_state.h"
 #include "runner/core/rank_place.h"
+
+namespace runner::store {
+class LightTables;
+}
 
 namespace runner::train {
 
@@ -27,7 +32,8 @@ struct TrainRequest {
   std::shared_future<artifact::CodeState> code;               ///< of the folder it is started in; invalid: nobody looks
   std::function<void(const std::string& run_dir)> on_opened;  ///< the run is there; called by the first rank
   std::string run_id;                                         ///< of a new run; "": one is made
-  bool light = false;                                         ///< a new run costs the disk little: store::NewRun
+  std::shared_ptr<store::LightTables> light;                  ///< of a new run: store::NewRun
+  std::string resolved_json;                                  ///< of the recipe, from who has made it already; else ""
   /// A signal for this training alone, where it shares its process with others; null: the process is its own.
   const std::atomic<int>* signal = nullptr;
 };

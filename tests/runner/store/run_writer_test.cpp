@@ -12,6 +12,7 @@
 
 #include "runner/core/error.h"
 #include "runner/core/files.h"
+#include "runner/store/light_tables.h"
 #include "runner/store/schema.h"
 #include "runner/store/sqlite.h"
 #include "runner/store/text.h"
@@ -75,7 +76,7 @@ TEST_CASE("a light run says what another one says", "[store][writer]") {
   const OutputDir output;
   const FixedClock clock;
   NewRun run = new_run(output);
-  run.light = true;
+  run.light = std::make_shared<LightTables>();
   const bool is_flushed = GENERATE(false, true);
   CAPTURE(is_flushed);
   auto writer = create(run, clock);

@@ -64,7 +64,7 @@ class Cramped final : public Trainings {
   };
   Cramped(std::size_t room, bool tells_later, Asked& asked) : room_(room), tells_later_(tells_later), asked_(asked) {}
 
-  void start(std::int64_t trial, const std::vector<std::string>&) override {
+  void start(std::int64_t trial, runner::sweep::Training) override {
     asked_.at_ms.push_back(asked_.clock.now_ms());
     if (running_.size() < room_) return running_.push_back(trial);
     if (!tells_later_) throw runner::core::RunError("no room");
@@ -204,9 +204,9 @@ TEST_CASE("who leaves before an end is on record has not come to one, whatever h
   CHECK(runner::sweep::judge(std::nullopt, 0, "", {{"val/loss", false, false}}).kind ==
         runner::sweep::Outcome::Kind::kCrash);  // its run was taken away
   const tests::TempDir dir;
-  runner::store::RunSummary run;
-  run.run_dir = dir.path();
-  run.status = runner::store::RunStatus::kCrashed;
+  runner::store::RunRecord run;
+  run.run.run_dir = dir.path();
+  run.run.status = runner::store::RunStatus::kCrashed;
   for (const int status : {0, 3, 75}) {
     const auto outcome = runner::sweep::judge(run, status, "", {{"val/loss", false, false}});
     CHECK(outcome.kind == runner::sweep::Outcome::Kind::kCrash);
