@@ -94,7 +94,7 @@ class Endless final : public Trainings {
  public:
   Endless(const Hurried& clock, std::int64_t& told_ms) : clock_(clock), told_ms_(told_ms) {}
 
-  void start(std::int64_t, const std::vector<std::string>&) override {}
+  void start(std::int64_t, runner::sweep::Training) override {}
   void send(std::int64_t trial, int) override {
     told_ms_ = clock_.now_ms();
     ended_.push_back({trial, runner::core::kExitResumable, ""});
@@ -112,7 +112,7 @@ class Endless final : public Trainings {
 /// Where nothing works.
 class Broken final : public Trainings {
  public:
-  void start(std::int64_t, const std::vector<std::string>&) override {}
+  void start(std::int64_t, runner::sweep::Training) override {}
   void send(std::int64_t, int) override {}
   std::vector<int> descriptors() const override { return {event_.descriptor}; }
   std::vector<End> take_ended() override { throw runner::core::RunError("the disk is gone"); }
