@@ -23,13 +23,27 @@ using registry::Registry;
 using store::RunSummary;
 
 /// What a name of an option or an argument stands for.
-enum class What { kFiles, kRuns, kMetrics, kNames, kTags, kRecipeKeys, kKinds, kComponents, kSweeps, kSweepPlots };
+enum class What {
+  kFiles,
+  kRuns,
+  kMetrics,
+  kNames,
+  kTags,
+  kRecipeKeys,
+  kKinds,
+  kComponents,
+  kSweeps,
+  kSweepPlots,
+  kSamplers
+};
 
 /// Flags by their name, arguments by theirs; what is not here is the shell's business.
 What meaning_of(const std::string& command, const std::string& name) {
   if (name == "--metric" || name == "METRIC") return What::kMetrics;
-  if (name == "--sort" || name == "--columns" || name == "--group-by" || name == "--filter") return What::kNames;
-  if (name == "--set") return What::kRecipeKeys;
+  if (name == "--sort" || name == "--columns" || name == "--group-by" || name == "--filter" || name == "--parameters")
+    return What::kNames;
+  if (name == "--set" || name == "varied") return What::kRecipeKeys;
+  if (name == "--sampler") return What::kSamplers;
   if (name == "RUN" || name == "run" || name == "A" || name == "B") return What::kRuns;
   if (name == "TAG") return What::kTags;
   if (name == "SWEEP") return What::kSweeps;
@@ -133,6 +147,7 @@ Words words_for(What what, const Session& session) {
     case What::kComponents: return components();
     case What::kSweeps: return sweeps(session);
     case What::kSweepPlots: return sweep_plot_kinds();
+    case What::kSamplers: return Registry::builtin().names("sampler");
     case What::kRecipeKeys: {
       Words words;
       add_keys(Registry::builtin().find("section", "recipe")->properties, "", words);

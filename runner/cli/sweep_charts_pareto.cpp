@@ -36,7 +36,7 @@ Chart chart_of(const SweepHistory& history, std::size_t x, std::size_t y) {
   const auto point = [x, y](const VariantStanding& standing) {
     return std::pair(value_of(standing, x), value_of(standing, y));
   };
-  Curve front{.label = "the front: no other variant is better in all", .mark = Curve::Mark::kDots};
+  Curve front{.label = "the front, than which no other variant is better", .mark = Curve::Mark::kDots};
   std::set<std::int64_t> on_front;
   for (const VariantStanding& standing : front_of(history.sweep, history.standings)) {
     on_front.insert(standing.variant);
@@ -53,8 +53,9 @@ Chart chart_of(const SweepHistory& history, std::size_t x, std::size_t y) {
   chart.options.title = axis_name(objectives[y]) + " over " + axis_name(objectives[x]) + ", " + history.name;
   chart.options.x_title = axis_name(objectives[x]);
   // That of three objectives is a surface, of which two of them show the shadow.
-  if (objectives.size() == 2 && front.points.size() > 1)
-    chart.curves.push_back({.label = "its border", .points = border_of(front.points, objectives[x], objectives[y])});
+  if (objectives.size() == 2 && !front.points.empty() && front.points.front() != front.points.back())
+    chart.curves.push_back(
+        {.label = "border of the front", .points = border_of(front.points, objectives[x], objectives[y])});
   if (!others.points.empty()) chart.curves.push_back(std::move(others));
   chart.curves.push_back(std::move(front));
   return chart;

@@ -1,7 +1,9 @@
 #include <cstdio>
+#include <optional>
 
 #include "runner/cli/sweep_command.h"
 #include "runner/core/units.h"
+#include "runner/store/run_reader.h"
 #include "runner/sweep/optuna.h"
 
 namespace runner::cli {
@@ -86,7 +88,9 @@ void import_study(Session& session, const SweepImportFlags& flags) {
                         "--map NAME=PATH gives a parameter the path that it has in the recipe");
   }
   const bool stand_in = flags.run.recipe.path.empty();
+  std::optional<store::StartLock> lock(sweep->base().at("output_dir").as_string());
   const auto study = sweep::begin_study(*sweep, core::system_clock(), stand_in);
+  lock.reset();
   if (!study) return session.fail(study.failure().message, study.failure().hint, study.failure().exit_code);
   import_trials(found, sweep->space(), *study.value());
   const std::string& name = study.value()->info().name;

@@ -9,7 +9,7 @@ namespace runner::launch {
 namespace {
 
 constexpr std::size_t kLastLinesShown = 5;
-constexpr std::string_view kError = "error: ";
+constexpr std::string_view kError = "error: ", kSaidLast = "it said last:";
 
 /// The message in a line that tells an error, at its place (`recipe.yaml:3:8: error: ...`) or without one.
 std::optional<std::string> error_in(const std::string& line) {
@@ -32,7 +32,7 @@ std::string last_words(const std::deque<std::string>& lines) {
     text = *error_in(lines[begin]);
   } else if (!lines.empty()) {
     begin = lines.size() - std::min(lines.size(), kLastLinesShown);
-    text = "it said last:\n  " + lines[begin];
+    text = std::string(kSaidLast) + "\n  " + lines[begin];
   }
   for (std::size_t i = begin + 1; i < lines.size(); ++i) text += "\n" + lines[i];
   return text;
@@ -43,6 +43,14 @@ std::string last_words(const std::string& printed) {
   std::istringstream text(printed);
   for (std::string line; std::getline(text, line);) lines.push_back(line);
   return last_words(lines);
+}
+
+std::string in_one_line(const std::string& words) {
+  const std::string first = words.substr(0, words.find('\n'));
+  if (!words.starts_with(kSaidLast)) return first;
+  const std::size_t end = words.find_last_not_of('\n');
+  const std::size_t begin = words.find_first_not_of(' ', words.find_last_of('\n', end) + 1);
+  return std::string(kSaidLast) + " " + words.substr(begin, end + 1 - begin);
 }
 
 }  // namespace runner::launch

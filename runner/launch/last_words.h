@@ -10,4 +10,7 @@ namespace runner::launch {
 std::string last_words(const std::deque<std::string>& lines);
 std::string last_words(const std::string& printed);
 
+/// What they come to: the error, or of lines that tell none the last.
+std::string in_one_line(const std::string& words);
+
 }  // namespace runner::launch

@@ -124,7 +124,7 @@ class Composer {
     bool good = true;
     for (const Node& name : names_of(*extends)) good = lay_base(base, name, chain) && good;
     own->erase("extends");
-    merge(base, std::move(*own));
+    merge_recipes(base, std::move(*own));
     if (!good) broken_base_ = true;
     return base;
   }
@@ -179,7 +179,7 @@ class Composer {
     if (!source) return false;
     auto node = with_bases(source, chain);
     if (!node) return false;
-    merge(base, std::move(*node));
+    merge_recipes(base, std::move(*node));
     return true;
   }
 
@@ -197,7 +197,7 @@ class Composer {
     if (!below) broken_base_ = true;
     if (!below) return;
     stamp(*below, {path});
-    merge(*below, std::move(root));
+    merge_recipes(*below, std::move(root));
     root = std::move(*below);
   }
 
@@ -209,7 +209,7 @@ class Composer {
     if (!node) broken_base_ = true;
     if (!node) return;
     stamp(*node, {"--set-file " + path});
-    merge(root, std::move(*node));
+    merge_recipes(root, std::move(*node));
   }
 
   const ComposeOptions& options_;

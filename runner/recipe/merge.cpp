@@ -1,5 +1,7 @@
 #include "runner/recipe/merge.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace runner::recipe {
@@ -18,7 +20,36 @@ bool names_another_type(const Node& base, const Node& over) {
   return above && !(below && below->as_string() == above->as_string());
 }
 
+/// Null where there is none.
+Node* parameters_of(Node& recipe) {
+  Node* sweep = recipe.find("sweep");
+  return sweep != nullptr ? sweep->find("parameters") : nullptr;
+}
+
+/// Takes out of a parameter what the one above says otherwise: a list of values and a distribution do not add up.
+void make_way(Node& below, const Node& above) {
+  constexpr const char* kNumbers[] = {"min", "max", "q", "mu", "sigma"};
+  const auto says = [&above](const char* key) { return above.find(key) != nullptr; };
+  if (says("values") || says("distribution")) {
+    below.erase("distribution");
+    for (const char* key : kNumbers) below.erase(key);
+  }
+  if (says("distribution") || std::any_of(std::begin(kNumbers), std::end(kNumbers), says)) below.erase("values");
+}
+
 }  // namespace
+
+void merge_recipes(Node& base, Node over) {
+  Node *below = parameters_of(base), *above = parameters_of(over);
+  if (below != nullptr && above != nullptr) {
+    std::erase_if(above->entries(),
+                  [below](const Node::Entry& entry) { return entry.value.is_null() && below->erase(entry.key); });
+    for (const Node::Entry& entry : above->entries()) {
+      if (Node* parameter = below->find(entry.key)) make_way(*parameter, entry.value);
+    }
+  }
+  merge(base, std::move(over));
+}
 
 void expand_short_form(Node& node) {
   if (!node.is_string()) return;

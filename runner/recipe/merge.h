@@ -9,6 +9,10 @@ namespace runner::recipe {
 /// counts as its type: `optimizer: sgd` replaces {type: adamw, ...} and leaves {type: sgd, ...} as it is.
 void merge(core::Node& base, core::Node over);
 
+/// The same of two recipes. What a sweep varies is named anew by `values` or a `distribution`, which take the place of
+/// what the base says of that parameter, but for its `when`; null takes the parameter away.
+void merge_recipes(core::Node& base, core::Node over);
+
 /// Turns the short form `adamw` into {type: adamw}, so that keys can be set in it. Other kinds are left alone.
 void expand_short_form(core::Node& node);
 

@@ -7,6 +7,7 @@
 
 #include "runner/core/error.h"
 #include "runner/core/files.h"
+#include "runner/launch/last_words.h"
 #include "runner/store/text.h"
 
 namespace runner::sweep {
@@ -34,8 +35,6 @@ bool met_nan(const std::string& run_dir) {
   return events && std::any_of(events.value().begin(), events.value().end(),
                                [](const store::EventRow& event) { return event.kind == "nan"; });
 }
-
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 std::vector<SeriesPoint> curve_of(const store::RunRecord& run, const Metric& metric) {
   const auto found = run.curves.find(metric.name);
@@ -115,7 +114,7 @@ Outcome judge(const std::optional<store::RunRecord>& run, int status, const std:
               const std::vector<Metric>& objectives) {
   Outcome outcome;
   if (run) outcome.curve = curve_of(*run, objectives.front());
-  outcome.reason = first_line(!words.empty() ? words : run ? run->run.reason : "");
+  outcome.reason = launch::in_one_line(!words.empty() ? words : run ? run->run.reason : "");
   // Nothing on record of an end: something else ended the process, such as a library that calls exit().
   const bool has_left = status == core::kExitDone
                             ? !run || run->run.status != RunStatus::kFinished

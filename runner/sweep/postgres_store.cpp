@@ -248,8 +248,13 @@ std::unique_ptr<PostgresStore> PostgresStore::create(const Place& place, std::in
 
 std::unique_ptr<PostgresStore> PostgresStore::open(const Place& place, std::int64_t format) {
   std::unique_ptr<PostgresStore> store(new PostgresStore(place));
-  const Rows there = store->run("SELECT 1 FROM pg_namespace WHERE nspname = ?", {store->schema_});
+  const Rows there = store->run("SELECT has_schema_privilege(oid, 'USAGE')::int FROM pg_namespace WHERE nspname = ?",
+                                {store->schema_});
   if (there.empty()) throw refused(place.address, "there is no sweep " + place.sweep);
+  if (there.front().integer(0) == 0) {
+    throw refused(place.address, "sweep " + place.sweep + " is another user's",
+                  "GRANT USAGE ON SCHEMA " + store->schema_ + " and rights to its tables let this one work on it");
+  }
   const std::int64_t number = store->run("SELECT number FROM format").front().integer(0);
   if (number == format) return store;
   throw refused(place.address,
@@ -268,7 +273,7 @@ std::vector<std::string> PostgresStore::names(const std::string& address) {
   PostgresStore store(Place{address, "", 0});
   std::vector<std::string> list;
   for (const Row& row : store.run("SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace "
-                                  "WHERE nspname LIKE 'roux\\_%'")) {
+                                  "WHERE nspname LIKE 'roux\\_%' AND has_schema_privilege(oid, 'USAGE')")) {
     if (!row.is_null(0) && store::parse_folder_name(row.text(0))) list.push_back(row.text(0));
   }
   return list;

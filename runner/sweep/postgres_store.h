@@ -25,7 +25,7 @@ class PostgresStore final : public StudyStore {
   static std::unique_ptr<PostgresStore> open(const Place& place, std::int64_t format);
   /// The schema of a sweep of that name.
   static std::string schema_of(const std::string& sweep);
-  /// Names of the sweeps that a database keeps, in no order.
+  /// Names of the sweeps that a database keeps and this user may see, in no order.
   static std::vector<std::string> names(const std::string& address);
 
   ~PostgresStore() override;

@@ -44,9 +44,13 @@ std::string Regret::text() const {
 
 const Regret& RegretWatch::look_at(const std::vector<Variant>& variants, const std::vector<Trial>& trials) {
   const Keys& keys = *sweep_.config().stop.regret_bound;
+  // What is complete stays so: as long as no trial more is, a look costs no more than to count them.
+  const auto complete_trials = std::count_if(trials.begin(), trials.end(),
+                                             [](const Trial& trial) { return trial.state == TrialState::kComplete; });
+  if (std::exchange(complete_trials_, complete_trials) == complete_trials) return regret_;
   const std::vector<Tried> complete = complete_ones(sweep_, variants, trials);
   const auto count = static_cast<std::int64_t>(complete.size());
-  if (count == regret_.complete && regret_.needed > 0) return regret_;  // what is complete stays so
+  if (count == regret_.complete && regret_.needed > 0) return regret_;  // of several trials a variant some are to come
   regret_ = {count, needed(keys), std::nullopt, keys.threshold};
   if (count < regret_.needed) return regret_;
   const components::sampler::RegretOptions options{keys.top_trials_ratio, static_cast<std::size_t>(keys.min_n_trials)};

@@ -32,6 +32,7 @@ class RegretWatch {
 
  private:
   const Sweep& sweep_;
+  std::int64_t complete_trials_ = -1;  ///< at the last look; before the first: none
   Regret regret_;
 };
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <string_view>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -22,7 +24,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kRunNameMax = 80;  // that of a trial has an id and a number beside it
+constexpr std::string_view kUnfinished = ".new";  // of a folder, which is no sweep's name then
+constexpr std::size_t kRunNameMax = 80;           // that of a trial has an id and a number beside it
 
 /// The newest first.
 std::vector<std::string> sorted(std::vector<std::string> names) {
@@ -57,6 +60,17 @@ std::int64_t threads_of(const Sweep& sweep) {
   const std::int64_t processes =
       sweep.config().max_concurrent_trials * sweep.base().at("launch.num_processes").as_integer();
   return std::max<std::int64_t>(1, cores / processes);
+}
+
+void remove_unfinished(const std::string& sweeps) {
+  const auto names = core::list_folder(sweeps);
+  if (!names) return;  // there is none yet
+  for (const std::string& name : names.value()) {
+    if (!name.ends_with(kUnfinished) || !store::parse_folder_name(name.substr(0, name.size() - kUnfinished.size())))
+      continue;
+    std::error_code stays;
+    fs::remove_all(fs::path(sweeps) / name, stays);
+  }
 }
 
 std::string named_by(const std::vector<std::string>& names, const std::string& text) {
@@ -96,8 +110,9 @@ core::Result<std::unique_ptr<Study>> begin_study(const Sweep& sweep, const core:
   info.stand_in = stand_in;
   info.store = sweep.config().store.value_or("");
   info.lease_ms = lease_ms_of(sweep);
-  const std::string folder = sweeps_dir(sweep.base().at("output_dir").as_string()) + "/" + info.name;
-  const std::string unfinished = folder + ".new";  // which is no sweep's name
+  const std::string sweeps = sweeps_dir(sweep.base().at("output_dir").as_string());
+  remove_unfinished(sweeps);
+  const std::string folder = sweeps + "/" + info.name, unfinished = folder + std::string(kUnfinished);
   if (auto made = core::make_folders(unfinished); !made) return made.failure();
   if (auto made = Study::create(unfinished, info); !made) return made.failure();
   std::error_code refused;

@@ -19,7 +19,8 @@ std::string sweeps_dir(const std::string& output_dir);
 /// Folder names of those sweeps, the newest first. Failure names a folder that cannot be read.
 core::Result<std::vector<std::string>> sweep_names(const std::string& output_dir);
 
-/// Makes the folder and its study. `stand_in`: as in its info.
+/// Makes the folder and its study. `stand_in`: as in its info. Who calls holds store::StartLock: what is half-made
+/// there was left by somebody who was killed, and goes.
 core::Result<std::unique_ptr<Study>> begin_study(const Sweep& sweep, const core::Clock& clock, bool stand_in = false);
 
 /// By folder name, id, unique prefix of an id, run_name (the newest such sweep), path, or `last`; or in a store:

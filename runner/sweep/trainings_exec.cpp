@@ -2,6 +2,7 @@
 #include <map>
 #include <utility>
 
+#include "runner/launch/last_words.h"
 #include "runner/launch/rank_process.h"
 #include "runner/sweep/trainings.h"
 
@@ -9,6 +10,8 @@ namespace runner::sweep {
 namespace {
 
 using launch::RankProcess;
+
+constexpr int kNotStarted = 127;  // of exec(), and of a loader that misses a library: the program is another by now
 
 class ByExec final : public Trainings {
  public:
@@ -45,6 +48,8 @@ class ByExec final : public Trainings {
         continue;
       }
       list.push_back({at->first, process.status(), process.last_words()});
+      if (End& end = list.back(); end.status == kNotStarted)
+        end.refusal = "cannot start " + program_ + ": " + launch::in_one_line(end.words);
       at = processes_.erase(at);
     }
     return list;

@@ -32,6 +32,7 @@ constexpr std::int64_t kPruneMs = 250;       // how often trials that run are ju
 constexpr std::int64_t kLookAgainMs = 1000;  // for trials, where there were none
 // Between attempts to start a process where the machine has none to give: what it lacks, others may give back.
 constexpr std::int64_t kFirstPauseMs = 1000, kLongestPauseMs = 16'000;
+constexpr std::int64_t kTimedMs = 1000;         // how exactly stop.max_time is kept
 constexpr std::int64_t kAwayMsMax = 3'600'000;  // of a study that does not answer
 constexpr std::int64_t kSyncMs = 500;           // what a power cut may take back, as of a run
 
@@ -73,7 +74,14 @@ Worker::Worker(const Sweep& sweep, Study& study, Options options, const core::Cl
   beaten_ns_ = clock_.monotonic_ns();
 }
 
-Worker::~Worker() { study_.set_patience({}); }
+Worker::~Worker() {
+  study_.set_patience({});
+  if (has_left_) return;
+  // In the middle of an error: its trials are for others now, who need not wait until they have not heard of it.
+  options_.trainings.reset();
+  const auto left = core::attempt([this] { study_.leave(); });
+  static_cast<void>(left);  // who cannot say so is missed in the end
+}
 
 Worker::End Worker::run() {
   for (;;) {
@@ -95,6 +103,7 @@ Worker::End Worker::run() {
   if (over) remove_spare_checkpoints(sweep_, study_, tally_.update(study_), output_dir_, for_good, spared_);
   if (has_news_) sync();
   study_.leave();
+  has_left_ = true;
   return {signals_heard_ > 0 && !over, failure_, limit_};
 }
 
@@ -461,7 +470,10 @@ void Worker::sync() {
 }
 
 void Worker::beat() {
-  if (clock_.monotonic_ns() - beaten_ns_ < study_.heartbeat_ms() * 1'000'000) return;
+  // A limit of time goes by what workers have written down.
+  const std::int64_t interval_ms =
+      sweep_.config().stop.max_time ? std::min(kTimedMs, study_.heartbeat_ms()) : study_.heartbeat_ms();
+  if (clock_.monotonic_ns() - beaten_ns_ < interval_ms * 1'000'000) return;
   beaten_ns_ = clock_.monotonic_ns();
   study_.see_worker(id_, study_.now_ms());
   if (study_.beat()) return;

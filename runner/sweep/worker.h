@@ -114,6 +114,7 @@ class Worker {
   std::list<Running> running_;
   int signals_heard_ = 0;
   bool leaves_at_once_ = false;
+  bool has_left_ = false;  ///< the study, in good order
   bool complete_ = false;  ///< the study has nothing more to give
   bool waits_ = false;     ///< what comes next depends on trials that run
   std::string failure_, limit_, put_off_for_;

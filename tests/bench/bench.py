@@ -443,6 +443,15 @@ def sweep_engine(a):
     rate = statistics.median(rates)
     print(f"\nsweep_engine: {trials:,} trials, fdatasync {statistics.median(syncs):,.0f}/s")
     check("sweep_engine", f"TPE and SQLite: {rate:,.0f} trials/s, above 500", rate > 500)
+    for pruner in ("asha", "hyperband"):  # each claim asks who is promoted, each end whether it is given up
+        cpu = {trials: engine_cpu_ms(a, trials, f"{pruner}, min_steps: 3") for trials in (200, 1000, 5000)}
+        told = ", ".join(f"{ms:.2f} ms at {trials:,}" for trials, ms in cpu.items())
+        check("sweep_engine", f"{pruner}, processor time of a trial: {told}, at most twice as much", cpu[5000] < 2 * cpu[200])
+
+
+def engine_cpu_ms(a, trials, pruner):
+    with tempfile.TemporaryDirectory(dir=".") as folder:
+        return last_line(a.sweep_engine, folder, trials, "random", pruner)["cpu_ms"]
 
 
 def fdatasyncs_per_second(folder, count=300):

@@ -132,6 +132,7 @@ TEST_CASE("two workers share a sweep, each trial has one", "[ranks][sweep]") {
 
 TEST_CASE("of sweeps that are begun at once the first is that of all", "[ranks][sweep]") {
   const tests::RunPlace place(kRecipe);
+  std::filesystem::create_directories(place.path() / "runs/sweeps/swept-1qj5pbzaez7.new");  // of one that was killed
   std::vector<std::unique_ptr<tests::Process>> workers;
   for (int i = 0; i < 3; ++i) {  // with more trials than they come to before they are ended
     workers.push_back(std::make_unique<tests::Process>(
@@ -175,6 +176,23 @@ TEST_CASE("a sweep outlives the process that its trials are forked from, and eac
       tests::check_nothing_is_lost_or_doubled(place, undisturbed());
     }
   }
+}
+
+TEST_CASE("trials are no worse for a program that cannot be started for them", "[ranks][sweep]") {
+  const tests::RunPlace place(kRecipe);
+  tests::Process sweep({tests::roux_program(), "sweep", "run", "recipe.yaml"}, place.environment(),
+                       place.path().string());
+  REQUIRE(sweep.wait_for("trial 1 "));
+  sweep.send(SIGINT);
+  CHECK(sweep.wait() == 75);
+  // 300 MB of addresses are less than LibTorch's libraries take.
+  tests::Process limited({"bash", "-c", "ulimit -v 300000 && exec \"$0\" sweep resume", tests::roux_program()},
+                         place.environment(), place.path().string());
+  CHECK(limited.wait() == 1);
+  INFO(limited.output());
+  CHECK(limited.output().find("was stopped: what trials are forked from has ended: ") != std::string::npos);
+  REQUIRE(place.roux({"sweep", "resume"}).status == 0);
+  tests::check_nothing_is_lost_or_doubled(place, undisturbed());
 }
 
 TEST_CASE("a sweep without isolation drains, and goes on", "[ranks][sweep]") {

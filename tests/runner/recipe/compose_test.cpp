@@ -67,6 +67,7 @@ TEST_CASE("extends lays files below a recipe", "[recipe][compose]") {
   Files files;
   files.add("base.yaml",
             "optimizer: {type: adamw, lr: 1e-3, eps: 1e-8}\nmodel: {type: mlp, hidden: [8, 8]}\nloss: mse\n");
+  files.add("sweep.yaml", "sweep: {parameters: {a.b: {min: 1, max: 2, when: x}, c: {values: [1]}, d: {mu: 3}}}\n");
   files.add("lib/deep.yaml", "extends: ../base.yaml\ntraining: {max_steps: 5}\n");
   struct Case {
     const char* name;
@@ -90,6 +91,13 @@ TEST_CASE("extends lays files below a recipe", "[recipe][compose]") {
       {"in order, the last one wins", "extends: [lib/deep.yaml, base.yaml]\n",
        R"({"optimizer": {"type": "adamw", "lr": 0.001, "eps": 1e-8}, "model": {"type": "mlp", )"
        R"("hidden": [8, 8]}, "loss": "mse", "training": {"max_steps": 5}})"},
+      {"a parameter of a sweep is named anew, and null takes one away",
+       "extends: sweep.yaml\nsweep: {parameters: {d: null, a.b: {values: [5]}, c: {min: 1, max: 3}}}\n",
+       R"({"sweep": {"parameters": {"a.b": {"when": "x", "values": [5]}, "c": {"min": 1, "max": 3}}}})"},
+      {"a parameter of a sweep keeps what the one above says nothing of",
+       "extends: sweep.yaml\nsweep: {parameters: {a.b: {max: 3}, d: {distribution: normal}}}\n",
+       R"({"sweep": {"parameters": {"a.b": {"min": 1, "max": 3, "when": "x"}, "c": {"values": [1]}, )"
+       R"("d": {"distribution": "normal"}}}})"},
   };
   for (const Case& c : cases) {
     DYNAMIC_SECTION(c.name) {

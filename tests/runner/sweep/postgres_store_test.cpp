@@ -97,6 +97,16 @@ TEST_CASE("PostgreSQL keeps a study for workers on several machines", "[sweep][p
     CHECK(workers.two->trials()[0].state == TrialState::kComplete);
     CHECK_FALSE(workers.two->running().empty());
   }
+  SECTION("another user's is not in the way of one's own") {
+    const Two workers(server.address(), kLong);
+    server.ask("CREATE ROLE other LOGIN");
+    std::string address = server.address();
+    address.replace(address.find("user=postgres"), 13, "user=other");
+    CHECK(PostgresStore::names(address).empty());
+    const tests::TempDir folder;
+    runner::sweep::point_at_study(folder.path(), address, kName).value();
+    CHECK_THROWS_WITH(Study::open(folder.path()).value(), Catch::Contains(" is another user's"));
+  }
   SECTION("what is lost with the connection is found again") {
     Two workers(server.address(), kLong);
     CHECK(workers.one->claim(demand(*workers.one))->number == 0);

@@ -21,6 +21,7 @@
 
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
+#include "tests/support/postgres.h"
 #include "tests/support/sweeps.h"
 #include "tests/support/temp_dir.h"
 
@@ -44,6 +45,16 @@ class Hurried final : public runner::core::Clock {
   mutable std::int64_t now_ms_ = 0;
 };
 
+/// There is always something to be seen: nobody waits.
+struct AlwaysReady {
+  AlwaysReady() = default;
+  ~AlwaysReady() { close(descriptor); }
+  AlwaysReady(const AlwaysReady&) = delete;
+  AlwaysReady& operator=(const AlwaysReady&) = delete;
+
+  int descriptor = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
+};
+
 /// There is room for so many at once, and one ends each time that somebody looks, badly.
 class Cramped final : public Trainings {
  public:
@@ -52,7 +63,6 @@ class Cramped final : public Trainings {
     std::vector<std::int64_t> at_ms;
   };
   Cramped(std::size_t room, bool tells_later, Asked& asked) : room_(room), tells_later_(tells_later), asked_(asked) {}
-  ~Cramped() override { close(event_); }
 
   void start(std::int64_t trial, runner::sweep::Training) override {
     asked_.at_ms.push_back(asked_.clock.now_ms());
@@ -61,7 +71,7 @@ class Cramped final : public Trainings {
     refused_.push_back({trial, 1, "", "no room"});
   }
   void send(std::int64_t, int) override {}
-  std::vector<int> descriptors() const override { return {event_}; }  // there is always something to be seen
+  std::vector<int> descriptors() const override { return {event_.descriptor}; }
   std::vector<End> take_ended() override {
     std::vector<End> ended = std::exchange(refused_, {});
     if (running_.empty()) return ended;
@@ -74,9 +84,41 @@ class Cramped final : public Trainings {
   std::size_t room_;
   bool tells_later_;
   Asked& asked_;
-  int event_ = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
+  AlwaysReady event_;
   std::vector<std::int64_t> running_;
   std::vector<End> refused_;
+};
+
+/// A trial that goes on until it is told to save.
+class Endless final : public Trainings {
+ public:
+  Endless(const Hurried& clock, std::int64_t& told_ms) : clock_(clock), told_ms_(told_ms) {}
+
+  void start(std::int64_t, runner::sweep::Training) override {}
+  void send(std::int64_t trial, int) override {
+    told_ms_ = clock_.now_ms();
+    ended_.push_back({trial, runner::core::kExitResumable, ""});
+  }
+  std::vector<int> descriptors() const override { return {event_.descriptor}; }
+  std::vector<End> take_ended() override { return std::exchange(ended_, {}); }
+
+ private:
+  const Hurried& clock_;
+  std::int64_t& told_ms_;
+  AlwaysReady event_;
+  std::vector<End> ended_;
+};
+
+/// Where nothing works.
+class Broken final : public Trainings {
+ public:
+  void start(std::int64_t, runner::sweep::Training) override {}
+  void send(std::int64_t, int) override {}
+  std::vector<int> descriptors() const override { return {event_.descriptor}; }
+  std::vector<End> take_ended() override { throw runner::core::RunError("the disk is gone"); }
+
+ private:
+  AlwaysReady event_;
 };
 
 /// The status of a process that does `work` with nobody to see it, and without the signal handlers of the tests.
@@ -95,21 +137,26 @@ int status_of(const std::function<void()>& work) {
 }
 
 struct Place {
-  explicit Place(const std::string& more) {
+  explicit Place(const std::string& more, const std::string& store = "") {
     runner::core::Diagnostics diagnostics;
     sweep = tests::read_sweep("  parameters: {vars.width: {values: [8, 16]}}\n" + more, diagnostics);
     INFO(runner::core::render(diagnostics));
     REQUIRE(sweep.has_value());
     runner::sweep::StudyInfo info;
     info.name = "tiny-0d8xhm4tq0a";
+    info.store = store;
+    info.lease_ms = 600'000;
     const std::string folder = dir / "sweeps/tiny-0d8xhm4tq0a";
     std::filesystem::create_directories(folder);
-    study = Study::create(folder, info).value();
+    study = Study::create(folder, info, clock).value();
   }
 
   Worker::End work(std::size_t room = 1, bool tells_later = false) {
+    return work(std::make_unique<Cramped>(room, tells_later, asked));
+  }
+  Worker::End work(std::unique_ptr<Trainings> trainings) {
     Worker::Options options;
-    options.trainings = std::make_unique<Cramped>(room, tells_later, asked);
+    options.trainings = std::move(trainings);
     options.say = options.warn = [this](const std::string& line) { lines.push_back(line); };
     options.waits_for_others = false;
     return Worker(*sweep, *study, std::move(options), clock).run();
@@ -165,6 +212,25 @@ TEST_CASE("who leaves before an end is on record has not come to one, whatever h
     CHECK(outcome.kind == runner::sweep::Outcome::Kind::kCrash);
     CHECK(outcome.reason == "it left before its end, with exit status " + std::to_string(status));
   }
+}
+
+TEST_CASE("a limit of time is kept to a second or two", "[sweep][worker]") {
+  Place place("  stop: {max_time: 3s, running: save}\n");
+  std::int64_t told_ms = 0;
+  CHECK(place.work(std::make_unique<Endless>(place.clock, told_ms)).limit == "max_time 3.0 s is over");
+  CHECK(told_ms < 8000);  // a heartbeat comes after ten seconds; each look at the clock here takes a tenth
+  CHECK(place.study->trials()[0].state == TrialState::kWaiting);
+}
+
+TEST_CASE("a worker that breaks off leaves its trials to others", "[sweep][worker][postgres]") {
+  if (!tests::Postgres::is_installed()) return;
+  tests::Postgres server;
+  Place place("", server.address());
+  CHECK_THROWS_WITH(place.work(std::make_unique<Broken>()), "the disk is gone");
+  CHECK_FALSE(place.study->has_workers());
+  place.study->add_worker(place.study->now_ms());
+  place.study->take_back();
+  CHECK(place.study->trials()[0].state == TrialState::kWaiting);
 }
 
 TEST_CASE("what takes a worker along leaves a note of the trial", "[sweep][worker]") {
