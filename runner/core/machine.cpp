@@ -38,15 +38,18 @@ std::string cpu_name() {
 }
 
 std::int64_t memory_limit() {
-  std::int64_t limit = std::numeric_limits<std::int64_t>::max();
-  struct sysinfo machine = {};
-  if (sysinfo(&machine) == 0) limit = static_cast<std::int64_t>(machine.totalram) * machine.mem_unit;
-  // Version 2 says "max" where there is no limit, which is no number; version 1 a number larger than any machine.
-  for (const char* path : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
-    std::int64_t bytes = 0;
-    if (std::ifstream(path) >> bytes && bytes > 0) limit = std::min(limit, bytes);
-  }
-  return std::min(limit, address_space_limit().value_or(limit));
+  static const std::int64_t of_machine = [] {  // short trainings in one process ask for it thousands of times
+    std::int64_t limit = std::numeric_limits<std::int64_t>::max();
+    struct sysinfo machine = {};
+    if (sysinfo(&machine) == 0) limit = static_cast<std::int64_t>(machine.totalram) * machine.mem_unit;
+    // Version 2 says "max" where there is no limit, which is no number; version 1 a number larger than any machine.
+    for (const char* path : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
+      std::int64_t bytes = 0;
+      if (std::ifstream(path) >> bytes && bytes > 0) limit = std::min(limit, bytes);
+    }
+    return limit;
+  }();
+  return std::min(of_machine, address_space_limit().value_or(of_machine));
 }
 
 std::int64_t free_memory() {

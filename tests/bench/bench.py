@@ -423,13 +423,14 @@ def index(a):
 def sweep(a):
     """Each of roux's trials is a run with its files; Optuna's are rows of a table."""
     python, script = sys.executable, PEERS / "sweep.py"
-    roux = [python, HERE / "roux_sweep.py", a.roux, RECIPES / "sweep.yaml"]
     optuna = {"optuna": [python, script, "--peer", "optuna"]}
-    for isolation, sets, least in (("fork", [], 4), ("none", ["sweep.max_concurrent_trials=1"], 10)):
-        line = [*roux, f"sweep.isolation={isolation}", *sets]
-        rows = interleave(a.rounds, ["trials_per_s"], {"roux": line, **optuna})["trials_per_s"]
-        show(f"sweep: 200 trials of 20 steps, TPE, SQLite, isolation {isolation}, trials/s", rows, {"optuna": least},
-             at_most=False)
+    with tempfile.TemporaryDirectory() as folder:
+        roux = [python, HERE / "roux_sweep.py", a.roux, RECIPES / "sweep.yaml", folder]
+        for isolation, sets, least in (("fork", [], 4), ("none", ["sweep.max_concurrent_trials=1"], 10)):
+            line = [*roux, f"sweep.isolation={isolation}", *sets]
+            rows = interleave(a.rounds, ["trials_per_s"], {"roux": line, **optuna})["trials_per_s"]
+            show(f"sweep: 200 trials of 20 steps, TPE, SQLite, isolation {isolation}, trials/s", rows, {"optuna": least},
+                 at_most=False)
 
 
 def sweep_engine(a):
