@@ -5,10 +5,12 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "generated/tracker/tensorboard.h"  // Config; declares make()
 #include "runner/core/clock.h"
@@ -26,6 +28,7 @@ namespace {
 using runner::core::Node;
 
 constexpr int kSessionStart = 1;
+constexpr std::string_view kFile = "events.out.tfevents.";
 enum DataType { kFloat = 1, kString = 7 };
 enum DataClass { kTensor = 2 };
 enum SessionStatus { kSuccess = 1, kFailure = 2, kRunning = 3 };
@@ -116,17 +119,18 @@ class TensorBoard final : public Tracker {
     const std::string folder = !config_.logging_dir
                                    ? run.dir + "/" + name_
                                    : *config_.logging_dir + "/" + std::filesystem::path(run.dir).filename().string();
-    std::int64_t number = 0;
+    const std::int64_t now_ms = runner::core::system_clock().wall_ms();
+    std::int64_t number = 0, second = now_ms / 1000;
     if (state.is_mapping()) {
-      const std::string before = folder + "/" + state.find("file")->as_string();
-      RecordFile(before, state.find("bytes")->as_integer());
+      const std::string before = state.find("file")->as_string();
+      RecordFile(folder + "/" + before, state.find("bytes")->as_integer());
+      second = std::max(second, second_of(before) + 1);
       number = state.find("number")->as_integer() + 1;
       remove_younger(folder, number);
     } else {
       remove_younger(folder, 0);
     }
-    const std::int64_t now_ms = runner::core::system_clock().wall_ms();
-    open(folder, number, now_ms);
+    open(folder + "/" + file_name(number, second), number, now_ms);
     if (state.is_mapping()) return;
     tell_config(run, now_ms);
   }
@@ -205,9 +209,14 @@ class TensorBoard final : public Tracker {
   }
 
  private:
-  static std::string file_name(std::int64_t number, std::int64_t now_ms) {
-    return "events.out.tfevents." + std::to_string(now_ms / 1000) + "." + runner::core::host_name() + "." +
+  /// TensorBoard reads the files by their names: in the second, the later file has the larger one, since the number of
+  /// the process, which comes next, may be the smaller one.
+  static std::string file_name(std::int64_t number, std::int64_t second) {
+    return std::string(kFile) + std::to_string(second) + "." + runner::core::host_name() + "." +
            std::to_string(getpid()) + "." + std::to_string(number);
+  }
+  static std::int64_t second_of(const std::string& file) {
+    return file.starts_with(kFile) ? std::strtoll(file.c_str() + kFile.size(), nullptr, 10) : 0;
   }
 
   /// Files that a crash left behind the last flush: their points come once more.
@@ -222,9 +231,9 @@ class TensorBoard final : public Tracker {
     }
   }
 
-  void open(const std::string& folder, std::int64_t number, std::int64_t now_ms) {
+  void open(const std::string& path, std::int64_t number, std::int64_t now_ms) {
     number_ = number;
-    file_.emplace(folder + "/" + file_name(number, now_ms), 0);
+    file_.emplace(path, 0);
     add(event(seconds(now_ms), 0).text(3, "brain.Event:2"));
   }
 

@@ -49,6 +49,10 @@ def readable(source, run):
 
 def complete(source, run):
     points = run.points()
+    # TensorBoard reads the files of the lives by their names: in their order, though many begin within one second.
+    names = [file.name.split(".") for file in sorted((run.path / "tensorboard").iterdir())]
+    assert [int(name[-1]) for name in names] == sorted(int(name[-1]) for name in names), names
+    assert len({name[3] for name in names}) == len(names), names
     tensorboard = read_back(source, "tensorboard", run.path / "tensorboard")["."]
     readback_tensorboard.check_points_of(run, tensorboard)
     readback_text_files.check_csv(run)
