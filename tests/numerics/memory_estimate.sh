@@ -14,8 +14,8 @@ cat > gpt.yaml << END
 recipe_version: 1
 model: {type: gpt, n_layer: 4, n_head: 4, n_embd: 128}
 data:
-  train: {type: text, path: "$source_tree/LICENSE", max_seq_len: 128, stride: 8}
-  val: {type: text, path: "$source_tree/LICENSE", split: ":30%", max_seq_len: 128}
+  train: {type: text, path: "$source_tree/recipes/smoke/data/license.txt", max_seq_len: 128, stride: 8}
+  val: {type: text, path: "$source_tree/recipes/smoke/data/license.txt", split: ":30%", max_seq_len: 128}
 loss: cross_entropy
 optimizer: {type: adamw, lr: 1.0e-3}
 training: {max_steps: 2, micro_batch_size: 16, clip_grad_norm: 1.0}
