@@ -5,7 +5,7 @@
 
 #include "runner/core/base64.h"
 #include "runner/core/utf8.h"
-#include "trackers/tracker.h"
+#include "trackers/tracker_data.h"
 
 namespace trackers {
 namespace {

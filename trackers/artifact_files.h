@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "trackers/tracker.h"
+#include "trackers/tracker_data.h"
 
 namespace trackers {
 

@@ -12,7 +12,7 @@
 
 #include "runner/core/utf8.h"
 #include "trackers/curl.h"
-#include "trackers/tracker.h"
+#include "trackers/tracker_data.h"
 
 namespace trackers {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "trackers/tracker.h"
+#include "trackers/tracker_data.h"
 
 /// What a run tells, each thing as one line of JSON with its end: the tracker `jsonl`, and what a plugin reads. What is
 /// no number is the text "NaN", "Infinity" or "-Infinity".

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "trackers/tracker.h"
+#include "trackers/tracker_data.h"
 
 namespace trackers {
 

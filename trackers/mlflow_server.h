@@ -4,7 +4,7 @@
 #include <string>
 
 #include "trackers/http.h"
-#include "trackers/tracker.h"
+#include "trackers/tracker_data.h"
 
 namespace trackers {
 

@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "runner/core/files.h"
-#include "trackers/tracker.h"
+#include "trackers/tracker_data.h"
 
 namespace trackers {
 namespace {

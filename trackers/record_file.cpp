@@ -13,7 +13,7 @@
 
 #include "runner/core/files.h"
 #include "runner/core/log.h"
-#include "trackers/tracker.h"
+#include "trackers/tracker_data.h"
 
 namespace trackers {
 namespace {

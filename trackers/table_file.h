@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "trackers/tracker.h"
+#include "trackers/tracker_data.h"
 
 namespace trackers {
 

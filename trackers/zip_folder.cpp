@@ -11,7 +11,7 @@
 
 #include "runner/core/crc32.h"
 #include "runner/core/files.h"
-#include "trackers/tracker.h"
+#include "trackers/tracker_data.h"
 
 namespace trackers {
 namespace {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "components/model/model.h"
+#include "components/model/block.h"
 #include "components/signature.h"
 #include "runner/core/diagnostics.h"
 #include "runner/core/node.h"

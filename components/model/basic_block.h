@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "components/model/model.h"
+#include "components/model/block.h"
 #include "components/signature.h"
 
 namespace components::model {

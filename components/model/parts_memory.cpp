@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "components/model/model.h"
+#include "components/model/block.h"
 #include "components/tensors.h"
 
 namespace components::model {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "components/sampler/line.h"
-#include "components/sampler/sampler.h"
+#include "components/sampler/tried.h"
 #include "components/sampler/walk.h"
 
 namespace components::sampler {

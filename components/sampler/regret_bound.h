@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "components/sampler/sampler.h"
+#include "components/sampler/tried.h"
 
 namespace components::sampler {
 

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "runner/cli/checkpoints_diff.h"
+#include "runner/cli/checkpoints_command.h"
 #include "runner/cli/checkpoints_keep.h"
 #include "runner/cli/commands.h"
 

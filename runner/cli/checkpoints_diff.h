@@ -4,7 +4,6 @@
 
 #include "runner/artifact/tensor_compare.h"
 #include "runner/cli/runs_text.h"
-#include "runner/cli/session.h"
 
 namespace runner::cli {
 
@@ -12,9 +11,6 @@ struct DiffOptions {
   std::string a, b;  ///< what was compared, as it is shown
   std::size_t rows_max = 40;
 };
-
-/// `roux checkpoints diff A B`, below the group `checkpoints`.
-void add_checkpoints_diff(CLI::App& group, Session& session);
 
 /// A table of the tensors that differ, the values that differ, one line that sums it up.
 std::string diff_text(const artifact::Comparison& comparison, const DiffOptions& options, const Terminal& terminal);

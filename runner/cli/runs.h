@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "runner/cli/runs_text.h"
-#include "runner/cli/session.h"
 #include "runner/core/clock.h"
 #include "runner/core/diagnostics.h"
 #include "runner/core/node.h"
@@ -20,9 +19,6 @@ struct RunsContext {
   const core::Clock& clock;
   Terminal terminal;
 };
-
-/// The session's folder of runs, the system's clock, standard output.
-RunsContext runs_context(const Session& session);
 
 struct RunsListRequest {
   std::string filter = "";                ///< store/filter.h; "" takes all

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "runner/cli/runs_curves.h"
+#include "runner/cli/runs_curve.h"
 #include "runner/core/canvas.h"
 
 namespace runner::cli {

@@ -10,10 +10,14 @@
 #include <vector>
 
 #include "runner/cli/runs.h"
+#include "runner/cli/session.h"
 
 // What the subcommands of `roux runs` have in common on the command line.
 
 namespace runner::cli {
+
+/// The session's folder of runs, the system's clock, standard output.
+RunsContext runs_context(const Session& session);
 
 inline constexpr const char* kRunText = "A run: its id or the beginning of it, its name, its folder, or `last`";
 

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "runner/cli/tracking.h"
 #include "runner/core/units.h"
 #include "runner/store/cursors.h"
 #include "runner/store/feed.h"
@@ -52,6 +51,11 @@ std::string text_of(const TrackerLag& lag, const core::Clock& clock) {
 }
 
 }  // namespace
+
+std::string tracker_name(const core::Node& tracker) {
+  const core::Node* name = tracker.find("name");
+  return name != nullptr && name->is_string() ? name->as_string() : tracker.find("type")->as_string();
+}
 
 std::string trackers_lines(const store::RunSummary& run, const core::Clock& clock) {
   const std::vector<TrackerLag> lags = lags_of(run);

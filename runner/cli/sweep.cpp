@@ -33,7 +33,7 @@ std::string lineage_text(const std::vector<sweep::Variant>& variants, std::int64
 }
 
 /// A recipe says nothing of the checkpoint that it goes on from.
-std::string how_it_goes_on(const OpenSweep& open, const sweep::Trial& trial, const registry::Recipe& recipe,
+std::string how_it_goes_on(const sweep::OpenSweep& open, const sweep::Trial& trial, const registry::Recipe& recipe,
                            const std::string& file) {
   const std::int64_t parent = open.study->variants().at(static_cast<std::size_t>(trial.variant)).parent;
   if (parent < 0) return "";
@@ -55,11 +55,11 @@ struct BestFlags {
   std::optional<std::int64_t> trial;  ///< of another variant
 };
 
-sweep::Trial first_trial(const OpenSweep& open, std::int64_t variant) {
+sweep::Trial first_trial(const sweep::OpenSweep& open, std::int64_t variant) {
   return open.study->trials().at(static_cast<std::size_t>(variant * open.sweep.config().replicates));
 }
 
-void print_variant(const OpenSweep& open, const sweep::VariantStanding& standing) {
+void print_variant(const sweep::OpenSweep& open, const sweep::VariantStanding& standing) {
   const auto number = [](double value) { return core::to_json(Node::floating(value), -1); };
   const sweep::Trial trial = first_trial(open, standing.variant);
   if (standing.value) std::printf("%s %s\n", open.sweep.metric().c_str(), number(*standing.value).c_str());
@@ -74,7 +74,7 @@ void print_variant(const OpenSweep& open, const sweep::VariantStanding& standing
 }
 
 /// The variants that the flags mean; none after saying why.
-std::vector<sweep::VariantStanding> chosen(Session& session, const OpenSweep& open, const BestFlags& flags) {
+std::vector<sweep::VariantStanding> chosen(Session& session, const sweep::OpenSweep& open, const BestFlags& flags) {
   const auto standings = standings_of(open.study->variants(), open.study->trials());
   const std::string& name = open.study->info().name;
   if (!flags.trial) {
@@ -172,7 +172,7 @@ void add_sweep_work(CLI::App& sweep, Session& session, const char* word, const c
 
 }  // namespace
 
-std::optional<OpenSweep> open_sweep(Session& session, const std::string& name) {
+std::optional<sweep::OpenSweep> open_sweep(Session& session, const std::string& name) {
   auto study = sweep::find_study(session.runs_dir(), name);
   if (!study) {
     session.fail(study.failure().message, study.failure().hint, study.failure().exit_code);
@@ -185,10 +185,10 @@ std::optional<OpenSweep> open_sweep(Session& session, const std::string& name) {
     session.exit_code = core::kExitUsage;
     return std::nullopt;
   }
-  return OpenSweep{std::move(study).value(), *std::move(recorded)};
+  return sweep::OpenSweep{std::move(study).value(), *std::move(recorded)};
 }
 
-std::optional<OpenSweep> open_trainable_sweep(Session& session, const std::string& name) {
+std::optional<sweep::OpenSweep> open_trainable_sweep(Session& session, const std::string& name) {
   auto open = open_sweep(session, name);
   if (!open || !open->study->info().stand_in) return open;
   const sweep::StudyInfo& info = open->study->info();

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "runner/cli/runs_draw.h"
-#include "runner/cli/sweep.h"
+#include "runner/sweep/studies.h"
 #include "runner/core/clock.h"
 #include "runner/sweep/standing.h"
 
@@ -21,7 +21,7 @@ struct SweepHistory {
   std::vector<std::vector<store::SeriesPoint>> curves;  ///< of each trial, as far as it is
   std::int64_t now_ms = 0;
 };
-SweepHistory read_history(const OpenSweep& open, const core::Clock& clock);
+SweepHistory read_history(const sweep::OpenSweep& open, const core::Clock& clock);
 
 /// A variant that came to an end with a value.
 struct Measured {

@@ -14,7 +14,7 @@ namespace {
 using sweep::Trial;
 using sweep::TrialState;
 
-std::vector<store::SeriesPoint> curve_of(const OpenSweep& open, const Trial& trial, sweep::TrialRuns& runs) {
+std::vector<store::SeriesPoint> curve_of(const sweep::OpenSweep& open, const Trial& trial, sweep::TrialRuns& runs) {
   if (trial.state != TrialState::kRunning) return open.study->curve(trial.number);
   const auto run = runs.find(trial.number);
   // A run that was judged before is what the trial begins anew after.
@@ -44,7 +44,7 @@ Curve dots(const std::string& label) {
 
 }  // namespace
 
-SweepHistory read_history(const OpenSweep& open, const core::Clock& clock) {
+SweepHistory read_history(const sweep::OpenSweep& open, const core::Clock& clock) {
   SweepHistory history{open.sweep, open.study->info().name, open.study->variants(), open.study->trials(), {}, {}};
   history.standings = standings_of(history.variants, history.trials);
   sweep::TrialRuns runs(*open.study, sweep::output_dir_of(open.sweep, *open.study), clock);

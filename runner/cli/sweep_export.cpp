@@ -16,7 +16,7 @@ struct SweepExportRequest {
 };
 
 /// The paths that are varied, in the order of the sweep.
-std::vector<std::string> paths_of(const OpenSweep& open, const std::vector<sweep::Variant>& variants) {
+std::vector<std::string> paths_of(const sweep::OpenSweep& open, const std::vector<sweep::Variant>& variants) {
   std::vector<std::string> paths;
   for (const sweep::Variant& variant : variants) {
     for (const sweep::Assignment& one : open.sweep.space().assignments(variant.point)) {
@@ -35,13 +35,13 @@ const Node* value_at(const std::vector<sweep::Assignment>& values, const std::st
 }
 
 /// Those after the first.
-std::vector<std::string> other_objectives(const OpenSweep& open) {
+std::vector<std::string> other_objectives(const sweep::OpenSweep& open) {
   std::vector<std::string> names;
   for (std::size_t i = 1; i < open.sweep.objectives().size(); ++i) names.push_back(open.sweep.objectives()[i].name);
   return names;
 }
 
-std::string as_csv(const OpenSweep& open) {
+std::string as_csv(const sweep::OpenSweep& open) {
   const auto& variants = open.study->variants();
   const std::vector<std::string> paths = paths_of(open, variants);
   std::string text = "trial,variant,replicate,state,value,step,run,reason,started_ms,ended_ms";
@@ -68,7 +68,7 @@ std::string as_csv(const OpenSweep& open) {
   return text;
 }
 
-std::string as_json(const OpenSweep& open) {
+std::string as_json(const sweep::OpenSweep& open) {
   const auto& variants = open.study->variants();
   Node list = Node::sequence();
   for (const Trial& trial : open.study->trials()) {
@@ -111,7 +111,7 @@ std::string as_json(const OpenSweep& open) {
   return core::to_json(root) + "\n";
 }
 
-std::optional<std::string> answer(const OpenSweep& open, const SweepExportRequest& request, const RunsContext&,
+std::optional<std::string> answer(const sweep::OpenSweep& open, const SweepExportRequest& request, const RunsContext&,
                                   core::Diagnostics& diagnostics) {
   if (!request.optuna.empty()) {
     const sweep::OptunaStudy study = to_optuna(open.sweep, *open.study);

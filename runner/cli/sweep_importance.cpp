@@ -45,7 +45,7 @@ std::string as_json(const std::vector<Importance>& list) {
   return core::to_json(root) + "\n";
 }
 
-std::optional<std::string> answer(const OpenSweep& open, const SweepImportanceRequest& request,
+std::optional<std::string> answer(const sweep::OpenSweep& open, const SweepImportanceRequest& request,
                                   const RunsContext& context, core::Diagnostics& diagnostics) {
   const SweepHistory history = read_history(open, context.clock);
   const std::size_t variants = measured(history).size();

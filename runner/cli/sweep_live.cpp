@@ -121,7 +121,7 @@ void SweepLive::warn(const std::string& line) {
   next_ns_ = 0;
 }
 
-void watch_sweep(const OpenSweep& open, const RunsContext& context) {
+void watch_sweep(const sweep::OpenSweep& open, const RunsContext& context) {
   SweepBoard board(open.sweep, *open.study, context.clock);
   LiveLines lines(STDOUT_FILENO);
   const auto is_at_work = [](const Trial& trial) {

@@ -67,6 +67,6 @@ class SweepLive {
 };
 
 /// `roux sweep show --watch`: until the sweep is over. Where there is no terminal a line each time it moves on.
-void watch_sweep(const OpenSweep& open, const RunsContext& context);
+void watch_sweep(const sweep::OpenSweep& open, const RunsContext& context);
 
 }  // namespace runner::cli

@@ -76,7 +76,7 @@ const Kind* find_kind(const std::string& name) {
   return at == kKinds.end() ? nullptr : &*at;
 }
 
-std::optional<std::string> answer(const OpenSweep& open, const SweepPlotRequest& request, const RunsContext& context,
+std::optional<std::string> answer(const sweep::OpenSweep& open, const SweepPlotRequest& request, const RunsContext& context,
                                   core::Diagnostics& diagnostics) {
   const Kind& kind = *find_kind(request.kind);
   const SweepHistory history = read_history(open, context.clock);

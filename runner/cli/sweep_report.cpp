@@ -29,7 +29,7 @@ std::string field_of(const store::RunSummary& row, const std::string& column, co
   return value->kind() == core::Node::Kind::kFloat ? number_text(value->as_double()) : value->scalar_text();
 }
 
-void add_trials(const OpenSweep& open, const core::Clock& clock, Document& document) {
+void add_trials(const sweep::OpenSweep& open, const core::Clock& clock, Document& document) {
   const std::vector<std::string> columns = trial_columns(open);
   std::vector<std::vector<std::string>> rows = {columns};
   for (const store::RunSummary& row : trials_as_runs(open)) {
@@ -56,7 +56,7 @@ void add_pictures(const SweepHistory& history, Document& document) {
   add_picture(contour_picture(history, parameters_worth_drawing(history, kPairedMax)), document);
 }
 
-std::optional<std::string> answer(const OpenSweep& open, const SweepReportRequest& request, const RunsContext& context,
+std::optional<std::string> answer(const sweep::OpenSweep& open, const SweepReportRequest& request, const RunsContext& context,
                                   core::Diagnostics& diagnostics) {
   const SweepHistory history = read_history(open, context.clock);
   const std::string title = "Sweep " + history.name;

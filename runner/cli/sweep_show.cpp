@@ -22,12 +22,12 @@ struct SweepShowRequest {
 };
 
 /// How far the sweep is from the end that `stop.regret_bound` makes; "" where it has none.
-std::string regret_line(const OpenSweep& open) {
+std::string regret_line(const sweep::OpenSweep& open) {
   if (!open.sweep.config().stop.regret_bound) return "";
   return sweep::RegretWatch(open.sweep).look_at(open.study->variants(), open.study->trials()).text() + "\n";
 }
 
-std::optional<std::string> show_all(const OpenSweep& open, const RunsListRequest& given, const RunsContext& context,
+std::optional<std::string> show_all(const sweep::OpenSweep& open, const RunsListRequest& given, const RunsContext& context,
                                     core::Diagnostics& diagnostics) {
   RunsListRequest request = given;
   std::optional<store::Filter> filter;
@@ -51,7 +51,7 @@ void add_line(const std::string& name, const std::string& value, std::string& te
 }
 
 /// Of the variant where that varies it, else counted on from the recipe's.
-std::string seed_text(const OpenSweep& open, const Trial& trial) {
+std::string seed_text(const sweep::OpenSweep& open, const Trial& trial) {
   const sweep::Variant& variant = open.study->variants()[static_cast<std::size_t>(trial.variant)];
   for (const sweep::Assignment& one : open.sweep.space().assignments(variant.point)) {
     if (one.path == "seed") return one.value.scalar_text();
@@ -59,7 +59,7 @@ std::string seed_text(const OpenSweep& open, const Trial& trial) {
   return std::to_string(open.sweep.base().at("seed").as_integer() + trial.replicate);
 }
 
-std::optional<std::string> show_one(const OpenSweep& open, std::int64_t number, const RunsContext& context,
+std::optional<std::string> show_one(const sweep::OpenSweep& open, std::int64_t number, const RunsContext& context,
                                     core::Diagnostics& diagnostics) {
   const std::vector<Trial> trials = open.study->trials_as_they_stand();
   if (number < 0 || number >= static_cast<std::int64_t>(trials.size())) {
@@ -97,7 +97,7 @@ std::optional<std::string> show_one(const OpenSweep& open, std::int64_t number, 
   return text;
 }
 
-std::optional<std::string> answer(const OpenSweep& open, const SweepShowRequest& request, const RunsContext& context,
+std::optional<std::string> answer(const sweep::OpenSweep& open, const SweepShowRequest& request, const RunsContext& context,
                                   core::Diagnostics& diagnostics) {
   if (request.watch) {
     watch_sweep(open, context);

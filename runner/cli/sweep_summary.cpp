@@ -49,7 +49,7 @@ std::vector<std::string> best_lines(const sweep::Tally& tally, const std::vector
   return lines;
 }
 
-std::string sweep_heading(const OpenSweep& open) {
+std::string sweep_heading(const sweep::OpenSweep& open) {
   sweep::Tally tally(open.sweep);
   SweepProgress progress = progress_of(open.sweep, tally.update(*open.study));
   const std::vector<sweep::Trial> trials = open.study->trials_as_they_stand();

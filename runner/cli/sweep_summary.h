@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "runner/cli/sweep.h"
+#include "runner/sweep/studies.h"
 #include "runner/sweep/tally.h"
 
 namespace runner::cli {
@@ -24,6 +24,6 @@ std::string progress_text(const SweepProgress& progress);
 std::vector<std::string> best_lines(const sweep::Tally& tally, const std::vector<sweep::Variant>& variants);
 
 /// `tiny-1qezc2h  val/loss  4 of 9 done`, and the best below it.
-std::string sweep_heading(const OpenSweep& open);
+std::string sweep_heading(const sweep::OpenSweep& open);
 
 }  // namespace runner::cli

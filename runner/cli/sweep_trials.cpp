@@ -23,7 +23,7 @@ store::RunStatus status_of(TrialState state) {
   return store::RunStatus::kStopped;
 }
 
-Node values_of(const OpenSweep& open, const Trial& trial, const sweep::Variant& variant) {
+Node values_of(const sweep::OpenSweep& open, const Trial& trial, const sweep::Variant& variant) {
   Node values = Node::mapping();
   core::Diagnostics told_before;  // a variant that does not fit was refused when it was made
   for (sweep::Assignment& one : open.sweep.space().assignments(variant.point))
@@ -42,7 +42,7 @@ Node values_of(const OpenSweep& open, const Trial& trial, const sweep::Variant& 
 
 }  // namespace
 
-std::vector<store::RunSummary> trials_as_runs(const OpenSweep& open) {
+std::vector<store::RunSummary> trials_as_runs(const sweep::OpenSweep& open) {
   std::vector<store::RunSummary> rows;
   const auto& variants = open.study->variants();
   for (const Trial& trial : open.study->trials_as_they_stand()) {
@@ -64,7 +64,7 @@ std::vector<store::RunSummary> trials_as_runs(const OpenSweep& open) {
   return rows;
 }
 
-std::vector<std::string> trial_columns(const OpenSweep& open) {
+std::vector<std::string> trial_columns(const sweep::OpenSweep& open) {
   std::vector<std::string> columns = {"trial", "state"};
   for (const sweep::Metric& objective : open.sweep.objectives()) columns.push_back(objective.name);
   columns.insert(columns.end(), {"step", "duration", "run"});

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "runner/cli/sweep.h"
+#include "runner/sweep/studies.h"
 #include "runner/store/run_reader.h"
 
 namespace runner::cli {
@@ -12,9 +12,9 @@ namespace runner::cli {
 /// where it stands in the recipe, and `trial`, `variant`, `state`, `run`, `from` (the
 /// trial whose checkpoint it went on from), `retries` and `seed` beside it. `step`,
 /// `reason`, `duration` and the metric are what they are of a run.
-std::vector<store::RunSummary> trials_as_runs(const OpenSweep& open);
+std::vector<store::RunSummary> trials_as_runs(const sweep::OpenSweep& open);
 
 /// Names under which those say what is worth a column.
-std::vector<std::string> trial_columns(const OpenSweep& open);
+std::vector<std::string> trial_columns(const sweep::OpenSweep& open);
 
 }  // namespace runner::cli

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "runner/cli/commands.h"
+#include "runner/cli/runs_trackers.h"
 #include "runner/cli/tracking.h"
 #include "runner/core/clock.h"
 #include "runner/core/error.h"

@@ -16,6 +16,7 @@
 #include "runner/core/log.h"
 #include "runner/core/process.h"
 #include "runner/core/relay.h"
+#include "runner/cli/runs_trackers.h"
 
 namespace runner::cli {
 namespace {
@@ -34,11 +35,6 @@ std::int64_t ms_until(Clock::time_point time) {
 }
 
 }  // namespace
-
-std::string tracker_name(const core::Node& tracker) {
-  const core::Node* name = tracker.find("name");
-  return name != nullptr && name->is_string() ? name->as_string() : tracker.find("type")->as_string();
-}
 
 /// A process and the thread that reads what it says, which ends with it.
 struct Tracking::Follower {

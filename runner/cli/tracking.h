@@ -9,9 +9,6 @@
 
 namespace runner::cli {
 
-/// What `roux sync --tracker` calls it: its `name`, or its type.
-std::string tracker_name(const core::Node& tracker);
-
 /// The processes that bring a run to the recipe's trackers while it trains: `roux sync RUN --tracker NAME --follow`,
 /// one a tracker. None of them can stall, stop or take down the training; each ends by itself when the run has ended,
 /// even when this process is killed. What they have to say is told as warnings.

@@ -95,6 +95,9 @@ struct Node::Entry {
   Node value;
 };
 
+/// The history of a null that stands where a check has refused a value: it was given, so no rule calls it missing.
+inline constexpr const char* kRefused = "refused";
+
 /// JSON text of the tree, one line when `indent` is negative. Non-finite numbers are written as strings ("nan", "inf").
 std::string to_json(const Node& node, int indent = 2);
 

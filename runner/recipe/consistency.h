@@ -8,9 +8,6 @@
 
 namespace runner::recipe {
 
-/// The history of a null that stands where validation has refused a value: it was given, so no rule calls it missing.
-inline constexpr const char* kRefused = "refused";
-
 /// What a rule between sections is called, for tests and for `roux explain`.
 std::vector<std::string> rule_names();
 

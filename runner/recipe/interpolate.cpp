@@ -10,7 +10,6 @@
 #include "runner/core/path.h"
 #include "runner/core/suggest.h"
 #include "runner/core/utf8.h"
-#include "runner/recipe/consistency.h"
 
 namespace runner::recipe {
 namespace {
@@ -21,7 +20,7 @@ using core::Place;
 bool has_reference(const Node& node) { return node.is_string() && node.as_string().find("${") != std::string::npos; }
 
 bool is_refused(const Node& node) {
-  return node.is_null() && !node.history().empty() && node.history().back() == kRefused;
+  return node.is_null() && !node.history().empty() && node.history().back() == core::kRefused;
 }
 
 struct Size {
@@ -111,7 +110,7 @@ class Interpolation {
     chain_.pop_back();
     if (!good) {
       result = Node::null();
-      result.add_history(kRefused);
+      result.add_history(core::kRefused);
     } else {
       // Outermost first: the steps of the value itself, then of what it refers to.
       steps.insert(steps.end(), result.history().begin(), result.history().end());
@@ -337,7 +336,7 @@ class Interpolation {
   void refuse(Node& node, std::string_view reference_text, std::string message, std::string hint) {
     fail(node.place(), reference_text, node.as_string(), std::move(message), std::move(hint));
     Node refused = Node::null(node.place());
-    refused.add_history(kRefused);
+    refused.add_history(core::kRefused);
     node = std::move(refused);
   }
 

@@ -9,7 +9,6 @@
 
 #include "runner/core/scalar.h"
 #include "runner/core/utf8.h"
-#include "runner/recipe/consistency.h"
 #include "runner/recipe/document.h"
 #include "runner/recipe/source_text.h"
 #include "runner/recipe/yaml_errors.h"
@@ -116,7 +115,7 @@ class Builder final : public YAML::EventHandler {
     Node node = Node::string(value, place);
     if (at != start && text_.text().substr(start, at - start).find('!') != std::string_view::npos) {
       node = Node::null(place);
-      node.add_history(kRefused);
+      node.add_history(core::kRefused);
     } else if (tag == "?") {
       auto read = core::resolve_scalar(value);
       if (read.ok()) {
@@ -125,7 +124,7 @@ class Builder final : public YAML::EventHandler {
       } else {
         diagnostics_.error(place, read.failure().message, read.failure().hint);
         node = Node::null(place);
-        node.add_history(kRefused);
+        node.add_history(core::kRefused);
       }
     }
     add(std::move(node), anchor);

@@ -18,7 +18,7 @@ bool is_written(const core::Place& place) {
 
 bool refused(const Node& node) {
   const auto& history = node.history();
-  return node.is_null() && std::find(history.begin(), history.end(), kRefused) != history.end();
+  return node.is_null() && std::find(history.begin(), history.end(), core::kRefused) != history.end();
 }
 
 std::string parent_of(const std::string& path) {

@@ -7,7 +7,6 @@
 #include <optional>
 
 #include "runner/core/error.h"
-#include "runner/recipe/consistency.h"
 #include "runner/registry/expression.h"
 #include "runner/registry/tracker_words.h"
 #include "runner/registry/value_check.h"
@@ -71,14 +70,14 @@ std::string component_title(const std::string& path, const std::string& name) { 
 
 /// Reading or interpolation has complained about it already.
 bool is_refused(const Node& node) {
-  return node.is_null() && !node.history().empty() && node.history().back() == recipe::kRefused;
+  return node.is_null() && !node.history().empty() && node.history().back() == core::kRefused;
 }
 
 }  // namespace
 
 Node refused(const core::Place& place) {
   Node node = Node::null(place);
-  node.add_history(recipe::kRefused);
+  node.add_history(core::kRefused);
   return node;
 }
 

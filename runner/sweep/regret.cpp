@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "components/sampler/regret_bound.h"
-#include "components/sampler/sobol_directions.h"
+#include "runner/sweep/regret_check.h"
 #include "runner/sweep/standing.h"
 
 namespace runner::sweep {
@@ -13,11 +13,6 @@ namespace {
 
 using components::sampler::Tried;
 using Keys = sections::sweep::RegretBound;
-
-/// Complete variants without which nothing is judged.
-std::int64_t needed(const Keys& keys) {
-  return keys.threshold ? keys.min_n_trials : std::max(keys.min_n_trials, keys.warm_up_trials + keys.n_initial_trials);
-}
 
 /// By number, with their value as samplers see it.
 std::vector<Tried> complete_ones(const Sweep& sweep, const std::vector<Variant>& variants,
@@ -51,7 +46,7 @@ const Regret& RegretWatch::look_at(const std::vector<Variant>& variants, const s
   const std::vector<Tried> complete = complete_ones(sweep_, variants, trials);
   const auto count = static_cast<std::int64_t>(complete.size());
   if (count == regret_.complete && regret_.needed > 0) return regret_;  // of several trials a variant some are to come
-  regret_ = {count, needed(keys), std::nullopt, keys.threshold};
+  regret_ = {count, complete_variants_needed(keys), std::nullopt, keys.threshold};
   if (count < regret_.needed) return regret_;
   const components::sampler::RegretOptions options{keys.top_trials_ratio, static_cast<std::size_t>(keys.min_n_trials)};
   regret_.bound = regret_bound(sweep_.space(), complete, options);
@@ -61,33 +56,6 @@ const Regret& RegretWatch::look_at(const std::vector<Variant>& variants, const s
     regret_.threshold = keys.threshold_ratio * median_of_first_bounds(sweep_.space(), complete, first, options);
   }
   return regret_;
-}
-
-void check_regret_bound(const registry::Recipe& recipe, const Sweep::Config& config, const RecipeSpace& space,
-                        core::Diagnostics& diagnostics) {
-  if (!config.stop.regret_bound) return;
-  const core::Place& place = recipe.at("sweep.stop.regret_bound").place();
-  const auto& dimensions = space.dimensions();
-  const bool any_number = std::any_of(dimensions.begin(), dimensions.end(), [](const Dimension& dimension) {
-    return dimension.kind != Dimension::Kind::kChoice;
-  });
-  if (!any_number) {
-    diagnostics.error(place, "stop.regret_bound guesses what lies between values, and the sweep varies choices only",
-                      "give a parameter min and max in place of values, or take stop.patience");
-  }
-  if (dimensions.size() > static_cast<std::size_t>(components::sampler::kSobolDimensions)) {
-    diagnostics.error(place,
-                      "stop.regret_bound takes at most " + std::to_string(components::sampler::kSobolDimensions) +
-                          " parameters, and the sweep varies " + std::to_string(dimensions.size()),
-                      "take stop.patience");
-  }
-  if (const std::int64_t least = needed(*config.stop.regret_bound); config.n_trials && *config.n_trials <= least) {
-    diagnostics.error(place,
-                      "stop.regret_bound is judged from " + std::to_string(least) +
-                          " complete variants on, which are all that n_trials " + std::to_string(*config.n_trials) +
-                          " makes",
-                      "raise n_trials, or lower min_n_trials, and give a threshold");
-  }
 }
 
 }  // namespace runner::sweep

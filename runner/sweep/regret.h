@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "runner/core/diagnostics.h"
 #include "runner/sweep/study.h"
 #include "runner/sweep/sweep.h"
 
@@ -35,9 +34,5 @@ class RegretWatch {
   std::int64_t complete_trials_ = -1;  ///< at the last look; before the first: none
   Regret regret_;
 };
-
-/// Says what keeps the regret from being judged, in the sweep of a recipe whose keys are right.
-void check_regret_bound(const registry::Recipe& recipe, const Sweep::Config& config, const RecipeSpace& space,
-                        core::Diagnostics& diagnostics);
 
 }  // namespace runner::sweep

@@ -28,7 +28,7 @@ bool is_inside(const std::string& path, const std::string& block) {
 }
 
 bool is_refused(const Node& value) {
-  return value.is_null() && !value.history().empty() && value.history().back() == recipe::kRefused;
+  return value.is_null() && !value.history().empty() && value.history().back() == core::kRefused;
 }
 
 /// One of two ways to write a path: `optimizer.lr` of `optimizer["lr"]`.

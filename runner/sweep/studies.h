@@ -38,6 +38,12 @@ std::optional<recipe::Composed> as_written(const core::Node& recipe, const std::
 /// The sweep as it was recorded, whatever became of the recipe since.
 std::optional<Sweep> recorded_sweep(const Study& study, core::Diagnostics& diagnostics);
 
+/// A study and the sweep that it records.
+struct OpenSweep {
+  std::unique_ptr<Study> study;
+  Sweep sweep;
+};
+
 /// `sweep.worker_timeout`.
 std::int64_t lease_ms_of(const Sweep& sweep);
 

@@ -9,7 +9,7 @@
 #include "runner/recipe/interpolate.h"
 #include "runner/recipe/override.h"
 #include "runner/registry/validate.h"
-#include "runner/sweep/regret.h"
+#include "runner/sweep/regret_check.h"
 #include "runner/sweep/store_address.h"
 
 namespace runner::sweep {

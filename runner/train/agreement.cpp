@@ -17,6 +17,7 @@
 #include "runner/distributed/process_group.h"
 #include "runner/store/follower.h"
 #include "runner/store/run_writer.h"
+#include "runner/train/rank_differences.h"
 
 namespace runner::train {
 namespace {
@@ -34,24 +35,6 @@ bool is_switched_on(const char* name) {
   std::string text = value;
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char letter) { return std::tolower(letter); });
   return text == "1" || text == "true" || text == "yes" || text == "on" || text == "y" || text == "t";
-}
-
-/// RunError naming the first rank that has something else than rank 0, and what.
-void refuse_differences(ProcessGroup& ranks, const std::vector<std::pair<std::string, std::string>>& own,
-                        const char* site, const std::string& hint) {
-  Node mine = Node::mapping();
-  for (const auto& [what, value] : own) mine.set(what, Node::string(value));
-  const std::vector<std::string> all = ranks.all_gather(core::to_json(mine, -1), site);
-  const Node first = read(all.front());
-  for (std::size_t rank = 1; rank < all.size(); ++rank) {
-    const Node other = read(all[rank]);
-    for (const auto& [what, value] : own) {
-      const std::string a = text(first, what.c_str()), b = text(other, what.c_str());
-      if (a == b) continue;
-      throw core::RunError("ranks 0 and " + std::to_string(rank) + " differ in " + what + ": " + a + " and " + b, hint,
-                           core::kExitUsage);
-    }
-  }
 }
 
 Node to_node(const Start& start) {
@@ -101,11 +84,6 @@ void refuse_other_weights(ProcessGroup& ranks, const components::model::Model& m
   }
   refuse_differences(ranks, {{"the weights that they begin with", checksum.text()}}, "weights",
                      "a component draws them from something else than the seed, or reads another file");
-}
-
-void refuse_other_gradients(ProcessGroup& ranks, const std::string& checksum) {
-  refuse_differences(ranks, {{"the gradients after an exchange", checksum}}, "gradients to compare",
-                     "the network or the memory of one of the machines is damaged");
 }
 
 std::optional<Start> choose_together(ProcessGroup* ranks, core::Diagnostics& diagnostics,

@@ -29,8 +29,6 @@ std::shared_ptr<distributed::ProcessGroup> meet_ranks(const registry::Recipe& re
 /// RunError when the weights of two ranks differ.
 void refuse_other_weights(distributed::ProcessGroup& ranks, const components::model::Model& model);
 
-/// RunError when the checksums of the gradients that two ranks have in common differ.
-void refuse_other_gradients(distributed::ProcessGroup& ranks, const std::string& checksum);
 
 /// The first rank chooses how the run begins, the others are told. Nothing when it was refused, which that rank says.
 std::optional<Start> choose_together(distributed::ProcessGroup* ranks, core::Diagnostics& diagnostics,

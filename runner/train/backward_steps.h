@@ -6,7 +6,6 @@
 
 #include "components/optimizer/optimizer.h"
 #include "components/tensors.h"
-#include "runner/core/diagnostics.h"
 #include "runner/train/gradients.h"
 
 namespace runner::distributed {
@@ -14,8 +13,6 @@ class GradientRelay;
 }
 
 namespace runner::train {
-
-struct Experiment;
 
 /// Uses each gradient in the backward pass as soon as it is complete, and frees it: for an optimizer that
 /// steps_in_backward(). There are never more gradients than the pass itself needs at one time.
@@ -60,8 +57,5 @@ class BackwardSteps {
   double scale_ = 1.0, coefficient_ = 1.0;
   std::vector<double> norms_;  // by position of the parameter, as of gradients that are held; 0 without a gradient
 };
-
-/// What a recipe asks for that needs all gradients at once, or weights that have not moved, with such an optimizer.
-void refuse_what_needs_gradients(const Experiment& experiment, core::Diagnostics& diagnostics);
 
 }  // namespace runner::train

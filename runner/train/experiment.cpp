@@ -18,7 +18,7 @@
 #include "runner/distributed/process_group.h"
 #include "runner/registry/validate.h"
 #include "runner/train/activation_checkpointing.h"
-#include "runner/train/backward_steps.h"
+#include "runner/train/backward_checks.h"
 #include "runner/train/precision.h"
 #include "runner/train/rounded_weights.h"
 #include "runner/train/stepper_options.h"

@@ -11,7 +11,7 @@
 #include "runner/distributed/gradient_buckets.h"
 #include "runner/distributed/gradient_relay.h"
 #include "runner/distributed/process_group.h"
-#include "runner/train/agreement.h"
+#include "runner/train/rank_differences.h"
 
 namespace runner::train {
 namespace {
@@ -121,7 +121,8 @@ void RankGradients::check_reduction() const {
     const at::Tensor values = parameter.tensor.grad().contiguous();
     checksum.update(values.const_data_ptr(), static_cast<std::int64_t>(values.nbytes()));
   }
-  refuse_other_gradients(ranks_, checksum.text());
+  refuse_differences(ranks_, {{"the gradients after an exchange", checksum.text()}}, "gradients to compare",
+                     "the network or the memory of one of the machines is damaged");
 }
 
 }  // namespace runner::train

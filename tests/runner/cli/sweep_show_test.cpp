@@ -16,8 +16,8 @@ using runner::sweep::TrialState;
 
 constexpr Terminal kPlain{.width = 0, .unicode = false, .color = false};
 
-OpenSweep three(const std::string& folder) {
-  OpenSweep open = cli_test::open_sweep(folder,
+sweep::OpenSweep three(const std::string& folder) {
+  sweep::OpenSweep open = cli_test::open_sweep(folder,
                                         "  parameters:\n"
                                         "    optimizer.lr: {min: 0.001, max: 0.1}\n"
                                         "    model.hidden: {values: [[4], [8, 8]]}\n");
@@ -27,7 +27,7 @@ OpenSweep three(const std::string& folder) {
   return open;
 }
 
-std::string shown(const OpenSweep& open, const RunsListRequest& request) {
+std::string shown(const sweep::OpenSweep& open, const RunsListRequest& request) {
   const store_test::FixedClock clock;
   const RunsContext context{"runs", clock, kPlain};
   Diagnostics diagnostics;
@@ -42,7 +42,7 @@ std::string shown(const OpenSweep& open, const RunsListRequest& request) {
 
 TEST_CASE("trials are listed, filtered and sorted as runs are", "[cli][sweep]") {
   const tests::TempDir dir;
-  const OpenSweep open = three(dir.path());
+  const sweep::OpenSweep open = three(dir.path());
   CHECK(shown(open, {}) ==
         "trial  state     val/loss  step  duration  run   optimizer.lr  model.hidden  reason\n"
         "    0  complete         3     2     1.0 s  run0         0.001  [4]\n"
@@ -57,7 +57,7 @@ TEST_CASE("trials are listed, filtered and sorted as runs are", "[cli][sweep]") 
 
 TEST_CASE("a sweep is told in two lines", "[cli][sweep]") {
   const tests::TempDir dir;
-  const OpenSweep open = three(dir.path());
+  const sweep::OpenSweep open = three(dir.path());
   CHECK(sweep_heading(open) ==
         "tiny-1  val/loss  3 of 9 done, 1 failed, 6.0 s left\n"
         "best 1  optimizer.lr=0.01 model.hidden=[8, 8]\n");
@@ -65,7 +65,7 @@ TEST_CASE("a sweep is told in two lines", "[cli][sweep]") {
 
 TEST_CASE("the board has no line wider than its terminal, and no more than it has room for", "[cli][sweep]") {
   const tests::TempDir dir;
-  const OpenSweep open = three(dir.path());
+  const sweep::OpenSweep open = three(dir.path());
   for (int i = 0; i < 6; ++i) {  // that run, and have no run yet
     runner::sweep::Study::Demand demand;
     demand.variants_max = 9;
