@@ -14,7 +14,7 @@
 #include "runner/store/cursors.h"
 #include "runner/store/feed.h"
 #include "runner/store/lease.h"
-#include "trackers/table_file.h"
+#include "trackers/io/table_file.h"
 
 namespace trackers {
 namespace {

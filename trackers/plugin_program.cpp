@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "runner/core/clock.h"
-#include "runner/core/process.h"
-#include "runner/core/relay.h"
-#include "trackers/json_lines.h"
+#include "runner/core/platform/process.h"
+#include "runner/core/platform/child_log.h"
+#include "trackers/io/json_lines.h"
 
 namespace trackers {
 namespace {

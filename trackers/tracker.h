@@ -6,7 +6,7 @@
 #include <string>
 
 #include "runner/core/node.h"
-#include "trackers/tracker_data.h"
+#include "trackers/io/tracker_data.h"
 
 namespace trackers {
 

@@ -12,9 +12,9 @@
 
 #include "components/callback/callback.h"
 #include "components/callback/evaluations.h"
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "generated/callback/confusion_matrix.h"
-#include "runner/core/canvas.h"
+#include "runner/core/picture/canvas.h"
 #include "runner/core/utf8.h"
 
 // C: classes

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "components/callback/callback.h"
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "generated/callback/histograms.h"
 #include "runner/core/name_map.h"
 

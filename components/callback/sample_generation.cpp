@@ -8,7 +8,7 @@
 #include <span>
 
 #include "components/callback/callback.h"
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "generated/callback/sample_generation.h"
 #include "runner/core/units.h"
 

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "runner/core/node.h"
-#include "runner/core/place.h"
+#include "runner/core/location.h"
 
 namespace components::data {
 

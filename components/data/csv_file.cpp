@@ -7,8 +7,8 @@
 #include <map>
 #include <string_view>
 
-#include "components/data/words.h"
-#include "runner/core/files.h"
+#include "components/data/text_utils.h"
+#include "runner/core/platform/files.h"
 #include "runner/core/utf8.h"
 
 namespace components::data {

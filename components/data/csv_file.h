@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "runner/core/diagnostics.h"
-#include "runner/core/place.h"
+#include "runner/core/location.h"
 
 namespace components::data {
 

@@ -8,7 +8,7 @@
 #include "components/data/rows.h"
 #include "components/data/same_task.h"
 #include "components/data/table_encoding.h"
-#include "components/data/words.h"
+#include "components/data/text_utils.h"
 #include "generated/data/csv_table.h"
 #include "runner/core/suggest.h"
 #include "runner/core/utf8.h"

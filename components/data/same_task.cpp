@@ -1,7 +1,7 @@
 #include "components/data/same_task.h"
 
 #include "components/data/block_place.h"
-#include "components/data/words.h"
+#include "components/data/text_utils.h"
 
 namespace components::data {
 namespace {

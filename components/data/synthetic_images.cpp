@@ -11,8 +11,8 @@
 #include "components/data/data.h"
 #include "components/data/in_memory.h"
 #include "components/data/same_task.h"
-#include "components/data/words.h"
-#include "components/tensors.h"
+#include "components/data/text_utils.h"
+#include "components/tensor/tensors.h"
 #include "generated/data/synthetic_images.h"  // Config; declares make()
 #include "runner/core/error.h"
 

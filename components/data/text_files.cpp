@@ -12,8 +12,8 @@
 #include <set>
 
 #include "components/data/block_place.h"
-#include "components/data/words.h"
-#include "runner/core/files.h"
+#include "components/data/text_utils.h"
+#include "runner/core/platform/files.h"
 
 namespace components::data {
 namespace {

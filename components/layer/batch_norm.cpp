@@ -9,12 +9,12 @@
 #include <optional>
 #include <string>
 
-#include "components/fused.h"
+#include "components/ops/kernel_policy.h"
 #include "components/layer/fused_batch_norm.h"
 #include "components/layer/layer.h"
-#include "components/layer/tail.h"
-#include "components/model/basic_block.h"
-#include "components/tensors.h"
+#include "components/layer/epilogue.h"
+#include "components/block/basic_block.h"
+#include "components/tensor/tensors.h"
 #include "generated/layer/batch_norm.h"  // Config; declares make()
 #include "runner/core/error.h"
 

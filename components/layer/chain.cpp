@@ -3,8 +3,8 @@
 #include <optional>
 #include <utility>
 
-#include "components/model/parts_memory.h"
-#include "components/tensors.h"
+#include "components/block/parts_memory.h"
+#include "components/tensor/tensors.h"
 
 namespace components::layer {
 namespace {

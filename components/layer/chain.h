@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "components/layer/layer.h"
-#include "components/layer/tail.h"
+#include "components/layer/epilogue.h"
 
 namespace components::layer {
 

@@ -7,12 +7,12 @@
 #include <string>
 #include <utility>
 
-#include "components/fused.h"
+#include "components/ops/kernel_policy.h"
 #include "components/layer/layer.h"
-#include "components/layer/window.h"
+#include "components/layer/pooling_args.h"
 #include "components/layer/winograd_conv2d.h"
-#include "components/model/basic_block.h"
-#include "components/tensors.h"
+#include "components/block/basic_block.h"
+#include "components/tensor/tensors.h"
 #include "generated/layer/conv2d.h"  // Config; declares make()
 
 namespace components::layer::conv2d {

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "components/layer/layer.h"
-#include "components/model/basic_block.h"
-#include "components/tensors.h"
+#include "components/block/basic_block.h"
+#include "components/tensor/tensors.h"
 #include "generated/layer/embedding.h"  // Config; declares make()
 
 namespace components::layer::embedding {

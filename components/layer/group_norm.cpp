@@ -7,8 +7,8 @@
 #include <string>
 
 #include "components/layer/layer.h"
-#include "components/model/basic_block.h"
-#include "components/tensors.h"
+#include "components/block/basic_block.h"
+#include "components/tensor/tensors.h"
 #include "generated/layer/group_norm.h"  // Config; declares make()
 
 namespace components::layer::group_norm {

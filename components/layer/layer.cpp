@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "components/model/basic_block.h"
-#include "components/tensors.h"
+#include "components/block/basic_block.h"
+#include "components/tensor/tensors.h"
 
 namespace components::layer {
 namespace {

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "components/model/block.h"
-#include "components/signature.h"
+#include "components/block/block.h"
+#include "components/tensor/tensor_spec.h"
 #include "runner/core/diagnostics.h"
 #include "runner/core/node.h"
 #include "runner/core/tensor_fwd.h"

@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "components/layer/layer.h"
-#include "components/model/basic_block.h"
-#include "components/tensors.h"
+#include "components/block/basic_block.h"
+#include "components/tensor/tensors.h"
 #include "generated/layer/layer_norm.h"  // Config; declares make()
 
 namespace components::layer::layer_norm {

@@ -7,9 +7,9 @@
 
 #include "components/layer/chain.h"
 #include "components/layer/layer.h"
-#include "components/model/basic_block.h"
-#include "components/model/parts_memory.h"
-#include "components/tensors.h"
+#include "components/block/basic_block.h"
+#include "components/block/parts_memory.h"
+#include "components/tensor/tensors.h"
 #include "generated/layer/residual.h"  // Config; declares make()
 
 namespace components::layer::residual {

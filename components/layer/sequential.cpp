@@ -4,8 +4,8 @@
 
 #include "components/layer/chain.h"
 #include "components/layer/layer.h"
-#include "components/model/basic_block.h"
-#include "components/tensors.h"
+#include "components/block/basic_block.h"
+#include "components/tensor/tensors.h"
 #include "generated/layer/sequential.h"  // Config; declares make()
 
 namespace components::layer::sequential {

@@ -16,10 +16,10 @@
 #include <string>
 #include <utility>
 
-#include "components/fused.h"
-#include "components/kernel_rows.h"
+#include "components/ops/kernel_policy.h"
+#include "components/ops/torch_bridge.h"
 #include "components/kernels/winograd.h"
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "runner/core/error.h"
 
 namespace components::layer {

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <span>
 
-#include "components/model/memory.h"
-#include "components/signature.h"
+#include "components/block/memory.h"
+#include "components/tensor/tensor_spec.h"
 #include "runner/core/tensor_fwd.h"
 
 namespace components::layer {

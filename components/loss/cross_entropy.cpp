@@ -8,11 +8,11 @@
 #include <optional>
 #include <string>
 
-#include "components/fused.h"
+#include "components/ops/kernel_policy.h"
 #include "components/loss/loss.h"
 #include "components/loss/projected_cross_entropy.h"
-#include "components/steady_weight.h"
-#include "components/tensors.h"
+#include "components/ops/bf16_weight_cache.h"
+#include "components/tensor/tensors.h"
 #include "generated/loss/cross_entropy.h"  // Config; declares make()
 
 namespace components::loss::cross_entropy {

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "components/loss/loss.h"
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "generated/loss/mse.h"  // Config; declares make()
 
 namespace components::loss::mse {

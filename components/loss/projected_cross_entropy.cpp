@@ -17,10 +17,10 @@
 #include <utility>
 #include <vector>
 
-#include "components/fused.h"
-#include "components/kernel_rows.h"
-#include "components/products.h"
-#include "components/steady_weight.h"
+#include "components/ops/kernel_policy.h"
+#include "components/ops/torch_bridge.h"
+#include "components/ops/matmul.h"
+#include "components/ops/bf16_weight_cache.h"
 #include "runner/core/error.h"
 
 namespace components::loss {

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "components/metric/metric.h"
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "generated/metric/accuracy.h"  // Config; declares make()
 
 namespace components::metric::accuracy {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "components/metric/metric.h"
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "generated/metric/mse.h"  // Config; declares make()
 
 namespace components::metric::mse {

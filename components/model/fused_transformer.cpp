@@ -16,13 +16,13 @@
 #include <type_traits>
 #include <utility>
 
-#include "components/fused.h"
-#include "components/kernel_rows.h"
+#include "components/ops/kernel_policy.h"
+#include "components/ops/torch_bridge.h"
 #include "components/kernels/product.h"
 #include "components/model/causal_attention.h"
-#include "components/products.h"
-#include "components/steady_weight.h"
-#include "components/tensors.h"
+#include "components/ops/matmul.h"
+#include "components/ops/bf16_weight_cache.h"
+#include "components/tensor/tensors.h"
 #include "runner/core/error.h"
 
 namespace components::model {

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "components/dropout.h"
-#include "components/model/memory.h"
+#include "components/ops/dropout.h"
+#include "components/block/memory.h"
 #include "runner/core/tensor_fwd.h"
 
 namespace components {

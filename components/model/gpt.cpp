@@ -26,14 +26,14 @@
 #include <utility>
 #include <vector>
 
-#include "components/dropout.h"
-#include "components/fused.h"
-#include "components/model/basic_block.h"
+#include "components/ops/dropout.h"
+#include "components/ops/kernel_policy.h"
+#include "components/block/basic_block.h"
 #include "components/model/fused_transformer.h"
 #include "components/model/late_gradient.h"
 #include "components/model/model.h"
-#include "components/steady_weight.h"
-#include "components/tensors.h"
+#include "components/ops/bf16_weight_cache.h"
+#include "components/tensor/tensors.h"
 #include "generated/model/gpt.h"  // Config; declares make()
 #include "runner/core/error.h"
 

@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "components/model/basic_block.h"
+#include "components/block/basic_block.h"
 #include "components/model/fused_linear.h"
 #include "components/model/model.h"
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "generated/model/mlp.h"  // Config; declares make()
 
 namespace components::model::mlp {

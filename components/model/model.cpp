@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "components/model/recompute.h"
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "runner/core/error.h"
 
 namespace components::model {

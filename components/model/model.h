@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "components/model/block.h"
-#include "components/signature.h"
+#include "components/block/block.h"
+#include "components/tensor/tensor_spec.h"
 #include "runner/core/diagnostics.h"
 #include "runner/core/node.h"
 #include "runner/core/tensor_fwd.h"

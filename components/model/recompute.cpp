@@ -13,10 +13,10 @@
 #include <optional>
 #include <utility>
 
-#include "components/autocast.h"
-#include "components/buffer_values.h"
-#include "components/model/products.h"
-#include "components/random_state.h"
+#include "components/tensor/autocast.h"
+#include "components/tensor/buffer_snapshot.h"
+#include "components/model/saved_outputs.h"
+#include "components/tensor/random_state.h"
 #include "runner/core/error.h"
 
 namespace components::model {

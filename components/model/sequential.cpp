@@ -6,7 +6,7 @@
 #include "components/layer/chain.h"
 #include "components/layer/layer.h"
 #include "components/model/model.h"
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "generated/model/sequential.h"  // Config; declares make()
 
 namespace components::model::sequential {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "components/optimizer/optimizer.h"
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "runner/core/name_map.h"
 #include "runner/core/suggest.h"
 

@@ -4,11 +4,11 @@
 #include <utility>
 #include <vector>
 
-#include "components/sampler/evolution.h"
-#include "components/sampler/line.h"
-#include "components/sampler/ranking.h"
+#include "components/sampler/math/cma_es_state.h"
+#include "components/sampler/math/numeric_axis.h"
+#include "components/sampler/math/ranking.h"
 #include "components/sampler/sampler.h"
-#include "components/sampler/walk.h"
+#include "components/sampler/math/grid_points.h"
 #include "generated/sampler/cma_es.h"  // Config; declares make()
 
 namespace components::sampler::cma_es {

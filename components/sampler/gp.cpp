@@ -4,13 +4,13 @@
 #include <utility>
 #include <vector>
 
-#include "components/sampler/box_minimum.h"
-#include "components/sampler/cube.h"
-#include "components/sampler/gaussian_process.h"
-#include "components/sampler/improvement.h"
-#include "components/sampler/ranking.h"
+#include "components/sampler/math/lbfgsb.h"
+#include "components/sampler/math/unit_cube.h"
+#include "components/sampler/math/gaussian_process.h"
+#include "components/sampler/math/improvement.h"
+#include "components/sampler/math/ranking.h"
 #include "components/sampler/sampler.h"
-#include "components/sampler/walk.h"
+#include "components/sampler/math/grid_points.h"
 #include "generated/sampler/gp.h"  // Config; declares make()
 
 // D: dimensions   M: points that are asked about

@@ -3,9 +3,9 @@
 #include <utility>
 #include <vector>
 
-#include "components/sampler/ranking.h"
+#include "components/sampler/math/ranking.h"
 #include "components/sampler/sampler.h"
-#include "components/sampler/walk.h"
+#include "components/sampler/math/grid_points.h"
 #include "generated/sampler/nsga2.h"  // Config; declares make()
 
 namespace components::sampler::nsga2 {

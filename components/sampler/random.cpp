@@ -1,6 +1,6 @@
 #include "generated/sampler/random.h"  // Config; declares make()
 #include "components/sampler/sampler.h"
-#include "components/sampler/walk.h"
+#include "components/sampler/math/grid_points.h"
 
 namespace components::sampler::random {
 namespace {

@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "components/sampler/space.h"
-#include "components/sampler/tried.h"
+#include "components/sampler/math/space.h"
+#include "components/sampler/math/tried.h"
 #include "runner/core/node.h"
 
 namespace components::sampler {

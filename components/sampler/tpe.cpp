@@ -4,10 +4,10 @@
 #include <map>
 #include <utility>
 
-#include "components/sampler/parzen.h"
-#include "components/sampler/ranking.h"
+#include "components/sampler/math/parzen.h"
+#include "components/sampler/math/ranking.h"
 #include "components/sampler/sampler.h"
-#include "components/sampler/walk.h"
+#include "components/sampler/math/grid_points.h"
 #include "generated/sampler/tpe.h"  // Config; declares make()
 
 namespace components::sampler::tpe {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "runner/artifact/checkpoint_dir.h"
-#include "runner/artifact/pace.h"
+#include "runner/artifact/io/throttle.h"
 #include "runner/core/result.h"
 
 namespace runner::artifact {

@@ -3,11 +3,11 @@
 #include <cstdint>
 #include <string>
 
-#include "runner/artifact/aligned_bytes.h"
+#include "runner/artifact/io/aligned_bytes.h"
 #include "runner/artifact/checkpoint_dir.h"
-#include "runner/artifact/checksum.h"
-#include "runner/artifact/io.h"
-#include "runner/artifact/pace.h"
+#include "runner/artifact/io/checksum.h"
+#include "runner/artifact/io/io.h"
+#include "runner/artifact/io/throttle.h"
 
 namespace runner::artifact {
 

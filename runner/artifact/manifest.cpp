@@ -4,11 +4,11 @@
 #include <optional>
 #include <utility>
 
-#include "runner/artifact/checksum.h"
-#include "runner/artifact/io.h"
+#include "runner/artifact/io/checksum.h"
+#include "runner/artifact/io/io.h"
 #include "runner/core/error.h"
 #include "runner/core/fields.h"
-#include "runner/core/files.h"
+#include "runner/core/platform/files.h"
 #include "runner/core/json.h"
 
 namespace runner::artifact {

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "runner/artifact/draft_names.h"
-#include "runner/artifact/io.h"
+#include "runner/artifact/io/io.h"
 #include "runner/artifact/manifest.h"
-#include "runner/core/files.h"
+#include "runner/core/platform/files.h"
 #include "runner/core/log.h"
 
 namespace runner::artifact {

@@ -11,12 +11,12 @@
 #include <system_error>
 #include <utility>
 
-#include "runner/artifact/element.h"
-#include "runner/artifact/io.h"
+#include "runner/artifact/io/element.h"
+#include "runner/artifact/io/io.h"
 #include "runner/artifact/manifest.h"
 #include "runner/artifact/tensor_set.h"
 #include "runner/core/error.h"
-#include "runner/core/files.h"
+#include "runner/core/platform/files.h"
 #include "runner/core/json.h"
 
 namespace runner::artifact {

@@ -8,11 +8,11 @@
 #include <utility>
 
 #include "runner/artifact/file_check.h"
-#include "runner/artifact/io.h"
+#include "runner/artifact/io/io.h"
 #include "runner/artifact/manifest.h"
 #include "runner/artifact/safetensors_header.h"
 #include "runner/core/error.h"
-#include "runner/core/files.h"
+#include "runner/core/platform/files.h"
 #include "runner/core/json.h"
 
 namespace runner::artifact {

@@ -9,7 +9,7 @@
 
 #include "components/model/model.h"
 #include "runner/artifact/checkpoint_dir.h"
-#include "runner/artifact/pace.h"
+#include "runner/artifact/io/throttle.h"
 #include "runner/core/node.h"
 #include "runner/core/state.h"
 

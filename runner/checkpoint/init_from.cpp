@@ -8,11 +8,11 @@
 #include <system_error>
 #include <unordered_map>
 
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "generated/section/init_from.h"
 #include "runner/artifact/checkpoint_name.h"
-#include "runner/artifact/checksum.h"
-#include "runner/artifact/element.h"
+#include "runner/artifact/io/checksum.h"
+#include "runner/artifact/io/element.h"
 #include "runner/artifact/manifest.h"
 #include "runner/artifact/tensor_compare.h"
 #include "runner/artifact/tensor_set.h"

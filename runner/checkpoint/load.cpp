@@ -8,7 +8,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "runner/artifact/manifest.h"
 #include "runner/artifact/tensor_set.h"
 #include "runner/checkpoint/checkpoint.h"
@@ -16,7 +16,7 @@
 #include "runner/checkpoint/state_section.h"
 #include "runner/checkpoint/tensor_file.h"
 #include "runner/core/error.h"
-#include "runner/core/files.h"
+#include "runner/core/platform/files.h"
 #include "runner/core/json.h"
 #include "runner/core/log.h"
 

@@ -6,14 +6,14 @@
 #include <algorithm>
 #include <cstring>
 
-#include "components/cpu_capability.h"
-#include "components/random_state.h"
-#include "components/tensors.h"
+#include "components/tensor/cpu_capability.h"
+#include "components/tensor/random_state.h"
+#include "components/tensor/tensors.h"
 #include "runner/artifact/manifest.h"
 #include "runner/checkpoint/files.h"
 #include "runner/checkpoint/shards.h"
 #include "runner/checkpoint/state_section.h"
-#include "runner/core/parallel.h"
+#include "runner/core/platform/parallel.h"
 
 namespace runner::checkpoint {
 namespace {

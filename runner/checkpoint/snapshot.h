@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "runner/artifact/aligned_bytes.h"
+#include "runner/artifact/io/aligned_bytes.h"
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/checkpoint/checkpoint.h"
 #include "runner/checkpoint/tensor_file.h"

@@ -18,10 +18,10 @@
 #include <optional>
 #include <string_view>
 
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "runner/artifact/safetensors_layout.h"
 #include "runner/artifact/tensor_set.h"
-#include "runner/checkpoint/held_files.h"
+#include "runner/checkpoint/checkpoint_prefetch.h"
 #include "runner/core/error.h"
 
 namespace runner::checkpoint {

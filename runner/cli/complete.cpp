@@ -11,8 +11,8 @@
 #include "runner/core/path.h"
 #include "runner/core/utf8.h"
 #include "runner/registry/registry.h"
-#include "runner/store/filter.h"
-#include "runner/store/text.h"
+#include "runner/query/filter.h"
+#include "runner/store/database/text.h"
 
 namespace runner::cli {
 namespace {

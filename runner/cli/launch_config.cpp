@@ -5,7 +5,7 @@
 #include <memory>
 #include <sstream>
 
-#include "runner/core/files.h"
+#include "runner/core/platform/files.h"
 #include "runner/recipe/read.h"
 #include "runner/registry/registry.h"
 

@@ -14,9 +14,9 @@
 #include "runner/cli/any_recipe.h"
 #include "runner/cli/launch_config.h"
 #include "runner/core/error.h"
-#include "runner/launch/core_shares.h"
+#include "runner/launch/cpu_affinity.h"
 #include "runner/launch/rank_environment.h"
-#include "runner/registry/load.h"
+#include "runner/resolve/load.h"
 #include "runner/registry/registry.h"
 
 namespace runner::cli {

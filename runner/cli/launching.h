@@ -3,9 +3,9 @@
 #include <optional>
 
 #include "runner/cli/session.h"
-#include "runner/core/rank_place.h"
+#include "runner/core/rank_info.h"
 #include "runner/engine/engine.h"
-#include "runner/registry/load.h"
+#include "runner/resolve/load.h"
 
 namespace runner::cli {
 

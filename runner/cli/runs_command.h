@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "runner/cli/runs.h"
+#include "runner/review/runs.h"
 #include "runner/cli/session.h"
 
 // What the subcommands of `roux runs` have in common on the command line.

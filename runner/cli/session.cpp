@@ -11,7 +11,7 @@
 #include "runner/cli/launch_flags.h"
 #include "runner/core/error.h"
 #include "runner/launch/rank_environment.h"
-#include "runner/sweep/sweep.h"
+#include "runner/sweep/spec/sweep.h"
 
 namespace runner::cli {
 namespace {

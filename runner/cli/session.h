@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "runner/artifact/code_state.h"
+#include "runner/artifact/git_state.h"
 #include "runner/core/diagnostics.h"
 #include "runner/recipe/compose.h"
-#include "runner/registry/load.h"
+#include "runner/resolve/load.h"
 
 namespace CLI {
 class App;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runner/cli/runs_text.h"
+#include "runner/terminal/text.h"
 #include "runner/cli/session.h"
 #include "runner/sweep/studies.h"
 

@@ -10,13 +10,13 @@
 #include <utility>
 
 #include "generated/section/tracker_common.h"
-#include "runner/core/beside.h"
+#include "runner/core/platform/run_async.h"
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
-#include "runner/core/process.h"
-#include "runner/core/relay.h"
-#include "runner/cli/runs_trackers.h"
+#include "runner/core/platform/process.h"
+#include "runner/core/platform/child_log.h"
+#include "runner/review/tracker_status.h"
 
 namespace runner::cli {
 namespace {

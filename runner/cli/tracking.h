@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "runner/cli/session.h"
-#include "runner/registry/load.h"
+#include "runner/resolve/load.h"
 
 namespace runner::cli {
 

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "runner/cli/session.h"
-#include "runner/registry/load.h"
+#include "runner/resolve/load.h"
 
 namespace runner::cli {
 

@@ -33,9 +33,9 @@ third_party(yaml-cpp ${ROUX_YAML_CPP})
 third_party(jsonnet ${ROUX_JSONNET})
 third_party(csv ${ROUX_CSV})
 third_party(xxhash ${ROUX_LIBXXHASH})
-third_party(curl)  # headers only: trackers/curl.h opens the library
+third_party(curl)  # headers only: trackers/server/curl.h opens the library
 target_include_directories(third_party_curl SYSTEM INTERFACE "${ROUX_CURL_INCLUDE}")
-third_party(libpq)  # the same: runner/sweep/libpq.h
+third_party(libpq)  # the same: runner/sweep/study/libpq.h
 target_include_directories(third_party_libpq SYSTEM INTERFACE "${ROUX_LIBPQ_INCLUDE}")
 
 if(ROUX_ENGINE)

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "runner/core/place.h"
+#include "runner/core/location.h"
 
 namespace runner::core {
 

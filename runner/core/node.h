@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "runner/core/place.h"
+#include "runner/core/location.h"
 
 namespace runner::core {
 

@@ -11,7 +11,7 @@
 
 #include "runner/core/error.h"
 #include "runner/core/json.h"
-#include "runner/distributed/nested.h"
+#include "runner/distributed/pytree.h"
 
 namespace runner::distributed {
 namespace {

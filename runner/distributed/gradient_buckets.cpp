@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "runner/core/error.h"
-#include "runner/distributed/bucket_cut.h"
+#include "runner/distributed/bucket_assignment.h"
 
 namespace runner::distributed {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "runner/core/tensor_fwd.h"
-#include "runner/distributed/gradient_exchange.h"
+#include "runner/distributed/comm_hook.h"
 #include "runner/distributed/process_group.h"
 
 namespace runner::distributed {

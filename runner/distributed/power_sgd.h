@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "runner/distributed/gradient_exchange.h"
+#include "runner/distributed/comm_hook.h"
 
 namespace runner::distributed {
 

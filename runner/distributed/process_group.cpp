@@ -17,16 +17,16 @@
 #include <stdexcept>
 #include <utility>
 
-#include "runner/core/beside.h"
+#include "runner/core/platform/run_async.h"
 #include "runner/core/error.h"
-#include "runner/core/machine.h"
-#include "runner/core/own_address.h"
-#include "runner/core/port_holder.h"
+#include "runner/core/platform/machine.h"
+#include "runner/core/platform/own_address.h"
+#include "runner/core/platform/port_holder.h"
 #include "runner/core/units.h"
 #include "runner/distributed/gloo_declarations.h"
-#include "runner/distributed/last_words.h"
-#include "runner/distributed/nested.h"
-#include "runner/distributed/trail.h"
+#include "runner/distributed/exit_message.h"
+#include "runner/distributed/pytree.h"
+#include "runner/distributed/collective_log.h"
 // After the declarations that it cannot do without.
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runner/core/rank_place.h"
+#include "runner/core/rank_info.h"
 #include "runner/core/tensor_fwd.h"
 
 namespace runner::distributed {

@@ -7,10 +7,10 @@
 #include <torch/version.h>
 #include <unistd.h>
 
-#include "components/cpu_capability.h"
+#include "components/tensor/cpu_capability.h"
 #include "generated/section/precision.h"
 #include "runner/core/error.h"
-#include "runner/distributed/store_host.h"
+#include "runner/distributed/rendezvous_host.h"
 #include "runner/engine/inspect.h"
 #include "runner/engine/limits_file.h"
 #include "runner/engine/machine.h"
@@ -18,7 +18,7 @@
 #include "runner/engine/self_test.h"
 #include "runner/engine/warm_up.h"
 #include "runner/train/lr_finder.h"
-#include "runner/train/resume.h"
+#include "runner/train/save/resume.h"
 #include "runner/train/train.h"
 
 namespace runner::engine {

@@ -7,10 +7,10 @@
 
 #include "runner/core/diagnostics.h"
 #include "runner/core/result.h"
-#include "runner/registry/load.h"
-#include "runner/train/lr_sweep.h"
-#include "runner/train/resume_contract.h"
-#include "runner/train/train_request.h"
+#include "runner/resolve/load.h"
+#include "runner/train/lr_range_test.h"
+#include "runner/train/save/resume_contract.h"
+#include "runner/train/experiment/train_request.h"
 
 namespace runner::engine {
 

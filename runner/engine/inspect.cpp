@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "generated/section/eval.h"
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/artifact/checkpoint_name.h"
@@ -16,9 +16,9 @@
 #include "runner/core/log.h"
 #include "runner/core/suggest.h"
 #include "runner/store/run_reader.h"
-#include "runner/train/evaluator.h"
-#include "runner/train/experiment.h"
-#include "runner/train/stepper_options.h"
+#include "runner/train/observe/evaluator.h"
+#include "runner/train/experiment/experiment.h"
+#include "runner/train/experiment/stepper_options.h"
 #include "runner/train/train.h"
 
 namespace runner::engine {

@@ -3,19 +3,19 @@
 #include <algorithm>
 #include <limits>
 
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "generated/section/checkpoint.h"
 #include "generated/section/launch.h"
 #include "generated/section/training.h"
 #include "runner/artifact/probe.h"
 #include "runner/checkpoint/checkpoint.h"
 #include "runner/checkpoint/init_from.h"
-#include "runner/core/machine.h"
+#include "runner/core/platform/machine.h"
 #include "runner/core/units.h"
-#include "runner/train/experiment.h"
-#include "runner/train/memory_estimate.h"
-#include "runner/train/save_plan.h"
-#include "runner/train/stepper_options.h"
+#include "runner/train/experiment/experiment.h"
+#include "runner/train/experiment/memory_estimate.h"
+#include "runner/train/save/save_plan.h"
+#include "runner/train/experiment/stepper_options.h"
 #include "runner/train/train.h"
 
 namespace runner::engine {

@@ -12,12 +12,12 @@
 #include <numeric>
 
 #include "runner/core/error.h"
-#include "runner/core/machine.h"
+#include "runner/core/platform/machine.h"
 #include "runner/distributed/collectives.h"
-#include "runner/distributed/nested.h"
+#include "runner/distributed/pytree.h"
 #include "runner/distributed/process_group.h"
-#include "runner/train/batch_shards.h"
-#include "runner/train/epoch_order.h"
+#include "runner/train/data/batch_shards.h"
+#include "runner/train/data/epoch_order.h"
 
 namespace runner::engine {
 namespace {

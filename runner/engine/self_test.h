@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "runner/core/rank_place.h"
+#include "runner/core/rank_info.h"
 
 namespace runner::engine {
 

@@ -6,10 +6,10 @@
 
 #include "runner/core/diagnostics.h"
 #include "runner/core/error.h"
-#include "runner/registry/load.h"
+#include "runner/resolve/load.h"
 #include "runner/registry/registry.h"
-#include "runner/train/evaluator.h"
-#include "runner/train/experiment.h"
+#include "runner/train/observe/evaluator.h"
+#include "runner/train/experiment/experiment.h"
 
 namespace runner::engine {
 namespace {

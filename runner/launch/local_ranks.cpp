@@ -11,9 +11,9 @@
 
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
-#include "runner/core/files.h"
-#include "runner/core/machine.h"
-#include "runner/launch/core_shares.h"
+#include "runner/core/platform/files.h"
+#include "runner/core/platform/machine.h"
+#include "runner/launch/cpu_affinity.h"
 #include "runner/launch/rank_environment.h"
 
 namespace runner::launch {

@@ -9,7 +9,7 @@
 
 #include "runner/launch/rank_process.h"
 #include "runner/launch/supervisor.h"
-#include "runner/launch/verdict.h"
+#include "runner/launch/failure_attribution.h"
 
 namespace runner::launch {
 

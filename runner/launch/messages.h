@@ -6,7 +6,7 @@
 #include "runner/core/node.h"
 #include "runner/launch/local_ranks.h"
 #include "runner/launch/supervisor.h"
-#include "runner/launch/verdict.h"
+#include "runner/launch/failure_attribution.h"
 
 namespace runner::launch {
 

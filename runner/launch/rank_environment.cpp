@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "runner/launch/starters.h"
+#include "runner/launch/launcher_detection.h"
 #include "runner/launch/variables.h"
 
 namespace runner::launch {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "runner/core/rank_place.h"
+#include "runner/core/rank_info.h"
 #include "runner/core/result.h"
 
 namespace runner::launch {

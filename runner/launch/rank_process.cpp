@@ -16,7 +16,7 @@
 #include <utility>
 
 #include "runner/core/error.h"
-#include "runner/launch/last_words.h"
+#include "runner/launch/exit_message.h"
 
 namespace runner::launch {
 namespace {

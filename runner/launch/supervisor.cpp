@@ -9,15 +9,15 @@
 
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
-#include "runner/core/listening_socket.h"
+#include "runner/core/platform/listening_socket.h"
 #include "runner/core/units.h"
-#include "runner/launch/followers.h"
-#include "runner/launch/link.h"
+#include "runner/launch/node_agents.h"
+#include "runner/launch/agent_connection.h"
 #include "runner/launch/local_ranks.h"
 #include "runner/launch/messages.h"
 #include "runner/launch/rank_process.h"
 #include "runner/launch/signals.h"
-#include "runner/launch/verdict.h"
+#include "runner/launch/failure_attribution.h"
 
 namespace runner::launch {
 namespace {

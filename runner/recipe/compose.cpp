@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <set>
 
-#include "runner/core/files.h"
+#include "runner/core/platform/files.h"
 #include "runner/core/suggest.h"
 #include "runner/core/utf8.h"
 #include "runner/recipe/document.h"

@@ -11,7 +11,7 @@
 #include <map>
 
 #include "runner/core/clock.h"
-#include "runner/core/files.h"
+#include "runner/core/platform/files.h"
 #include "runner/core/path.h"
 #include "runner/core/utf8.h"
 #include "runner/recipe/document.h"

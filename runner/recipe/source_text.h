@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "runner/core/diagnostics.h"
-#include "runner/core/place.h"
+#include "runner/core/location.h"
 #include "runner/recipe/read.h"
 
 namespace runner::recipe {

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "runner/registry/alias.h"
-#include "runner/registry/tracker_words.h"
+#include "runner/registry/tracker_aliases.h"
 
 namespace runner::registry {
 namespace {

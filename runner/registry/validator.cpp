@@ -8,7 +8,7 @@
 
 #include "runner/core/error.h"
 #include "runner/registry/expression.h"
-#include "runner/registry/tracker_words.h"
+#include "runner/registry/tracker_aliases.h"
 #include "runner/registry/value_check.h"
 #include "runner/registry/wording.h"
 

@@ -12,7 +12,7 @@
 #include "runner/core/suggest.h"
 #include "runner/core/utf8.h"
 #include "runner/store/run_reader.h"
-#include "runner/store/schema.h"
+#include "runner/store/database/schema.h"
 
 namespace runner::store {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "runner/core/result.h"
 #include "runner/store/run_reader.h"
-#include "runner/store/sqlite.h"
+#include "runner/store/database/sqlite.h"
 
 namespace runner::store {
 

@@ -4,7 +4,7 @@
 
 #include "runner/core/error.h"
 #include "runner/core/fields.h"
-#include "runner/core/files.h"
+#include "runner/core/platform/files.h"
 #include "runner/core/json.h"
 
 namespace runner::store {

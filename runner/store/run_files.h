@@ -6,7 +6,7 @@
 
 #include "runner/core/clock.h"
 #include "runner/store/run_reader.h"
-#include "runner/store/sqlite.h"
+#include "runner/store/database/sqlite.h"
 
 namespace runner::store {
 

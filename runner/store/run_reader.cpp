@@ -14,13 +14,13 @@
 #include <unordered_map>
 #include <utility>
 
-#include "runner/core/files.h"
+#include "runner/core/platform/files.h"
 #include "runner/core/suggest.h"
-#include "runner/store/recipe_leaves.h"
+#include "runner/store/flat_params.h"
 #include "runner/store/run_files.h"
 #include "runner/store/run_index.h"
-#include "runner/store/schema.h"
-#include "runner/store/text.h"
+#include "runner/store/database/schema.h"
+#include "runner/store/database/text.h"
 
 namespace runner::store {
 namespace {

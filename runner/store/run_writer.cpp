@@ -10,14 +10,14 @@
 #include <fstream>
 
 #include "runner/core/error.h"
-#include "runner/core/files.h"
+#include "runner/core/platform/files.h"
 #include "runner/core/log.h"
-#include "runner/store/committer.h"
+#include "runner/store/run_db_writer.h"
 #include "runner/store/lease.h"
-#include "runner/store/light_file.h"
-#include "runner/store/light_tables.h"
-#include "runner/store/schema.h"
-#include "runner/store/text.h"
+#include "runner/store/database/unsynced_file.h"
+#include "runner/store/in_memory_run.h"
+#include "runner/store/database/schema.h"
+#include "runner/store/database/text.h"
 
 namespace runner::store {
 namespace {

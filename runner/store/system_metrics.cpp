@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "runner/core/beside.h"
+#include "runner/core/platform/run_async.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
 

@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <string>
 
-#include "runner/sweep/regret.h"
-#include "runner/sweep/study.h"
-#include "runner/sweep/sweep.h"
-#include "runner/sweep/tally.h"
+#include "runner/sweep/analysis/regret.h"
+#include "runner/sweep/study/study.h"
+#include "runner/sweep/spec/sweep.h"
+#include "runner/sweep/study/study_counters.h"
 
 namespace runner::sweep {
 

@@ -1,7 +1,7 @@
 #include "runner/sweep/next_variant.h"
 
-#include "components/sampler/draws.h"
-#include "components/sampler/walk.h"
+#include "components/sampler/math/counter_rng.h"
+#include "components/sampler/math/grid_points.h"
 
 namespace runner::sweep {
 namespace {

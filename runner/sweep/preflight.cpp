@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "components/sampler/draws.h"
-#include "components/sampler/walk.h"
+#include "components/sampler/math/counter_rng.h"
+#include "components/sampler/math/grid_points.h"
 
 namespace runner::sweep {
 namespace {

@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "runner/core/diagnostics.h"
-#include "runner/sweep/sweep.h"
+#include "runner/sweep/spec/sweep.h"
 
 namespace runner::sweep {
 

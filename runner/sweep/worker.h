@@ -10,16 +10,16 @@
 
 #include "runner/core/clock.h"
 #include "runner/launch/signals.h"
-#include "runner/sweep/crash_note.h"
-#include "runner/sweep/outcome.h"
+#include "runner/sweep/trial/crash_note.h"
+#include "runner/sweep/study/outcome.h"
 #include "runner/sweep/pruning.h"
-#include "runner/sweep/regret.h"
-#include "runner/sweep/study.h"
-#include "runner/sweep/sweep.h"
-#include "runner/sweep/tally.h"
-#include "runner/sweep/trainings.h"
-#include "runner/sweep/trial_runs.h"
-#include "runner/sweep/tried_list.h"
+#include "runner/sweep/analysis/regret.h"
+#include "runner/sweep/study/study.h"
+#include "runner/sweep/spec/sweep.h"
+#include "runner/sweep/study/study_counters.h"
+#include "runner/sweep/trial/trainings.h"
+#include "runner/sweep/study/trial_runs.h"
+#include "runner/sweep/study/tried_list.h"
 
 namespace runner::sweep {
 

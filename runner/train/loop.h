@@ -9,7 +9,7 @@
 #include "runner/core/clock.h"
 #include "runner/core/node.h"
 #include "runner/store/run_writer.h"
-#include "runner/train/experiment.h"
+#include "runner/train/experiment/experiment.h"
 
 namespace runner::checkpoint {
 class HeldFiles;

@@ -3,8 +3,8 @@
 #include <memory>
 
 #include "runner/checkpoint/init_from.h"
-#include "runner/train/experiment.h"
-#include "runner/train/stepper.h"
+#include "runner/train/experiment/experiment.h"
+#include "runner/train/step/stepper.h"
 #include "runner/train/train.h"
 
 namespace runner::train {

@@ -3,8 +3,8 @@
 #include <optional>
 
 #include "runner/core/diagnostics.h"
-#include "runner/registry/load.h"
-#include "runner/train/lr_sweep.h"
+#include "runner/resolve/load.h"
+#include "runner/train/lr_range_test.h"
 
 namespace runner::train {
 

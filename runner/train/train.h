@@ -1,8 +1,8 @@
 #pragma once
 
 #include "runner/core/diagnostics.h"
-#include "runner/registry/load.h"
-#include "runner/train/train_request.h"
+#include "runner/resolve/load.h"
+#include "runner/train/experiment/train_request.h"
 
 namespace runner::train {
 

@@ -10,7 +10,7 @@
 #include <functional>
 
 #include "runner/core/error.h"
-#include "runner/core/files.h"
+#include "runner/core/platform/files.h"
 #include "runner/core/suggest.h"
 #include "runner/recipe/read.h"
 #include "runner/registry/alias.h"

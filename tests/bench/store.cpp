@@ -22,8 +22,8 @@
 #include "runner/store/feed.h"
 #include "runner/store/run_reader.h"
 #include "runner/store/run_writer.h"
-#include "runner/store/schema.h"
-#include "runner/store/sqlite.h"
+#include "runner/store/database/schema.h"
+#include "runner/store/database/sqlite.h"
 
 // The allocator of the program, as runner/cli/main.cpp sets it.
 extern "C" {

@@ -14,9 +14,9 @@
 #include "runner/recipe/read.h"
 #include "runner/sweep/pruning.h"
 #include "runner/sweep/studies.h"
-#include "runner/sweep/sweep.h"
-#include "runner/sweep/tally.h"
-#include "runner/sweep/tried_list.h"
+#include "runner/sweep/spec/sweep.h"
+#include "runner/sweep/study/study_counters.h"
+#include "runner/sweep/study/tried_list.h"
 
 // The allocator of the program, as runner/cli/main.cpp sets it.
 extern "C" {

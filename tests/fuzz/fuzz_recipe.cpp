@@ -18,9 +18,9 @@
 #include <string>
 
 #include "runner/core/diagnostics.h"
-#include "runner/core/files.h"
+#include "runner/core/platform/files.h"
 #include "runner/recipe/compose.h"
-#include "runner/recipe/consistency.h"
+#include "runner/resolve/consistency.h"
 #include "runner/registry/registry.h"
 #include "runner/registry/validate.h"
 #include "tests/fuzz/mutator.h"

@@ -10,7 +10,7 @@
 #include <regex>
 
 #include "runner/core/build_info.h"
-#include "runner/core/listening_socket.h"
+#include "runner/core/platform/listening_socket.h"
 #include "tests/support/launched.h"
 #include "tests/support/other_build.h"
 #include "tests/support/run_place.h"

@@ -11,7 +11,7 @@
 #include <sstream>
 
 #include "runner/core/clock.h"
-#include "runner/core/listening_socket.h"
+#include "runner/core/platform/listening_socket.h"
 #include "runner/store/run_reader.h"
 #include "tests/support/launched.h"
 #include "tests/support/ranks_place.h"

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "runner/core/clock.h"
-#include "runner/core/machine.h"
+#include "runner/core/platform/machine.h"
 #include "runner/store/run_reader.h"
 #include "tests/support/launched.h"
 #include "tests/support/postgres.h"

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "runner/core/clock.h"
-#include "runner/core/files.h"
+#include "runner/core/platform/files.h"
 #include "runner/store/run_writer.h"
 #include "tests/support/at_each.h"
 #include "tests/support/run_place.h"

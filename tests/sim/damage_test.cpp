@@ -10,7 +10,7 @@
 #include <sstream>
 
 #include "runner/artifact/checkpoint_dir.h"
-#include "runner/artifact/io.h"
+#include "runner/artifact/io/io.h"
 #include "runner/artifact/retention.h"
 #include "tests/support/checkpoints.h"
 #include "tests/support/temp_dir.h"

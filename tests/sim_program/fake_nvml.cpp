@@ -1,4 +1,4 @@
-// A driver's library with one GPU in it, for tests/runner/core/gpu_usage_test.cpp.
+// A driver's library with one GPU in it, for tests/runner/core/platform/gpu_usage_test.cpp.
 
 namespace {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "runner/train/experiment.h"
+#include "runner/train/experiment/experiment.h"
 #include "tests/support/recipe_experiment_torch.h"
 
 namespace tests {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "runner/artifact/io.h"
+#include "runner/artifact/io/io.h"
 
 namespace tests {
 namespace {

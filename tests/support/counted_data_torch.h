@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "components/data/data.h"
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 
 namespace tests {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runner/artifact/io.h"
+#include "runner/artifact/io/io.h"
 
 namespace tests {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "components/model/model.h"
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 
 namespace tests {
 

@@ -9,7 +9,7 @@
 #include <stdexcept>
 
 #include "runner/core/error.h"
-#include "runner/core/listening_socket.h"
+#include "runner/core/platform/listening_socket.h"
 
 namespace tests {
 

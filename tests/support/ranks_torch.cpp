@@ -3,9 +3,9 @@
 #include <exception>
 #include <thread>
 
-#include "runner/core/before_torch.h"
-#include "runner/core/listening_socket.h"
-#include "runner/distributed/store_host.h"
+#include "runner/core/platform/torch_process_setup.h"
+#include "runner/core/platform/listening_socket.h"
+#include "runner/distributed/rendezvous_host.h"
 
 namespace tests {
 namespace {

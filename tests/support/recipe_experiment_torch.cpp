@@ -4,8 +4,8 @@
 #include <cstring>
 #include <utility>
 
-#include "components/tensors.h"
-#include "runner/registry/load.h"
+#include "components/tensor/tensors.h"
+#include "runner/resolve/load.h"
 
 namespace tests {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "runner/store/run_writer.h"
-#include "runner/train/experiment.h"
+#include "runner/train/experiment/experiment.h"
 #include "runner/train/loop.h"
 
 namespace tests {

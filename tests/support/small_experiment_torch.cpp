@@ -7,7 +7,7 @@
 #include <cstring>
 #include <utility>
 
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "tests/support/blocks.h"
 #include "tests/support/tensors_torch.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "components/data/data.h"
-#include "runner/train/experiment.h"
+#include "runner/train/experiment/experiment.h"
 
 namespace tests {
 

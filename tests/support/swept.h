@@ -14,7 +14,7 @@
 #include "runner/store/lease.h"
 #include "runner/store/run_files.h"
 #include "runner/store/run_reader.h"
-#include "runner/store/text.h"
+#include "runner/store/database/text.h"
 #include "tests/support/run_place.h"
 
 namespace tests {

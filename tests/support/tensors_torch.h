@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "components/model/model.h"
-#include "components/signature.h"
-#include "components/tensors.h"
+#include "components/tensor/tensor_spec.h"
+#include "components/tensor/tensors.h"
 #include "tests/support/golden.h"
 
 namespace tests {

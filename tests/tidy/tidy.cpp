@@ -261,7 +261,7 @@ class Tidy {
                    source.layer + " is without LibTorch, yet it includes <" + include.target + ">");
     }
     const bool interface = source.path == "runner/engine/engine.h" ||
-                           (is_kind_interface(source.path) && source.path != "components/tensors.h");
+                           (is_kind_interface(source.path) && source.path != "components/tensor/tensors.h");
     if (interface && source.path.ends_with(".h")) {
       error(source.path, include.line,
             "an interface that others include brings no LibTorch: use runner/core/tensor_fwd.h");

@@ -7,8 +7,8 @@
 #include "runner/core/log.h"
 #include "tests/support/http_server.h"
 #include "tests/trackers/followed_run.h"
-#include "trackers/aim_tree.h"
-#include "trackers/blake2b.h"
+#include "trackers/server/aim_tree.h"
+#include "trackers/server/blake2b.h"
 
 namespace {
 

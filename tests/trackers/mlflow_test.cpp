@@ -7,7 +7,7 @@
 #include "runner/core/log.h"
 #include "tests/trackers/followed_run.h"
 #include "tests/trackers/mlflow_stand_in.h"
-#include "trackers/mlflow_names.h"
+#include "trackers/server/mlflow_names.h"
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "runner/core/json.h"
 #include "tests/components/callback/fake_run.h"
 #include "tests/components/data/building.h"

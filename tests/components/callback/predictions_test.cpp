@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "components/loss/loss.h"
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "runner/core/json.h"
 #include "tests/components/callback/fake_run.h"
 #include "tests/components/data/building.h"

@@ -13,11 +13,11 @@
 #include <optional>
 #include <vector>
 
-#include "components/autocast.h"
-#include "components/fused.h"
+#include "components/tensor/autocast.h"
+#include "components/ops/kernel_policy.h"
 #include "components/layer/fused_batch_norm.h"
 #include "components/layer/winograd_conv2d.h"
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 
 using components::layer::fused_batch_norm;
 using components::layer::takes_winograd;

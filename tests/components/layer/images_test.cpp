@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "components/model/model.h"
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "runner/core/error.h"
-#include "runner/registry/load.h"
+#include "runner/resolve/load.h"
 #include "runner/registry/registry.h"
 #include "tests/support/blocks.h"
 #include "tests/support/tensors_torch.h"

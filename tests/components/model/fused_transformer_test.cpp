@@ -14,12 +14,12 @@
 #include <string>
 #include <vector>
 
-#include "components/autocast.h"
-#include "components/fused.h"
+#include "components/tensor/autocast.h"
+#include "components/ops/kernel_policy.h"
 #include "components/kernels/product.h"
 #include "components/loss/loss.h"
 #include "components/model/model.h"
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "tests/support/blocks.h"
 #include "tests/support/tensors_torch.h"
 

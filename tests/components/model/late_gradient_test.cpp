@@ -7,7 +7,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 
 using components::model::with_late_gradient;
 

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "components/optimizer/optimizer.h"
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "runner/core/error.h"
 #include "tests/support/blocks.h"
 #include "tests/support/tensors_torch.h"

@@ -4,9 +4,9 @@
 #include <set>
 #include <vector>
 
-#include "components/sampler/parzen.h"
+#include "components/sampler/math/parzen.h"
 #include "components/sampler/sampler.h"
-#include "components/sampler/walk.h"
+#include "components/sampler/math/grid_points.h"
 #include "runner/registry/registry.h"
 #include "runner/registry/validate.h"
 

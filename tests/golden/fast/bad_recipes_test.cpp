@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <regex>
 
-#include "runner/core/files.h"
-#include "runner/registry/load.h"
+#include "runner/core/platform/files.h"
+#include "runner/resolve/load.h"
 
 using runner::core::Diagnostics;
 

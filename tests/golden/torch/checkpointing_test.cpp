@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "runner/checkpoint/checkpoint.h"
 #include "runner/core/units.h"
 #include "tests/support/golden.h"

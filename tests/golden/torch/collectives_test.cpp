@@ -13,9 +13,9 @@
 
 #include "runner/core/error.h"
 #include "runner/core/json.h"
-#include "runner/distributed/nested.h"
-#include "runner/train/batch_shards.h"
-#include "runner/train/local_sgd.h"
+#include "runner/distributed/pytree.h"
+#include "runner/train/data/batch_shards.h"
+#include "runner/train/step/local_sgd.h"
 #include "tests/support/golden.h"
 #include "tests/support/ranks_torch.h"
 #include "tests/support/tensors_torch.h"

@@ -10,8 +10,8 @@
 
 #include "runner/core/error.h"
 #include "runner/distributed/collectives.h"
-#include "runner/distributed/nested.h"
-#include "runner/train/shortage.h"
+#include "runner/distributed/pytree.h"
+#include "runner/train/step/out_of_memory.h"
 #include "tests/support/golden.h"
 #include "tests/support/ranks_torch.h"
 

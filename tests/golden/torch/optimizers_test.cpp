@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "components/optimizer/optimizer.h"
-#include "runner/train/stepper.h"
+#include "runner/train/step/stepper.h"
 #include "tests/support/blocks.h"
 #include "tests/support/golden.h"
 #include "tests/support/small_experiment_torch.h"

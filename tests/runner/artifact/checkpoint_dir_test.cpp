@@ -10,8 +10,8 @@
 #include <functional>
 #include <sstream>
 
-#include "runner/artifact/checksum.h"
-#include "runner/artifact/io.h"
+#include "runner/artifact/io/checksum.h"
+#include "runner/artifact/io/io.h"
 #include "runner/artifact/manifest.h"
 #include "runner/core/error.h"
 #include "tests/support/temp_dir.h"

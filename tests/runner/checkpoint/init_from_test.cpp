@@ -9,13 +9,13 @@
 #include <filesystem>
 #include <fstream>
 
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "runner/artifact/safetensors_layout.h"
 #include "runner/checkpoint/checkpoint.h"
 #include "runner/checkpoint/tensor_file.h"
 #include "runner/core/error.h"
 #include "runner/recipe/compose.h"
-#include "runner/registry/load.h"
+#include "runner/resolve/load.h"
 #include "runner/registry/validate.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/tensors_torch.h"

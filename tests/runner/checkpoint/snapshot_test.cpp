@@ -9,7 +9,7 @@
 #include <sstream>
 #include <thread>
 
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "tests/support/held_model_torch.h"
 #include "tests/support/temp_dir.h"
 

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-#include "runner/core/files.h"
+#include "runner/core/platform/files.h"
 #include "runner/core/log.h"
 
 namespace runner::core {

@@ -11,7 +11,7 @@
 #include <regex>
 
 #include "runner/core/error.h"
-#include "runner/core/listening_socket.h"
+#include "runner/core/platform/listening_socket.h"
 #include "tests/support/ranks_torch.h"
 
 namespace {

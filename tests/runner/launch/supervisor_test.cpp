@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "runner/core/beside.h"
-#include "runner/core/machine.h"
-#include "runner/launch/followers.h"
-#include "runner/launch/link.h"
+#include "runner/core/platform/run_async.h"
+#include "runner/core/platform/machine.h"
+#include "runner/launch/node_agents.h"
+#include "runner/launch/agent_connection.h"
 #include "runner/launch/messages.h"
 #include "tests/support/launched.h"
 #include "tests/support/temp_dir.h"

@@ -5,7 +5,7 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 
-#include "runner/core/files.h"
+#include "runner/core/platform/files.h"
 #include "tests/support/temp_dir.h"
 
 using runner::core::Diagnostics;

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "runner/core/files.h"
+#include "runner/core/platform/files.h"
 #include "tests/support/temp_dir.h"
 
 namespace fs = std::filesystem;

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "runner/recipe/compose.h"
-#include "runner/registry/load.h"
+#include "runner/resolve/load.h"
 
 namespace runner::registry {
 namespace {

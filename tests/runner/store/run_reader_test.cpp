@@ -7,8 +7,8 @@
 
 #include "runner/core/json.h"
 #include "runner/store/annotations.h"
-#include "runner/store/schema.h"
-#include "runner/store/sqlite.h"
+#include "runner/store/database/schema.h"
+#include "runner/store/database/sqlite.h"
 #include "tests/runner/store/fixture.h"
 
 namespace {

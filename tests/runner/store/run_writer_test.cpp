@@ -11,11 +11,11 @@
 #include <sstream>
 
 #include "runner/core/error.h"
-#include "runner/core/files.h"
-#include "runner/store/light_tables.h"
-#include "runner/store/schema.h"
-#include "runner/store/sqlite.h"
-#include "runner/store/text.h"
+#include "runner/core/platform/files.h"
+#include "runner/store/in_memory_run.h"
+#include "runner/store/database/schema.h"
+#include "runner/store/database/sqlite.h"
+#include "runner/store/database/text.h"
 #include "tests/runner/store/fixture.h"
 
 namespace {

@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "runner/artifact/checkpoint_dir.h"
-#include "runner/sweep/descent.h"
+#include "runner/sweep/trial/lineage.h"
 #include "runner/sweep/next_variant.h"
 #include "runner/sweep/pruning.h"
-#include "runner/sweep/spare_checkpoints.h"
-#include "runner/sweep/tried_list.h"
+#include "runner/sweep/trial/spare_checkpoints.h"
+#include "runner/sweep/study/tried_list.h"
 #include "tests/support/sweeps.h"
 #include "tests/support/temp_dir.h"
 

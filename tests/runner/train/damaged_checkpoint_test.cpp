@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/core/error.h"
 #include "runner/store/run_reader.h"

@@ -1,0 +1,18 @@
+#include "runner/cli/git_state_of.h"
+
+#include <atomic>
+
+#include "generated/section/capture.h"
+
+namespace runner::cli {
+
+std::shared_future<artifact::CodeState> code_of(const registry::Recipe& recipe) {
+  const auto capture = sections::capture::parse_config(recipe.at("capture"));
+  if (!capture.git) return {};
+  const std::atomic<bool> stop{false};
+  std::promise<artifact::CodeState> code;
+  code.set_value(artifact::read_code_state({".", capture.diff_limit}, stop));
+  return code.get_future().share();
+}
+
+}  // namespace runner::cli

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "runner/resolve/settled_tree.h"
+
+namespace runner::recipe {
+
+/// The rule about several machines: what `launch` says about them has to fit together, and `launch.num_machines`
+/// follows from `launch.hosts`.
+void machines(SettledTree& tree);
+
+/// `launch.gpu_ids` is for CUDA.
+void gpus(SettledTree& tree);
+
+}  // namespace runner::recipe

@@ -1,0 +1,171 @@
+#include "runner/review/plan_text.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdarg>
+#include <cstdio>
+#include <utility>
+#include <vector>
+
+#include "runner/core/node.h"
+#include "runner/core/units.h"
+
+namespace runner::cli {
+namespace {
+
+__attribute__((format(printf, 1, 2))) std::string format(const char* pattern, ...) {
+  char text[512];
+  va_list arguments;
+  va_start(arguments, pattern);
+  std::vsnprintf(text, sizeof text, pattern, arguments);
+  va_end(arguments);
+  return text;
+}
+
+std::string count(std::int64_t n) { return core::format_count(static_cast<double>(n)); }
+
+std::string data_text(const engine::Plan& plan) {
+  std::string text = "data\n";
+  for (const auto& data : plan.data) {
+    text += format("  %-14s %s\n", data.name.c_str(), data.description.c_str());
+    if (std::isfinite(data.unigram_entropy))
+      text += format("  %-14s unigram entropy %.4f nats\n", "", data.unigram_entropy);
+  }
+  return text;
+}
+
+std::string model_text(const engine::Plan& plan) {
+  std::size_t width = plan.init_from.empty() ? 5 : 9;
+  for (const auto& block : plan.blocks) width = std::max(width, block.name.size());
+  std::string text = format("model: %s parameters\n", count(plan.parameters).c_str());
+  for (const auto& block : plan.blocks) {
+    text += format("  %-*s  %10s  %s\n", static_cast<int>(width), block.name.c_str(), count(block.parameters).c_str(),
+                   block.output.c_str());
+  }
+  if (!plan.init_from.empty())
+    text += format("  %-*s  %s\n", static_cast<int>(width), "init_from", plan.init_from.c_str());
+  return text;
+}
+
+std::string steps_text(std::int64_t steps) { return core::counted(steps, "step", "steps"); }
+
+std::string training_text(const engine::Plan& plan) {
+  std::string text = "training\n";
+  text += format("  %-14s %lld = micro_batch_size %lld x gradient_accumulation_steps %lld x %lld process%s\n", "batch",
+                 static_cast<long long>(plan.global_batch_size), static_cast<long long>(plan.micro_batch_size),
+                 static_cast<long long>(plan.gradient_accumulation_steps), static_cast<long long>(plan.num_processes),
+                 plan.num_processes == 1 ? "" : "es");
+  const std::int64_t all = plan.micro_batch_size * plan.gradient_accumulation_steps * plan.num_processes;
+  if (plan.global_batch_size < all) {
+    text += format("  %-14s the %lld micro-batches of a step are dealt out in turn: some processes make one less\n", "",
+                   static_cast<long long>(plan.global_batch_size / plan.micro_batch_size));
+  }
+  if (plan.steps > 0) {
+    text += format("  %-14s %s, %.2f epochs of %s, %s samples", "length", steps_text(plan.steps).c_str(), plan.epochs,
+                   steps_text(plan.steps_per_epoch).c_str(), count(plan.samples).c_str());
+    text += plan.tokens > 0 ? ", " + count(plan.tokens) + " tokens\n" : "\n";
+  } else {
+    text += format("  %-14s until max_time; an epoch has %s\n", "length", steps_text(plan.steps_per_epoch).c_str());
+  }
+  if (plan.flops_per_step > 0)
+    text += format("  %-14s %s a step\n", "FLOPs", core::format_count(plan.flops_per_step).c_str());
+  return text;
+}
+
+std::string memory_text(const engine::Plan& plan) {
+  const engine::MemoryPlan& memory = plan.memory;
+  std::string text = format("memory, about %s\n", core::format_bytes(memory.process).c_str());
+  const auto row = [&text](const char* name, std::int64_t bytes, const std::string& more = "") {
+    if (bytes > 0) text += format("  %-16s %s%s\n", name, core::format_bytes(bytes).c_str(), more.c_str());
+  };
+  row("tensors", memory.tensors, " at the most, " + memory.when + ":");
+  row("  weights", memory.weights);
+  row("  optimizer", memory.optimizer);
+  row("  weight average", memory.weight_average);
+  row("  gradients", memory.gradients);
+  row("  activations", memory.activations);
+  row("  batches", memory.batches);
+  row("data sets", memory.data_sets);
+  row("checkpoints", memory.copies, " while one is written beside the training");
+  row("program", memory.program);
+  return text;
+}
+
+std::string checkpoints_text(const engine::Plan& plan) {
+  std::string text = "checkpoints\n";
+  text += format("  %-14s %s\n", "saved", plan.saved.c_str());
+  text += format("  %-14s %s\n", "kept", plan.kept.c_str());
+  text += format("  %-14s %s each, %lld kept, %s in all; %s while one is written\n", "disk",
+                 core::format_bytes(plan.checkpoint_bytes).c_str(), static_cast<long long>(plan.checkpoints_kept),
+                 core::format_bytes(plan.checkpoint_bytes * plan.checkpoints_kept).c_str(),
+                 core::format_bytes(plan.checkpoint_bytes * plan.checkpoints_at_once).c_str());
+  text += format("  %-14s %s\n", "free now", core::format_bytes(plan.disk_free_bytes).c_str());
+  return text;
+}
+
+}  // namespace
+
+std::string plan_text(const std::string& recipe, const engine::Plan& plan) {
+  return recipe + "\n" + data_text(plan) + model_text(plan) + training_text(plan) + memory_text(plan) +
+         checkpoints_text(plan);
+}
+
+std::string plan_json(const engine::Plan& plan) {
+  using core::Node;
+  Node root = Node::mapping();
+  std::vector<Node> blocks, data;
+  for (const auto& block : plan.blocks) {
+    Node row = Node::mapping();
+    row.set("name", Node::string(block.name));
+    row.set("output", Node::string(block.output));
+    row.set("parameters", Node::integer(block.parameters));
+    blocks.push_back(std::move(row));
+  }
+  for (const auto& set : plan.data) {
+    Node row = Node::mapping();
+    row.set("name", Node::string(set.name));
+    row.set("description", Node::string(set.description));
+    row.set("samples", Node::integer(set.samples));
+    row.set("tokens_per_sample", Node::integer(set.tokens_per_sample));
+    if (std::isfinite(set.unigram_entropy)) row.set("unigram_entropy", Node::floating(set.unigram_entropy));
+    data.push_back(std::move(row));
+  }
+  root.set("data", Node::sequence(std::move(data)));
+  root.set("blocks", Node::sequence(std::move(blocks)));
+  const std::pair<const char*, std::int64_t> figures[] = {
+      {"parameters", plan.parameters},
+      {"steps", plan.steps},
+      {"steps_per_epoch", plan.steps_per_epoch},
+      {"samples", plan.samples},
+      {"tokens", plan.tokens},
+      {"micro_batch_size", plan.micro_batch_size},
+      {"gradient_accumulation_steps", plan.gradient_accumulation_steps},
+      {"global_batch_size", plan.global_batch_size},
+      {"num_processes", plan.num_processes},
+      {"memory_bytes", plan.memory.process},
+      {"tensor_bytes", plan.memory.tensors},
+      {"weights_bytes", plan.memory.weights},
+      {"optimizer_bytes", plan.memory.optimizer},
+      {"weight_average_bytes", plan.memory.weight_average},
+      {"gradients_bytes", plan.memory.gradients},
+      {"activations_bytes", plan.memory.activations},
+      {"batches_bytes", plan.memory.batches},
+      {"data_set_bytes", plan.memory.data_sets},
+      {"checkpoint_copy_bytes", plan.memory.copies},
+      {"program_bytes", plan.memory.program},
+      {"checkpoint_bytes", plan.checkpoint_bytes},
+      {"checkpoints_kept", plan.checkpoints_kept},
+      {"checkpoints_at_once", plan.checkpoints_at_once},
+      {"disk_free_bytes", plan.disk_free_bytes},
+  };
+  for (const auto& [name, value] : figures) root.set(name, Node::integer(value));
+  root.set("memory_peak", Node::string(plan.memory.when));
+  root.set("checkpoints_saved_when", Node::string(plan.saved));
+  root.set("checkpoints_kept_which", Node::string(plan.kept));
+  if (!plan.init_from.empty()) root.set("init_from", Node::string(plan.init_from));
+  root.set("epochs", Node::floating(plan.epochs));
+  root.set("flops_per_step", Node::floating(plan.flops_per_step));
+  return core::to_json(root);
+}
+
+}  // namespace runner::cli
