@@ -8,7 +8,7 @@
 
 #include "components/tensor/tensors.h"
 
-namespace components::model {
+namespace components::block {
 namespace {
 
 at::Tensor uninitialised(std::span<const std::int64_t> shape, bool meta) {
@@ -101,4 +101,4 @@ at::Tensor linear_bias(std::int64_t in_features, std::int64_t out_features, bool
   return uniform_parameter(shape, 1.0 / std::sqrt(static_cast<double>(in_features)), meta);
 }
 
-}  // namespace components::model
+}  // namespace components::block

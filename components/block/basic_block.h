@@ -9,7 +9,7 @@
 #include "components/block/block.h"
 #include "components/tensor/tensor_spec.h"
 
-namespace components::model {
+namespace components::block {
 
 /// What most blocks are: one input, one output, a list of parameters. The concrete block adds `forward` and its flops.
 class BasicBlock : public Block {
@@ -70,4 +70,4 @@ at::Tensor weight_of_fan_in(std::span<const std::int64_t> shape, std::int64_t fa
 at::Tensor linear_weight(std::int64_t in_features, std::int64_t out_features, bool meta);
 at::Tensor linear_bias(std::int64_t in_features, std::int64_t out_features, bool meta);
 
-}  // namespace components::model
+}  // namespace components::block

@@ -15,7 +15,7 @@ struct NamedTensor;
 class TensorMap;
 }  // namespace components
 
-namespace components::model {
+namespace components::block {
 
 /// A parameter that is the same storage as one of another block (saved and counted once, under its owner).
 struct Tie {
@@ -53,4 +53,4 @@ class Block : public runner::core::Stateful {
   virtual BlockMemory memory(const BlockPass& pass) const { return {.output_bytes = pass.input_bytes}; }
 };
 
-}  // namespace components::model
+}  // namespace components::block

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace components::model {
+namespace components::block {
 
 class Block;
 
@@ -54,4 +54,4 @@ struct BlockMemory {
   double hidden_features = 0;    ///< of `kHidden`, where that was left instead of an output
 };
 
-}  // namespace components::model
+}  // namespace components::block

@@ -5,7 +5,7 @@
 #include "components/block/block.h"
 #include "components/tensor/tensors.h"
 
-namespace components::model {
+namespace components::block {
 
 BlockPass BlockPass::over(const Block& block, std::int64_t arriving_bytes) const {
   BlockPass pass = *this;
@@ -87,4 +87,4 @@ BlockMemory PartsMemory::whole() const {
   return memory;
 }
 
-}  // namespace components::model
+}  // namespace components::block

@@ -5,7 +5,7 @@
 
 #include "components/block/memory.h"
 
-namespace components::model {
+namespace components::block {
 
 /// What passes that follow each other inside of one block take together.
 class PartsMemory {
@@ -39,4 +39,4 @@ class PartsMemory {
   std::vector<Activation> activations_;  // one more than parts
 };
 
-}  // namespace components::model
+}  // namespace components::block

@@ -12,7 +12,7 @@
 namespace components::layer::avg_pool2d {
 namespace {
 
-class AvgPool2d final : public model::BasicBlock {
+class AvgPool2d final : public block::BasicBlock {
  public:
   AvgPool2d(const Window& window, bool count_include_pad, const Inputs& inputs, Port output)
       : BasicBlock(inputs.name, inputs.input, std::move(output)),

@@ -89,17 +89,17 @@ at::Tensor Chain::forward_with_tail(at::Tensor x, const at::Tensor& addend, bool
   return steps_.back().with_tail->forward_with_tail(run(std::move(x), steps_.size() - 1), &addend, relu);
 }
 
-model::BlockMemory Chain::memory(const Port& input, const model::BlockPass& pass, const Tail& tail) const {
+block::BlockMemory Chain::memory(const Port& input, const block::BlockPass& pass, const Tail& tail) const {
   const auto bytes = [&pass](const Port& port, std::int64_t of_one) {
     return elements(port, pass.samples, pass.positions) * static_cast<double>(of_one);
   };
   std::int64_t arriving = pass.input_bytes;
-  model::PartsMemory parts(bytes(input, arriving));
+  block::PartsMemory parts(bytes(input, arriving));
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     const Step& step = steps_[i];
     const bool last = i + 1 == steps_.size();
-    const model::BlockPass of_step = pass.over(*step.layer, arriving);
-    const model::BlockMemory memory =
+    const block::BlockPass of_step = pass.over(*step.layer, arriving);
+    const block::BlockMemory memory =
         step.with_tail == nullptr
             ? step.layer->memory(of_step)
             : step.with_tail->memory_with_tail(of_step, last && tail.addend, step.relu || (last && tail.relu));
@@ -113,7 +113,7 @@ std::vector<NamedTensor> Chain::parameters() const { return joined(layers_, &Lay
 
 std::vector<NamedTensor> Chain::buffers() const { return joined(layers_, &Layer::buffers); }
 
-std::vector<model::Tie> Chain::ties() const { return joined(layers_, &Layer::ties); }
+std::vector<block::Tie> Chain::ties() const { return joined(layers_, &Layer::ties); }
 
 void Chain::set_training(bool training) const {
   for (const auto& layer : layers_) layer->set_training(training);

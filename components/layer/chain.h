@@ -40,11 +40,11 @@ class Chain {
     bool addend = false, relu = false;
   };
   /// What a pass takes that is given `input`.
-  model::BlockMemory memory(const Port& input, const model::BlockPass& pass, const Tail& tail) const;
+  block::BlockMemory memory(const Port& input, const block::BlockPass& pass, const Tail& tail) const;
 
   std::vector<NamedTensor> parameters() const;
   std::vector<NamedTensor> buffers() const;
-  std::vector<model::Tie> ties() const;
+  std::vector<block::Tie> ties() const;
   void set_training(bool training) const;
   void set_statistics_share(std::optional<double> share) const;
   void fade_statistics(std::int64_t batches) const;

@@ -19,19 +19,19 @@ Port output_of(const Config& config, const Inputs& inputs) {
   return output;
 }
 
-class Embedding final : public model::BasicBlock {
+class Embedding final : public block::BasicBlock {
  public:
   Embedding(const Config& config, const Inputs& inputs, std::int64_t ids)
       : BasicBlock(inputs.name, inputs.input, output_of(config, inputs)) {
     const std::int64_t shape[] = {ids, config.embedding_dim};
-    add_parameter(name() + ".weight", model::normal_parameter(shape, 1.0, inputs.meta));
+    add_parameter(name() + ".weight", block::normal_parameter(shape, 1.0, inputs.meta));
   }
 
   void forward(TensorMap& activations) const override {
     write(activations, at::embedding(parameter(0), read(activations)));  // [B, T] -> [B, T, E]
   }
 
-  model::BlockMemory memory(const model::BlockPass& pass) const override { return {.output_bytes = pass.weight_bytes}; }
+  block::BlockMemory memory(const block::BlockPass& pass) const override { return {.output_bytes = pass.weight_bytes}; }
 };
 
 }  // namespace

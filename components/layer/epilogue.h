@@ -12,7 +12,7 @@ class TakesTail {
   /// `relu(layer(x) + addend)`; `addend` may be null, and without `relu` the sum stays as it is.
   virtual at::Tensor forward_with_tail(const at::Tensor& x, const at::Tensor* addend, bool relu) const = 0;
   /// What that takes, beside the addend.
-  virtual model::BlockMemory memory_with_tail(const model::BlockPass& pass, bool addend, bool relu) const = 0;
+  virtual block::BlockMemory memory_with_tail(const block::BlockPass& pass, bool addend, bool relu) const = 0;
 };
 
 }  // namespace components::layer

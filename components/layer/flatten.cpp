@@ -16,13 +16,13 @@ Port output_of(const Inputs& inputs) {
   return {inputs.output_name, Dtype::kFloat32, {kBatch, features}};
 }
 
-class Flatten final : public model::BasicBlock {
+class Flatten final : public block::BasicBlock {
  public:
   explicit Flatten(const Inputs& inputs) : BasicBlock(inputs.name, inputs.input, output_of(inputs)) {}
 
   void forward(TensorMap& activations) const override { write(activations, at::flatten(read(activations), 1)); }
 
-  model::BlockMemory memory(const model::BlockPass& pass) const override {
+  block::BlockMemory memory(const block::BlockPass& pass) const override {
     return {.output_bytes = pass.input_bytes, .output_is_input = true, .keeps_input = false};
   }
 };

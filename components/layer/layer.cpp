@@ -8,14 +8,14 @@
 namespace components::layer {
 namespace {
 
-class Elementwise final : public model::BasicBlock {
+class Elementwise final : public block::BasicBlock {
  public:
   Elementwise(const Inputs& inputs, at::Tensor (*function)(const at::Tensor&), GradientFrom gradient_from)
       : BasicBlock(inputs.name, inputs.input, same_shape(inputs)), function_(function), gradient_from_(gradient_from) {}
 
   void forward(TensorMap& activations) const override { write(activations, function_(read(activations))); }
 
-  model::BlockMemory memory(const model::BlockPass& pass) const override {
+  block::BlockMemory memory(const block::BlockPass& pass) const override {
     return {.output_bytes = pass.input_bytes,
             .keeps_input = gradient_from_ == GradientFrom::kInput,
             .keeps_output = gradient_from_ == GradientFrom::kOutput};

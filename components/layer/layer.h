@@ -27,7 +27,7 @@ struct Inputs {
 };
 
 /// One layer: a block with one input activation and one output activation.
-using Layer = model::Block;
+using Layer = block::Block;
 
 /// Null when the layer does not fit what arrives; the error stands in `diagnostics` at the layer's place.
 std::shared_ptr<Layer> build(const runner::core::Node& block, const Inputs& inputs);

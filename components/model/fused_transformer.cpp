@@ -294,7 +294,7 @@ bool fused_transformer_fits(const at::Tensor& x_BTC, const at::Tensor& weight, s
 }
 
 // In tensors of [N, C] in the type of the products and in float32; forward() and backward() above, line by line.
-BlockMemory fused_transformer_memory(const BlockPass& pass, std::int64_t features, std::int64_t heads, bool drops) {
+block::BlockMemory fused_transformer_memory(const block::BlockPass& pass, std::int64_t features, std::int64_t heads, bool drops) {
   const bool bf16 = lowers_to_bf16();
   const AttentionShape shape{pass.samples, pass.positions, heads, features / heads};
   const AttentionMemory attention =
@@ -302,7 +302,7 @@ BlockMemory fused_transformer_memory(const BlockPass& pass, std::int64_t feature
   const double numbers = pass.rows() * static_cast<double>(features), of_one = bf16 ? sizeof(Bf16) : sizeof(float);
   const double low = numbers * of_one, full = numbers * sizeof(float);
   const double statistics = 4.0 * pass.rows() * sizeof(float);
-  BlockMemory memory;
+  block::BlockMemory memory;
   memory.kept = 14.0 * low + full + attention.probs + statistics;
   if (bf16) memory.steady_weights = 12.0 * static_cast<double>(features * features) * sizeof(Bf16);
   memory.forward = std::max(5.0 * low, 3.0 * low + attention.forward);  // qkv, projection and last branch

@@ -24,8 +24,8 @@ struct RecomputedPart;
 
 /// Hooks around every block, run in the order they were added (before_*) and in reverse (after_*).
 struct BlockHooks {
-  std::function<void(const Block&, TensorMap&)> before_forward;
-  std::function<void(const Block&, TensorMap&)> after_forward;
+  std::function<void(const block::Block&, TensorMap&)> before_forward;
+  std::function<void(const block::Block&, TensorMap&)> after_forward;
 };
 
 /// Neighbouring blocks whose activations are not kept for the backward pass but computed again, from what goes into the
@@ -38,15 +38,15 @@ struct RecomputedBlocks {
 /// An ordered list of named blocks. `forward` needs `kInput` in the map and leaves `kOutput` there.
 class Model {
  public:
-  explicit Model(std::vector<std::unique_ptr<Block>> blocks);
+  explicit Model(std::vector<std::unique_ptr<block::Block>> blocks);
   ~Model();
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
 
-  const std::vector<std::unique_ptr<Block>>& blocks() const { return blocks_; }
+  const std::vector<std::unique_ptr<block::Block>>& blocks() const { return blocks_; }
   void forward(TensorMap& activations) const;
   /// One of the blocks, with the hooks around it.
-  void forward_block(const Block& block, TensorMap& activations) const;
+  void forward_block(const block::Block& block, TensorMap& activations) const;
   /// The same for the loss alone: leaves `kOutput`, or `kHidden` [..., C] and `kProjection` [V, C] in its place.
   void forward_for_loss(TensorMap& activations) const;
   void add_hooks(BlockHooks hooks) { hooks_.push_back(std::move(hooks)); }
@@ -57,7 +57,7 @@ class Model {
 
   std::vector<NamedTensor> parameters() const;
   std::vector<NamedTensor> buffers() const;
-  std::vector<Tie> ties() const;
+  std::vector<block::Tie> ties() const;
   void set_training(bool training);
   void set_statistics_share(std::optional<double> share);
   void fade_statistics(std::int64_t batches);
@@ -71,11 +71,11 @@ class Model {
   };
 
   template <typename Step>
-  void with_hooks(const Block& block, TensorMap& activations, const Step& step) const;
+  void with_hooks(const block::Block& block, TensorMap& activations, const Step& step) const;
   void forward_all_but_last(TensorMap& activations) const;
   std::shared_ptr<const RecomputedPart> make_recomputed(const RecomputedBlocks& blocks) const;
 
-  std::vector<std::unique_ptr<Block>> blocks_;
+  std::vector<std::unique_ptr<block::Block>> blocks_;
   std::vector<BlockHooks> hooks_;
   std::vector<Recomputed> recomputed_;
 };

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-namespace runner::cli {
+namespace runner::chart {
 namespace {
 
 constexpr int kTicksWanted = 6, kTicksMax = 2 * kTicksWanted;
@@ -42,4 +42,4 @@ std::vector<double> ChartAxis::ticks() const {
 double ChartAxis::place(double value) const { return logarithmic_ ? std::log10(value) : value; }
 double ChartAxis::value(double place) const { return logarithmic_ ? std::pow(10, place) : place; }
 
-}  // namespace runner::cli
+}  // namespace runner::chart

@@ -4,7 +4,7 @@
 
 #include "runner/chart/range.h"
 
-namespace runner::cli {
+namespace runner::chart {
 
 /// One axis of a chart: values to pixels, and where its marks are.
 class ChartAxis {
@@ -31,4 +31,4 @@ class ChartAxis {
   Range range_;  ///< of the places
 };
 
-}  // namespace runner::cli
+}  // namespace runner::chart

@@ -7,7 +7,7 @@
 #include "runner/chart/axis.h"
 #include "runner/terminal/text.h"
 
-namespace runner::cli {
+namespace runner::chart {
 namespace {
 
 // Told apart by those who see no red or green (Okabe and Ito, Color Universal Design).
@@ -111,7 +111,7 @@ void draw_curve(const Curve& curve, Color color, const Plane& plane, Painter& pa
 
 std::string label_text(const std::string& label, double pixels) {
   const auto columns = static_cast<std::size_t>(std::max(pixels / kLetterWidth, 3.0));
-  return cut_text(label, columns, {.width = 0, .unicode = true, .color = false});
+  return terminal::cut_text(label, columns, {.width = 0, .unicode = true, .color = false});
 }
 
 std::size_t labels_of(const Chart& chart) {
@@ -190,7 +190,7 @@ void draw_x_axis(const ChartOptions& options, const ChartAxis& x, const Frame& f
     painter.text(x.pixel(at), frame.bottom + 18, text, Painter::Anchor::kMiddle, kTextSize);
   };
   if (options.x_names.empty()) {
-    for (const double at : x.ticks()) tick(at, number_text(at));
+    for (const double at : x.ticks()) tick(at, terminal::number_text(at));
   }
   for (std::size_t i = 0; i < options.x_names.size(); ++i) {
     tick(static_cast<double>(i), label_text(options.x_names[i], x.pixel(1) - x.pixel(0) - kLetterWidth));
@@ -206,7 +206,7 @@ void draw_y_axis(const ChartOptions& options, const ChartAxis& y, const Frame& f
   };
   if (!options.y_ticks) return;
   if (options.y_names.empty()) {
-    for (const double at : y.ticks()) tick(at, number_text(at));
+    for (const double at : y.ticks()) tick(at, terminal::number_text(at));
   }
   for (std::size_t i = 0; i < options.y_names.size(); ++i) tick(static_cast<double>(i), options.y_names[i]);
 }
@@ -309,4 +309,4 @@ void draw_charts(const std::vector<Chart>& charts, int columns, Painter& painter
   });
 }
 
-}  // namespace runner::cli
+}  // namespace runner::chart

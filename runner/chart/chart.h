@@ -9,7 +9,7 @@
 #include "runner/chart/curve.h"
 #include "runner/core/picture/canvas.h"
 
-namespace runner::cli {
+namespace runner::chart {
 
 struct ChartOptions {
   std::string title = "", x_title = "step";
@@ -81,4 +81,4 @@ PictureSize picture_size(const std::vector<Chart>& charts, int columns);
 /// Axes with round numbers, grid, curves, legend.
 void draw_charts(const std::vector<Chart>& charts, int columns, Painter& painter);
 
-}  // namespace runner::cli
+}  // namespace runner::chart

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-namespace runner::cli {
+namespace runner::chart {
 
 struct Curve {
   enum class Mark {
@@ -19,4 +19,4 @@ struct Curve {
   std::optional<double> shade = {};  ///< 0 (light) to 1 (dark) in one scale, in place of a colour of its own
 };
 
-}  // namespace runner::cli
+}  // namespace runner::chart

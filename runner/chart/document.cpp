@@ -9,7 +9,7 @@
 #include "runner/core/base64.h"
 #include "runner/core/utf8.h"
 
-namespace runner::cli {
+namespace runner::chart {
 namespace {
 
 constexpr const char* kStyle = R"(
@@ -144,4 +144,4 @@ std::unique_ptr<Document> markdown_document(const std::string& title) {
   return document;
 }
 
-}  // namespace runner::cli
+}  // namespace runner::chart

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace runner::cli {
+namespace runner::chart {
 
 /// A page that is written from the top to the bottom, in one of two languages. All text is taken as it is: whatever a
 /// name holds, it stays text.
@@ -29,4 +29,4 @@ std::unique_ptr<Document> html_document(const std::string& title);
 /// Markdown with tables (GitHub's); pictures are data URIs.
 std::unique_ptr<Document> markdown_document(const std::string& title);
 
-}  // namespace runner::cli
+}  // namespace runner::chart

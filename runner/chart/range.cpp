@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace runner::cli {
+namespace runner::chart {
 namespace {
 
 constexpr double kSpanMin = 1e-12;  // of the values: below it they differ in their last bits alone
@@ -31,4 +31,4 @@ double Range::share(double value) const {
 
 double Range::at(double share) const { return std::lerp(low, high, share); }
 
-}  // namespace runner::cli
+}  // namespace runner::chart

@@ -2,7 +2,7 @@
 
 #include <limits>
 
-namespace runner::cli {
+namespace runner::chart {
 
 /// What an axis goes over. Any finite values, however far apart.
 struct Range {
@@ -20,4 +20,4 @@ struct Range {
   double at(double share) const;
 };
 
-}  // namespace runner::cli
+}  // namespace runner::chart

@@ -2,7 +2,7 @@
 
 #include "runner/chart/chart.h"
 
-namespace runner::cli {
+namespace runner::chart {
 namespace {
 
 constexpr double kScale = 2;  // of a pixel of the chart: screens show two for one
@@ -46,4 +46,4 @@ std::string chart_png(const std::vector<Curve>& curves, const ChartOptions& opti
   return charts_png({{curves, options}}, 1);
 }
 
-}  // namespace runner::cli
+}  // namespace runner::chart

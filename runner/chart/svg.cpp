@@ -4,7 +4,7 @@
 #include "runner/chart/chart.h"
 #include "runner/core/utf8.h"
 
-namespace runner::cli {
+namespace runner::chart {
 namespace {
 
 std::string pixel(double value) {
@@ -77,4 +77,4 @@ std::string chart_svg(const std::vector<Curve>& curves, const ChartOptions& opti
   return charts_svg({{curves, options}}, 1);
 }
 
-}  // namespace runner::cli
+}  // namespace runner::chart

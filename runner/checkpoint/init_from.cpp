@@ -85,7 +85,7 @@ class Matcher {
       target_of_.emplace(tensor.name, targets_.size());
       targets_.push_back({&tensor, {tensor.name}, selects(tensor.name)});
     }
-    for (const components::model::Tie& tie : model.ties()) {
+    for (const components::block::Tie& tie : model.ties()) {
       const std::size_t target = target_of_.at(tie.owner);
       target_of_.emplace(tie.name, target);
       targets_[target].names.push_back(tie.name);

@@ -75,7 +75,7 @@ std::string model_path(const std::string& folder) {
 void load_model(const TensorSource& file, const components::model::Model& model, Types types) {
   std::multimap<std::string, std::string> other_names;
   std::unordered_set<std::string> known;
-  for (const components::model::Tie& tie : model.ties()) {
+  for (const components::block::Tie& tie : model.ties()) {
     other_names.emplace(tie.owner, tie.name);
     known.insert(tie.name);
   }

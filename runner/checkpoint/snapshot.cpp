@@ -36,7 +36,7 @@ at::Tensor tensor_of(const std::string& bytes) {
 /// A tied parameter is in model.safetensors under its owner only; here is the other name.
 Node ties_of(const components::model::Model& model) {
   Node ties = Node::mapping();
-  for (const components::model::Tie& tie : model.ties()) ties.set(tie.name, Node::string(tie.owner));
+  for (const components::block::Tie& tie : model.ties()) ties.set(tie.name, Node::string(tie.owner));
   return ties;
 }
 

@@ -82,7 +82,7 @@ Words names(const Session& session) {
     const auto newest = store::find_run(session.runs_dir(), runs.front().id, core::system_clock());
     if (newest) runs.front() = newest.value();
   }
-  Words words = store::known_names(runs);
+  Words words = query::known_names(runs);
   for (const RunSummary& run : runs) {
     for (const std::string& tag : run.tags) words.push_back("tag:" + tag);
   }

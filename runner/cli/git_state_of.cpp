@@ -6,7 +6,7 @@
 
 namespace runner::cli {
 
-std::shared_future<artifact::CodeState> code_of(const registry::Recipe& recipe) {
+std::shared_future<artifact::CodeState> review::code_of(const resolve::Recipe& recipe) {
   const auto capture = sections::capture::parse_config(recipe.at("capture"));
   if (!capture.git) return {};
   const std::atomic<bool> stop{false};

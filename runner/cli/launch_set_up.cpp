@@ -53,13 +53,13 @@ std::string found(std::initializer_list<const char*> programs) {
   return text.empty() ? "none" : text;
 }
 
-std::optional<registry::Recipe> recipe_here(Session& session, const RecipeFlags& flags) {
+std::optional<resolve::Recipe> recipe_here(Session& session, const RecipeFlags& flags) {
   if (!flags.path.empty()) return session.load(flags);
   core::Diagnostics diagnostics;
   recipe::ComposeOptions options = compose_options(flags, diagnostics);
   options.below = config_in_use(diagnostics);
   const auto any = std::make_shared<const core::Source>(core::Source{"no recipe", kAnyRecipe});
-  auto recipe = registry::load_recipe_text(any, options, registry::Registry::builtin(), diagnostics);
+  auto recipe = resolve::load_recipe_text(any, options, registry::Registry::builtin(), diagnostics);
   session.show(diagnostics);
   if (!recipe) session.exit_code = core::kExitUsage;
   return recipe;

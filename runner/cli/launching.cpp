@@ -151,7 +151,7 @@ std::vector<std::string> rank_command(const Session& session, const engine::Trai
 
 }  // namespace
 
-std::optional<core::RankPlace> rank_here(Session& session, const registry::Recipe& recipe) {
+std::optional<core::RankPlace> rank_here(Session& session, const resolve::Recipe& recipe) {
   const auto launch = sections::launch::parse_config(recipe.at("launch"));
   const auto started = launch::rank_of_environment(meeting_wish(launch));
   if (!started) {
@@ -173,13 +173,13 @@ std::optional<core::RankPlace> rank_here(Session& session, const registry::Recip
   return std::nullopt;
 }
 
-bool starts_ranks(const registry::Recipe& recipe) {
+bool starts_ranks(const resolve::Recipe& recipe) {
   const auto launch = sections::launch::parse_config(recipe.at("launch"));
   const auto started = launch::rank_of_environment(meeting_wish(launch));
   return started && !started.value() && launch.num_processes > 1;
 }
 
-std::string slurm_batch(const Session& session, const registry::Recipe& recipe) {
+std::string slurm_batch(const Session& session, const resolve::Recipe& recipe) {
   constexpr double kMarginS = 120;
   const auto launch = sections::launch::parse_config(recipe.at("launch"));
   launch::SlurmJob job;
@@ -200,7 +200,7 @@ std::string slurm_batch(const Session& session, const registry::Recipe& recipe) 
   return launch::slurm_script(job);
 }
 
-void launch_ranks(Session& session, const registry::Recipe& recipe, const engine::TrainRequest& request) {
+void launch_ranks(Session& session, const resolve::Recipe& recipe, const engine::TrainRequest& request) {
   const auto launch = sections::launch::parse_config(recipe.at("launch"));
   const auto machines = machines_of(session, launch);
   if (!machines) return;

@@ -58,14 +58,14 @@ std::string Session::runs_dir() const {
   return variable != nullptr && *variable != '\0' ? variable : "runs";
 }
 
-std::optional<registry::Recipe> Session::load(const std::string& path, const recipe::ComposeOptions& options) {
+std::optional<resolve::Recipe> Session::load(const std::string& path, const recipe::ComposeOptions& options) {
   if (path.empty()) {
     fail("the name of the recipe is empty");
     return std::nullopt;
   }
   core::Diagnostics diagnostics;
-  std::optional<registry::Recipe> recipe =
-      registry::read_recipe(path, options, registry::Registry::builtin(), diagnostics);
+  std::optional<resolve::Recipe> recipe =
+      resolve::read_recipe(path, options, registry::Registry::builtin(), diagnostics);
   if (recipe && recipe->root.find("sweep") != nullptr && recipe->root.find("sweep")->is_mapping()) {
     core::Diagnostics told_before;
     const auto open = recipe::compose_open(path, options, told_before);
@@ -77,7 +77,7 @@ std::optional<registry::Recipe> Session::load(const std::string& path, const rec
   return recipe;
 }
 
-std::optional<registry::Recipe> Session::load(const RecipeFlags& flags) {
+std::optional<resolve::Recipe> Session::load(const RecipeFlags& flags) {
   const auto options = changes(flags);
   return options ? load(flags.path, *options) : std::nullopt;
 }

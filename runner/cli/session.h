@@ -55,11 +55,11 @@ struct Session {
 
   /// Reads and checks a recipe, prints what there is to say to standard error. Nothing when there were errors; the exit
   /// code is 2 then. `--output-dir` counts as one more `--set`.
-  std::optional<registry::Recipe> load(const RecipeFlags& flags);
+  std::optional<resolve::Recipe> load(const RecipeFlags& flags);
   /// What the flags, the environment and the file of defaults change in a recipe; fails the session when they are
   /// wrong.
   std::optional<recipe::ComposeOptions> changes(const RecipeFlags& flags);
-  std::optional<registry::Recipe> load(const std::string& path, const recipe::ComposeOptions& options);
+  std::optional<resolve::Recipe> load(const std::string& path, const recipe::ComposeOptions& options);
 
   /// Whether the environment or the file of defaults has a say in what a recipe is read as.
   static bool changes_recipes();

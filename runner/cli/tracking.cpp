@@ -63,7 +63,7 @@ struct Tracking::Follower {
   std::future<void> reading;
 };
 
-Tracking::Tracking(const Session& session, const registry::Recipe& recipe) : session_(session), recipe_(recipe) {}
+Tracking::Tracking(const Session& session, const resolve::Recipe& recipe) : session_(session), recipe_(recipe) {}
 
 // Their threads end when they do; what was not waited for goes on without us.
 Tracking::~Tracking() {
@@ -73,7 +73,7 @@ Tracking::~Tracking() {
 void Tracking::begin(const std::string& run_dir) {
   run_dir_ = run_dir;
   for (const core::Node& tracker : recipe_.at("trackers").items()) {
-    const std::string name = tracker_name(tracker);
+    const std::string name = review::tracker_name(tracker);
     const std::vector<std::string> command = {core::own_program(), "--log-format", session_.log_format,
                                               "--quiet",           "sync",         run_dir,
                                               "--tracker",         name,           "--follow"};

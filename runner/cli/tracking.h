@@ -14,7 +14,7 @@ namespace runner::cli {
 /// even when this process is killed. What they have to say is told as warnings.
 class Tracking {
  public:
-  Tracking(const Session& session, const registry::Recipe& recipe);
+  Tracking(const Session& session, const resolve::Recipe& recipe);
   ~Tracking();
   /// The run is there. Does not block.
   void begin(const std::string& run_dir);
@@ -26,7 +26,7 @@ class Tracking {
   void tell_rest(const Follower& follower, const std::string& why) const;
 
   const Session& session_;
-  const registry::Recipe& recipe_;
+  const resolve::Recipe& recipe_;
   std::string run_dir_;
   std::vector<std::unique_ptr<Follower>> followers_;
 };

@@ -36,21 +36,21 @@ auto guarded(Work work) {
 
 class LibTorchEngine final : public Engine {
  public:
-  std::optional<Plan> plan(const registry::Recipe& recipe, core::Diagnostics& diagnostics) override {
+  std::optional<Plan> plan(const resolve::Recipe& recipe, core::Diagnostics& diagnostics) override {
     return guarded([&] { return make_plan(recipe, diagnostics); });
   }
-  int train(const registry::Recipe& recipe, const TrainRequest& request, core::Diagnostics& diagnostics) override {
+  int train(const resolve::Recipe& recipe, const TrainRequest& request, core::Diagnostics& diagnostics) override {
     return guarded([&] { return train::train(recipe, request, peak_flops(recipe), diagnostics); });
   }
   void warm_up() override { guarded(engine::warm_up); }
-  std::optional<LrSweep> find_lr(const registry::Recipe& recipe, const LrSweepRequest& request,
+  std::optional<LrSweep> find_lr(const resolve::Recipe& recipe, const LrSweepRequest& request,
                                  core::Diagnostics& diagnostics) override {
     return guarded([&] { return train::find_lr(recipe, request, diagnostics); });
   }
-  int evaluate(const registry::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) override {
+  int evaluate(const resolve::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) override {
     return guarded([&] { return evaluate_checkpoint(recipe, request, diagnostics); });
   }
-  int predict(const registry::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) override {
+  int predict(const resolve::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) override {
     return guarded([&] { return predict_checkpoint(recipe, request, diagnostics); });
   }
   void host_store(int listening, std::uint16_t port) override {
@@ -67,7 +67,7 @@ class LibTorchEngine final : public Engine {
       return limits;
     });
   }
-  train::Surroundings surroundings(const registry::Recipe& recipe) override {
+  train::Surroundings surroundings(const resolve::Recipe& recipe) override {
     return guarded([&] {
       train::configure_torch(recipe);
       return train::present_surroundings();
@@ -80,7 +80,7 @@ class LibTorchEngine final : public Engine {
   }
 
  private:
-  static double peak_flops(const registry::Recipe& recipe) {
+  static double peak_flops(const resolve::Recipe& recipe) {
     const auto limits = read_limits(at::get_num_threads());
     if (!limits) return 0.0;
     const auto precision = sections::precision::parse_config(recipe.at("precision"));

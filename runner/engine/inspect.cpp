@@ -27,7 +27,7 @@ namespace {
 using core::Node;
 
 /// The runs that a checkpoint's short name may mean, newest first.
-std::vector<store::RunSummary> candidate_runs(const registry::Recipe& recipe, const EvalRequest& request) {
+std::vector<store::RunSummary> candidate_runs(const resolve::Recipe& recipe, const EvalRequest& request) {
   const std::string output_dir = recipe.at("output_dir").as_string();
   const core::Clock& clock = core::system_clock();
   if (!request.run.empty()) {
@@ -41,7 +41,7 @@ std::vector<store::RunSummary> candidate_runs(const registry::Recipe& recipe, co
   return runs;
 }
 
-std::string find_checkpoint(const registry::Recipe& recipe, const EvalRequest& request) {
+std::string find_checkpoint(const resolve::Recipe& recipe, const EvalRequest& request) {
   std::error_code ignored;
   if (std::filesystem::exists(request.checkpoint, ignored)) return request.checkpoint;
   for (const auto& run : candidate_runs(recipe, request)) {
@@ -65,7 +65,7 @@ struct Loaded {
   train::EvalOptions options;
 };
 
-std::optional<Loaded> load(const registry::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) {
+std::optional<Loaded> load(const resolve::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) {
   const Node& sets = recipe.at("data");
   if (sets.find(request.data) == nullptr) {
     std::vector<std::string> names;
@@ -129,7 +129,7 @@ void write_sample(std::FILE* file, std::int64_t index, const at::Tensor& output,
 
 }  // namespace
 
-int evaluate_checkpoint(const registry::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) {
+int evaluate_checkpoint(const resolve::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) {
   const auto loaded = load(recipe, request, diagnostics);
   if (!loaded) return core::kExitUsage;
   const auto result = train::evaluate(*loaded->experiment, request.data, *loaded->data, loaded->options).value();
@@ -148,7 +148,7 @@ int evaluate_checkpoint(const registry::Recipe& recipe, const EvalRequest& reque
   return core::kExitDone;
 }
 
-int predict_checkpoint(const registry::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) {
+int predict_checkpoint(const resolve::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) {
   const auto loaded = load(recipe, request, diagnostics);
   if (!loaded) return core::kExitUsage;
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> owned(nullptr, std::fclose);

@@ -145,7 +145,7 @@ void plan_checkpoints(const train::Experiment& experiment, Plan& plan, core::Dia
 
 }  // namespace
 
-std::optional<Plan> make_plan(const registry::Recipe& recipe, core::Diagnostics& diagnostics) {
+std::optional<Plan> make_plan(const resolve::Recipe& recipe, core::Diagnostics& diagnostics) {
   train::configure_torch(recipe);  // what is fused, and in how many threads, says what is held
   train::BuildOptions options;
   options.meta = true;

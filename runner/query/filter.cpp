@@ -12,7 +12,7 @@
 #include "runner/query/filter_expression.h"
 #include "runner/store/database/text.h"
 
-namespace runner::store {
+namespace runner::query {
 namespace {
 
 using Expression = Filter::Expression;
@@ -142,7 +142,7 @@ std::optional<Filter> Filter::parse(const std::string& text, core::Diagnostics& 
 std::vector<std::string> Filter::recipe_names(const std::vector<RunSummary>& runs, const core::Clock& clock) const {
   std::vector<std::string> names;
   for_each_name(*root_, [&](const Expression& leaf) {
-    if (store::needs_recipe(runs, leaf.name, clock)) names.push_back(leaf.name);
+    if (query::needs_recipe(runs, leaf.name, clock)) names.push_back(leaf.name);
   });
   return names;
 }
@@ -164,4 +164,4 @@ bool Filter::accepts(const RunSummary& run, const core::Clock& clock) const {
   return store::accepts(*root_, run, clock);
 }
 
-}  // namespace runner::store
+}  // namespace runner::query

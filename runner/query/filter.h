@@ -10,7 +10,7 @@
 #include "runner/core/node.h"
 #include "runner/store/run_reader.h"
 
-namespace runner::store {
+namespace runner::query {
 
 /// What a run says under a name: `status`, `step`, ... (built in), a metric (`val/loss`; `train/` may be written before
 /// the loop's own), a key of its summary (`summary.steps_per_s`), or a path of its recipe (`optimizer.lr`; a component
@@ -59,4 +59,4 @@ class Filter {
 bool check_name(const std::string& name, const core::Place& place, const std::vector<RunSummary>& runs,
                 const core::Clock& clock, core::Diagnostics& diagnostics);
 
-}  // namespace runner::store
+}  // namespace runner::query

@@ -10,7 +10,7 @@
 #include "runner/core/location.h"
 #include "runner/query/filter.h"
 
-namespace runner::store {
+namespace runner::query {
 
 /// One node of a filter that was read: parts below it, or a name and what is asked of it.
 struct Filter::Expression {
@@ -37,4 +37,4 @@ struct Filter::Expression {
 /// Reads a filter; nothing when `diagnostics` has the reason, with the place in the text.
 std::unique_ptr<Filter::Expression> parse_filter(const std::string& text, core::Diagnostics& diagnostics);
 
-}  // namespace runner::store
+}  // namespace runner::query

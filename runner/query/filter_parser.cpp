@@ -11,7 +11,7 @@
 #include "runner/store/run_writer.h"
 #include "runner/store/database/text.h"
 
-namespace runner::store {
+namespace runner::query {
 namespace {
 
 using Expression = Filter::Expression;
@@ -331,4 +331,4 @@ std::unique_ptr<Filter::Expression> parse_filter(const std::string& text, core::
   return Parser(text, diagnostics).parse();
 }
 
-}  // namespace runner::store
+}  // namespace runner::query

@@ -6,7 +6,7 @@
 #include "runner/query/filter.h"
 #include "runner/store/database/text.h"
 
-namespace runner::store {
+namespace runner::query {
 namespace {
 
 using core::Node;
@@ -145,4 +145,4 @@ bool check_name(const std::string& name, const core::Place& place, const std::ve
   return false;
 }
 
-}  // namespace runner::store
+}  // namespace runner::query

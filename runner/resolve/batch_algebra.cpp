@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-namespace runner::recipe {
+namespace runner::resolve {
 namespace {
 
 using core::Node;
@@ -111,4 +111,4 @@ void batch_algebra(SettledTree& tree) {
   check_split(tree);
 }
 
-}  // namespace runner::recipe
+}  // namespace runner::resolve

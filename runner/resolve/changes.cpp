@@ -9,7 +9,7 @@
 #include "runner/core/platform/files.h"
 #include "runner/recipe/read.h"
 
-namespace runner::registry {
+namespace runner::resolve {
 namespace {
 
 namespace fs = std::filesystem;
@@ -142,4 +142,4 @@ core::Result<Node> read_recorded_recipe(const std::string& run_dir, const std::s
   return std::move(*settled);
 }
 
-}  // namespace runner::registry
+}  // namespace runner::resolve

@@ -7,7 +7,7 @@
 #include "runner/core/node.h"
 #include "runner/core/result.h"
 
-namespace runner::registry {
+namespace runner::resolve {
 
 /// A value in which two settled recipes differ. A value that is absent in one of them has the place of the mapping that
 /// could hold it.
@@ -29,4 +29,4 @@ std::vector<Change> list_changes(const core::Node& before, const core::Node& aft
 /// the resolved one.
 core::Result<core::Node> read_recorded_recipe(const std::string& run_dir, const std::string& resolved_path);
 
-}  // namespace runner::registry
+}  // namespace runner::resolve

@@ -16,7 +16,7 @@
 #include "runner/resolve/machines.h"
 #include "runner/resolve/settled_tree.h"
 
-namespace runner::recipe {
+namespace runner::resolve {
 namespace {
 
 using core::Node;
@@ -329,7 +329,7 @@ void precision_keys(SettledTree& tree) {
       return entry.value.is_string() && std::string_view(entry.value.as_string()).ends_with(wanted);
     });
   };
-  // A resolved recipe writes the schema's defaults down, and has to be taken again (tests/cli/resolve.cli does).
+  // A resolved recipe writes the schema's defaults down, and has to be taken again (tests/cli/recipe/resolve.cli does).
   const auto differs = [&](const std::string& path, double value) {
     const Node* node = tree.value(path);
     if (!tree.written(path) || node == nullptr) return false;
@@ -527,4 +527,4 @@ void settle(Node& recipe, core::Diagnostics& diagnostics) {
   for (const Rule& rule : kRules) rule.apply(tree);
 }
 
-}  // namespace runner::recipe
+}  // namespace runner::resolve

@@ -6,7 +6,7 @@
 #include "runner/core/diagnostics.h"
 #include "runner/core/node.h"
 
-namespace runner::recipe {
+namespace runner::resolve {
 
 /// What a rule between sections is called, for tests and for `roux explain`.
 std::vector<std::string> rule_names();
@@ -17,4 +17,4 @@ std::vector<std::string> rule_names();
 /// (accelerate sets the four switches of DESIGN 4 unless written), `lr_scheduler.total_steps` from training.max_steps.
 void settle(core::Node& recipe, core::Diagnostics& diagnostics);
 
-}  // namespace runner::recipe
+}  // namespace runner::resolve

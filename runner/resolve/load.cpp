@@ -11,7 +11,7 @@
 #include "runner/registry/validate.h"
 #include "runner/registry/value_check.h"
 
-namespace runner::registry {
+namespace runner::resolve {
 namespace {
 
 using core::Node;
@@ -35,7 +35,7 @@ void make_readable(Node& node, bool in_vars) {
   bool secret = in_vars;
   for (const std::string& step : node.history()) secret = secret || step == "secret";
   std::string reference;
-  if (secret && node.is_string() && came_from_environment(node, &reference)) {
+  if (secret && node.is_string() && registry::came_from_environment(node, &reference)) {
     node = Node::string(reference, node.place());
     return;
   }
@@ -83,34 +83,34 @@ std::string Recipe::hash() const {
 std::string Recipe::resolved_json() const { return core::to_json(resolved(), 2); }
 
 std::optional<Recipe> load_recipe(const std::string& path, const recipe::ComposeOptions& options,
-                                  const Registry& registry, core::Diagnostics& diagnostics) {
+                                  const registry::Registry& registry, core::Diagnostics& diagnostics) {
   std::optional<Recipe> recipe = read_recipe(path, options, registry, diagnostics);
   if (diagnostics.has_errors()) recipe.reset();
   return recipe;
 }
 
 std::optional<Recipe> read_recipe(const std::string& path, const recipe::ComposeOptions& options,
-                                  const Registry& registry, core::Diagnostics& diagnostics) {
+                                  const registry::Registry& registry, core::Diagnostics& diagnostics) {
   std::optional<recipe::Composed> composed = recipe::compose(path, options, diagnostics);
   if (composed) return settle_recipe(path, std::move(*composed), registry, diagnostics);
   diagnostics.sort();
   return std::nullopt;
 }
 
-Recipe settle_recipe(const std::string& path, recipe::Composed composed, const Registry& registry,
+Recipe settle_recipe(const std::string& path, recipe::Composed composed, const registry::Registry& registry,
                      core::Diagnostics& diagnostics) {
   Recipe settled;
   settled.path = path;
   settled.sources = std::move(composed.sources);
-  settled.root = validate_recipe(composed.root, registry, diagnostics);
-  recipe::settle(settled.root, diagnostics);
-  check_settled(settled.root, registry, diagnostics);
+  settled.root = registry::validate_recipe(composed.root, registry, diagnostics);
+  resolve::settle(settled.root, diagnostics);
+  registry::check_settled(settled.root, registry, diagnostics);
   diagnostics.sort();
   return settled;
 }
 
 std::optional<Recipe> load_recipe_text(const std::shared_ptr<const core::Source>& source,
-                                       const recipe::ComposeOptions& options, const Registry& registry,
+                                       const recipe::ComposeOptions& options, const registry::Registry& registry,
                                        core::Diagnostics& diagnostics) {
   std::optional<Recipe> recipe;
   std::optional<recipe::Composed> composed = recipe::compose_text(source, options, diagnostics);
@@ -119,4 +119,4 @@ std::optional<Recipe> load_recipe_text(const std::shared_ptr<const core::Source>
   return recipe;
 }
 
-}  // namespace runner::registry
+}  // namespace runner::resolve

@@ -10,7 +10,7 @@
 #include "runner/recipe/compose.h"
 #include "runner/registry/registry.h"
 
-namespace runner::registry {
+namespace runner::resolve {
 
 /// A recipe that has passed everything that needs neither data nor LibTorch.
 struct Recipe {
@@ -31,20 +31,20 @@ struct Recipe {
 /// compose -> validate_recipe -> settle, all problems of all stages that can still be judged in one go. Nothing when
 /// there were errors.
 std::optional<Recipe> load_recipe(const std::string& path, const recipe::ComposeOptions& options,
-                                  const Registry& registry, core::Diagnostics& diagnostics);
+                                  const registry::Registry& registry, core::Diagnostics& diagnostics);
 
 /// The same, but a recipe with mistakes comes back too, for whoever has more to say about it. Nothing where the text
 /// itself could not be read.
 std::optional<Recipe> read_recipe(const std::string& path, const recipe::ComposeOptions& options,
-                                  const Registry& registry, core::Diagnostics& diagnostics);
+                                  const registry::Registry& registry, core::Diagnostics& diagnostics);
 
 /// The stages after composing; there were mistakes where `diagnostics` has errors.
-Recipe settle_recipe(const std::string& path, recipe::Composed composed, const Registry& registry,
+Recipe settle_recipe(const std::string& path, recipe::Composed composed, const registry::Registry& registry,
                      core::Diagnostics& diagnostics);
 
 /// The same of a text that is in memory.
 std::optional<Recipe> load_recipe_text(const std::shared_ptr<const core::Source>& source,
-                                       const recipe::ComposeOptions& options, const Registry& registry,
+                                       const recipe::ComposeOptions& options, const registry::Registry& registry,
                                        core::Diagnostics& diagnostics);
 
-}  // namespace runner::registry
+}  // namespace runner::resolve

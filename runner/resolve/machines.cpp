@@ -4,7 +4,7 @@
 #include <set>
 #include <string>
 
-namespace runner::recipe {
+namespace runner::resolve {
 namespace {
 
 using core::Node;
@@ -100,4 +100,4 @@ void gpus(SettledTree& tree) {
              "device: cuda, or leave gpu_ids out");
 }
 
-}  // namespace runner::recipe
+}  // namespace runner::resolve

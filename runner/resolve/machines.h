@@ -2,7 +2,7 @@
 
 #include "runner/resolve/settled_tree.h"
 
-namespace runner::recipe {
+namespace runner::resolve {
 
 /// The rule about several machines: what `launch` says about them has to fit together, and `launch.num_machines`
 /// follows from `launch.hosts`.
@@ -11,4 +11,4 @@ void machines(SettledTree& tree);
 /// `launch.gpu_ids` is for CUDA.
 void gpus(SettledTree& tree);
 
-}  // namespace runner::recipe
+}  // namespace runner::resolve

@@ -7,7 +7,7 @@
 #include "runner/core/error.h"
 #include "runner/resolve/consistency.h"
 
-namespace runner::recipe {
+namespace runner::resolve {
 namespace {
 
 using core::Node;
@@ -117,4 +117,4 @@ std::string SettledTree::with_line(const std::string& path) const {
   return text + " (" + node->place().text() + ")";
 }
 
-}  // namespace runner::recipe
+}  // namespace runner::resolve

@@ -7,7 +7,7 @@
 #include "runner/core/diagnostics.h"
 #include "runner/core/node.h"
 
-namespace runner::recipe {
+namespace runner::resolve {
 
 /// A validated recipe as the rules between sections see it: values by path, what was written and what is a default, and
 /// errors that point at what the author wrote.
@@ -44,4 +44,4 @@ class SettledTree {
   core::Diagnostics& diagnostics_;
 };
 
-}  // namespace runner::recipe
+}  // namespace runner::resolve

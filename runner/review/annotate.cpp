@@ -2,7 +2,7 @@
 #include "runner/core/utf8.h"
 #include "runner/store/annotations.h"
 
-namespace runner::cli {
+namespace runner::review {
 namespace {
 
 using store::RunSummary;
@@ -121,4 +121,4 @@ std::optional<std::string> runs_unarchive(const RunsContext& context, const Runs
   return archive(context, request, false, diagnostics);
 }
 
-}  // namespace runner::cli
+}  // namespace runner::review

@@ -6,7 +6,7 @@
 
 #include "runner/review/runs.h"
 
-namespace runner::cli {
+namespace runner::review {
 
 struct RunsTagRequest {
   std::string run = "";
@@ -54,4 +54,4 @@ std::optional<std::string> runs_remove(const RunsContext& context, const RunsRem
 std::optional<std::string> runs_restore(const RunsContext& context, const RunsSetRequest& request,
                                         core::Diagnostics& diagnostics);
 
-}  // namespace runner::cli
+}  // namespace runner::review

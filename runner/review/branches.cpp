@@ -5,7 +5,7 @@
 #include "runner/terminal/text.h"
 #include "runner/store/database/text.h"
 
-namespace runner::cli {
+namespace runner::review {
 namespace {
 
 using store::BranchRow;
@@ -70,4 +70,4 @@ std::string branches_lines(const std::vector<BranchRow>& branches) {
   return text;
 }
 
-}  // namespace runner::cli
+}  // namespace runner::review

@@ -9,7 +9,7 @@
 #include "runner/core/diagnostics.h"
 #include "runner/store/run_reader.h"
 
-namespace runner::cli {
+namespace runner::review {
 
 /// One line of a plot: the points of a branch's lineage, or, of an abandoned stretch, those that are its own.
 struct BranchCurve {
@@ -29,4 +29,4 @@ std::optional<std::vector<BranchCurve>> branch_curves(const std::string& run_dir
 /// One line a branch: where it left its parent, how far it went, what is left of it, why there is another.
 std::string branches_lines(const std::vector<store::BranchRow>& branches);
 
-}  // namespace runner::cli
+}  // namespace runner::review

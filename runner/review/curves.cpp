@@ -8,7 +8,7 @@
 #include "runner/core/name_map.h"
 #include "runner/core/utf8.h"
 
-namespace runner::cli {
+namespace runner::review {
 namespace {
 
 using core::Node;
@@ -72,14 +72,14 @@ std::string label_of(const RunSummary& run, const std::string& metric, bool seve
 /// Seconds become minutes or hours where they are many.
 void choose_time_unit(Curves& all) {
   double last = 0;
-  for (const Curve& curve : all.curves) {
+  for (const chart::Curve& curve : all.curves) {
     if (!curve.points.empty()) last = std::max(last, curve.points.back().first);
   }
   const TimeUnit* unit = &kTimeUnits[0];
   for (const TimeUnit& one : kTimeUnits) {
     if (last >= kUnitsMin * one.seconds) unit = &one;
   }
-  for (Curve& curve : all.curves) {
+  for (chart::Curve& curve : all.curves) {
     for (auto& [x, y] : curve.points) x /= unit->seconds;
   }
   all.x_title = std::string("time in ") + unit->name;
@@ -121,7 +121,7 @@ std::optional<Curves> load_curves(const std::vector<RunSummary>& runs, const Cur
         continue;
       }
       any = true;
-      Curve curve{label_of(run, name, names.size() > 1, runs.size() > 1), {}};
+      chart::Curve curve{label_of(run, name, names.size() > 1, runs.size() > 1), {}};
       for (const store::SeriesPoint& point : series.value()) {
         const double x = request.x == XAxis::kTime ? static_cast<double>(point.time_ms - run.created_ms) / 1000.0
                                                    : static_cast<double>(point.step) * *scale;
@@ -142,4 +142,4 @@ std::optional<Curves> load_curves(const std::vector<RunSummary>& runs, const Cur
   return all;
 }
 
-}  // namespace runner::cli
+}  // namespace runner::review

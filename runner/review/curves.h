@@ -8,7 +8,7 @@
 #include "runner/review/runs.h"
 #include "runner/chart/curve.h"
 
-namespace runner::cli {
+namespace runner::review {
 
 /// What a curve is drawn over. All but steps and time are steps times what the run's summary says of a step.
 enum class XAxis { kStep, kTime, kEpoch, kTokens, kSamples };
@@ -20,7 +20,7 @@ struct CurvesRequest {
 };
 
 struct Curves {
-  std::vector<Curve> curves;
+  std::vector<chart::Curve> curves;
   std::string x_title;
 };
 
@@ -33,4 +33,4 @@ std::optional<Curves> load_curves(const std::vector<store::RunSummary>& runs, co
 /// (debiased). What is not finite stays, and does not count.
 void smooth(std::vector<std::pair<double, double>>& points, double weight);
 
-}  // namespace runner::cli
+}  // namespace runner::review

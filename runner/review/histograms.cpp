@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-namespace runner::cli {
+namespace runner::review {
 namespace {
 
 using core::Node;
@@ -29,10 +29,10 @@ std::vector<double> counts_of(const Node& data) {
 
 std::string figure(const Node& data, const char* name) {
   const Node* value = data.find(name);
-  return value != nullptr && value->is_number() ? number_text(value->as_double()) : "-";
+  return value != nullptr && value->is_number() ? terminal::number_text(value->as_double()) : "-";
 }
 
-std::vector<Cell> row_of(const Node& data, const Terminal& terminal) {
+std::vector<terminal::Cell> row_of(const Node& data, const terminal::Terminal& terminal) {
   const Node* name = data.find("name");
   const Node* not_finite = data.find("not_finite");
   const bool bad = not_finite != nullptr && not_finite->as_double() > 0;
@@ -42,12 +42,12 @@ std::vector<Cell> row_of(const Node& data, const Terminal& terminal) {
           {figure(data, "max")},
           {figure(data, "mean")},
           {figure(data, "std")},
-          {bad ? not_finite->scalar_text() + " not finite" : "", Paint::kRed}};
+          {bad ? not_finite->scalar_text() + " not finite" : "", terminal::Paint::kRed}};
 }
 
 }  // namespace
 
-std::string bars_text(const std::vector<double>& counts, const Terminal& terminal) {
+std::string bars_text(const std::vector<double>& counts, const terminal::Terminal& terminal) {
   static constexpr std::array<const char*, 9> kBlocks = {" ",      "\u2581", "\u2582", "\u2583", "\u2584",
                                                          "\u2585", "\u2586", "\u2587", "\u2588"};
   static constexpr std::array<const char*, 5> kMarks = {" ", ".", ":", "+", "#"};
@@ -62,13 +62,13 @@ std::string bars_text(const std::vector<double>& counts, const Terminal& termina
   return text;
 }
 
-std::string histograms_text(const std::vector<store::EventRow>& events, const Terminal& terminal) {
+std::string histograms_text(const std::vector<store::EventRow>& events, const terminal::Terminal& terminal) {
   std::int64_t last = -1;
   for (const store::EventRow& event : events) {
     if (event.kind == "histogram") last = std::max(last, event.step);
   }
   if (last < 0) return "";
-  std::vector<std::vector<Cell>> rows;
+  std::vector<std::vector<terminal::Cell>> rows;
   std::size_t left_out = 0;
   for (const store::EventRow& event : events) {
     if (event.kind != "histogram" || event.step != last) continue;
@@ -78,16 +78,16 @@ std::string histograms_text(const std::vector<store::EventRow>& events, const Te
       ++left_out;
     }
   }
-  const std::vector<Column> columns = {{"  at step " + std::to_string(last), false, true},
+  const std::vector<terminal::Column> columns = {{"  at step " + std::to_string(last), false, true},
                                        {"min", true, false},
                                        {"", false, false},
                                        {"max", true, false},
                                        {"mean", true, false},
                                        {"std", true, false},
                                        {"", false, false}};
-  std::string text = table_text(columns, rows, terminal);
+  std::string text = terminal::table_text(columns, rows, terminal);
   if (left_out > 0) text += "  and " + std::to_string(left_out) + " more: --format json shows all\n";
   return text;
 }
 
-}  // namespace runner::cli
+}  // namespace runner::review

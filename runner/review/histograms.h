@@ -6,12 +6,12 @@
 #include "runner/terminal/text.h"
 #include "runner/store/run_reader.h"
 
-namespace runner::cli {
+namespace runner::review {
 
 /// One character a bar, as high as its count beside the largest: eighths of a block, or marks in plain ASCII.
-std::string bars_text(const std::vector<double>& counts, const Terminal& terminal);
+std::string bars_text(const std::vector<double>& counts, const terminal::Terminal& terminal);
 
 /// The histograms of the last step that has some, a row each; "" when there are none.
-std::string histograms_text(const std::vector<store::EventRow>& events, const Terminal& terminal);
+std::string histograms_text(const std::vector<store::EventRow>& events, const terminal::Terminal& terminal);
 
-}  // namespace runner::cli
+}  // namespace runner::review

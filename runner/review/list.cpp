@@ -10,7 +10,7 @@
 #include "runner/query/filter.h"
 #include "runner/store/run_files.h"
 
-namespace runner::cli {
+namespace runner::review {
 namespace {
 
 using core::Node;
@@ -52,14 +52,14 @@ bool less(const Node& a, const Node& b) {
 
 /// For programs and headings: NaN and infinity as other programs write them, not as YAML does.
 std::string plain_text(const Node& value) {
-  if (value.kind() == Node::Kind::kFloat && !std::isfinite(value.as_double())) return number_text(value.as_double());
+  if (value.kind() == Node::Kind::kFloat && !std::isfinite(value.as_double())) return terminal::number_text(value.as_double());
   return value.scalar_text();
 }
 
 /// Runs that lack the name, or whose value is NaN, stand last either way.
 void sort_runs(Runs& runs, const SortKey& key, const core::Clock& clock) {
   const auto value = [&](const RunSummary& run) {
-    auto found = store::run_value(run, key.name, clock);
+    auto found = query::run_value(run, key.name, clock);
     if (found && found->is_number() && found->as_double() != found->as_double()) found.reset();
     return found;
   };
@@ -78,12 +78,12 @@ std::vector<std::string> default_columns(const Runs& runs) {
 }
 
 std::string text_of(const RunSummary& run, const std::string& column, const RunsContext& context) {
-  const auto value = store::run_value(run, column, context.clock);
+  const auto value = query::run_value(run, column, context.clock);
   if (!value) return "";
-  if (column == "age") return ago_text(run.created_ms, context.clock.wall_ms());
+  if (column == "age") return terminal::ago_text(run.created_ms, context.clock.wall_ms());
   if (column == "duration") return core::format_duration(value->as_double());
   if (column == "name" && !run.label.empty()) return printable(run.label);
-  if (value->kind() == Node::Kind::kFloat) return number_text(value->as_double());
+  if (value->kind() == Node::Kind::kFloat) return terminal::number_text(value->as_double());
   return printable(value->scalar_text());
 }
 
@@ -91,7 +91,7 @@ bool is_number_column(const Runs& runs, const std::string& column, const core::C
   if (column == "age") return false;
   bool any = false;
   for (const RunSummary& run : runs) {
-    const auto value = store::run_value(run, column, clock);
+    const auto value = query::run_value(run, column, clock);
     if (value && !value->is_number()) return false;
     any = any || value;
   }
@@ -107,7 +107,7 @@ struct Group {
 std::vector<Group> grouped(Runs runs, const std::string& name, const core::Clock& clock) {
   std::vector<Group> groups;
   for (RunSummary& run : runs) {
-    auto value = store::run_value(run, name, clock);
+    auto value = query::run_value(run, name, clock);
     const auto same = [&](const Group& group) {
       return group.value.has_value() == value.has_value() && (!value || group.value->same_value(*value));
     };
@@ -119,33 +119,33 @@ std::vector<Group> grouped(Runs runs, const std::string& name, const core::Clock
 }
 
 /// Of a trial of a sweep.
-Paint state_paint(const std::string& state) {
-  static const std::map<std::string, Paint> paints = {{"complete", Paint::kGreen},
-                                                      {"running", Paint::kCyan},
-                                                      {"pruned", Paint::kYellow},
-                                                      {"failed", Paint::kRed},
-                                                      {"waiting", Paint::kDim}};
+terminal::Paint state_paint(const std::string& state) {
+  static const std::map<std::string, terminal::Paint> paints = {{"complete", terminal::Paint::kGreen},
+                                                      {"running", terminal::Paint::kCyan},
+                                                      {"pruned", terminal::Paint::kYellow},
+                                                      {"failed", terminal::Paint::kRed},
+                                                      {"waiting", terminal::Paint::kDim}};
   const auto at = paints.find(state);
-  return at == paints.end() ? Paint::kNone : at->second;
+  return at == paints.end() ? terminal::Paint::kNone : at->second;
 }
 
 std::string as_table(const Runs& runs, const std::vector<std::string>& names, const RunsContext& context) {
-  std::vector<Column> columns;
+  std::vector<terminal::Column> columns;
   for (const std::string& name : names) {
     columns.push_back(
         {name, is_number_column(runs, name, context.clock), name != "id" && name != "status" && name != "state"});
   }
-  std::vector<std::vector<Cell>> rows;
+  std::vector<std::vector<terminal::Cell>> rows;
   for (const RunSummary& run : runs) {
-    std::vector<Cell> row;
+    std::vector<terminal::Cell> row;
     for (const std::string& name : names) {
       const std::string text = text_of(run, name, context);
       row.push_back(name == "status" ? status_cell(run)
-                                     : Cell{text, name == "state" ? state_paint(text) : Paint::kNone});
+                                     : terminal::Cell{text, name == "state" ? state_paint(text) : terminal::Paint::kNone});
     }
     rows.push_back(std::move(row));
   }
-  return table_text(columns, rows, context.terminal);
+  return terminal::table_text(columns, rows, context.terminal);
 }
 
 /// One table, so that its columns are the same in all groups; a line before each group says what it is.
@@ -160,10 +160,10 @@ std::string as_grouped_table(const std::vector<Group>& groups, const RunsListReq
   for (const Group& group : groups) {
     const std::string value = group.value ? core::quote(group.value->scalar_text(), kGroupCodePointsMax) : "none";
     text += "\n" +
-            painted(core::escape_for_terminal(request.group_by) + " " +
+            terminal::painted(core::escape_for_terminal(request.group_by) + " " +
                         (group.value && !group.value->is_string() ? plain_text(*group.value) : value) + ", " +
                         core::counted(static_cast<std::int64_t>(group.runs.size()), "run", "runs"),
-                    Paint::kBold, context.terminal) +
+                    terminal::Paint::kBold, context.terminal) +
             "\n";
     for (std::size_t i = 0; i < group.runs.size() && std::getline(table, line); ++i) text += line + "\n";
   }
@@ -173,13 +173,13 @@ std::string as_grouped_table(const std::vector<Group>& groups, const RunsListReq
 std::string as_csv(const Runs& runs, const std::vector<std::string>& names, const RunsContext& context) {
   std::string text;
   const auto add_line = [&](const auto& field_of) {
-    for (std::size_t i = 0; i < names.size(); ++i) text += (i == 0 ? "" : ",") + csv_field(field_of(names[i]));
+    for (std::size_t i = 0; i < names.size(); ++i) text += (i == 0 ? "" : ",") + terminal::csv_field(field_of(names[i]));
     text += "\n";
   };
   add_line([](const std::string& name) { return name; });
   for (const RunSummary& run : runs) {
     add_line([&](const std::string& name) {
-      const auto value = store::run_value(run, name, context.clock);
+      const auto value = query::run_value(run, name, context.clock);
       return value ? plain_text(*value) : std::string();
     });
   }
@@ -195,7 +195,7 @@ Node as_node(const Runs& runs, const std::vector<std::string>& names, const Runs
     }
     Node row = Node::mapping();
     for (const std::string& name : names) {
-      row.set(name, store::run_value(run, name, context.clock).value_or(Node::null()));
+      row.set(name, query::run_value(run, name, context.clock).value_or(Node::null()));
     }
     list.items().push_back(std::move(row));
   }
@@ -228,7 +228,7 @@ std::string nothing_to_show(const RunsContext& context, const RunsListRequest& r
 }
 
 /// Smoke runs and archived ones are shown where they are asked for.
-std::size_t hide(Runs& runs, const RunsListRequest& request, const std::optional<store::Filter>& filter) {
+std::size_t hide(Runs& runs, const RunsListRequest& request, const std::optional<query::Filter>& filter) {
   if (request.all || request.trash) return 0;
   const bool smoke = filter && filter->names("smoke"), archived = filter && filter->names("archived");
   return std::erase_if(runs,
@@ -237,16 +237,16 @@ std::size_t hide(Runs& runs, const RunsListRequest& request, const std::optional
 
 }  // namespace
 
-bool choose_from(Runs& runs, const RunsListRequest& request, const std::optional<store::Filter>& filter,
+bool choose_from(Runs& runs, const RunsListRequest& request, const std::optional<query::Filter>& filter,
                  const RunsContext& context, core::Diagnostics& diagnostics) {
   const SortKey key = parse_sort(request.sort);
   if (filter) filter->check_names(runs, context.clock, diagnostics);
   for (const std::string& name : request.columns) {
-    store::check_name(name, flag("--columns"), runs, context.clock, diagnostics);
+    query::check_name(name, flag("--columns"), runs, context.clock, diagnostics);
   }
-  if (!key.name.empty()) store::check_name(key.name, flag("--sort"), runs, context.clock, diagnostics);
+  if (!key.name.empty()) query::check_name(key.name, flag("--sort"), runs, context.clock, diagnostics);
   if (!request.group_by.empty()) {
-    store::check_name(request.group_by, flag("--group-by"), runs, context.clock, diagnostics);
+    query::check_name(request.group_by, flag("--group-by"), runs, context.clock, diagnostics);
   }
   if (diagnostics.has_errors()) return false;
 
@@ -277,9 +277,9 @@ std::string list_text(Runs runs, const RunsListRequest& request, std::vector<std
 
 std::optional<std::string> runs_list(const RunsContext& context, const RunsListRequest& request,
                                      core::Diagnostics& diagnostics) {
-  std::optional<store::Filter> filter;
+  std::optional<query::Filter> filter;
   if (!request.filter.empty()) {
-    filter = store::Filter::parse(request.filter, diagnostics);
+    filter = query::Filter::parse(request.filter, diagnostics);
     if (!filter) return std::nullopt;
   }
   const std::string folder = request.trash ? trash_dir(context.output_dir) : context.output_dir;
@@ -297,4 +297,4 @@ std::optional<std::string> runs_list(const RunsContext& context, const RunsListR
   return list_text(std::move(runs), request, columns, context);
 }
 
-}  // namespace runner::cli
+}  // namespace runner::review

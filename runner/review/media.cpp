@@ -8,7 +8,7 @@
 #include "runner/core/units.h"
 #include "trackers/io/table_file.h"
 
-namespace runner::cli {
+namespace runner::review {
 namespace {
 
 using core::Node;
@@ -50,24 +50,24 @@ std::string absolute(const std::string& run_dir, const ArtefactRow& artefact) {
 }
 
 std::string cell_text(const Node& cell) {
-  return cell.kind() == Node::Kind::kFloat ? number_text(cell.as_double()) : cell.is_null() ? "" : cell.scalar_text();
+  return cell.kind() == Node::Kind::kFloat ? terminal::number_text(cell.as_double()) : cell.is_null() ? "" : cell.scalar_text();
 }
 
-std::string beginning(const Table& table, const Terminal& terminal) {
+std::string beginning(const Table& table, const terminal::Terminal& terminal) {
   const std::size_t width = std::min(table.columns.size(), kColumnsShown);
-  std::vector<Column> columns;
+  std::vector<terminal::Column> columns;
   for (std::size_t i = 0; i < width; ++i) {
     const bool numbers = !table.rows.empty() && table.rows[0][i].is_number();
     columns.push_back({(i == 0 ? "    " : "") + printable(table.columns[i]), numbers && i > 0, true});
   }
-  std::vector<std::vector<Cell>> rows;
+  std::vector<std::vector<terminal::Cell>> rows;
   for (std::size_t r = 0; r < std::min(table.rows.size(), kRowsShown); ++r) {
-    std::vector<Cell>& row = rows.emplace_back();
+    std::vector<terminal::Cell>& row = rows.emplace_back();
     for (std::size_t i = 0; i < width; ++i) {
       row.push_back({(i == 0 ? "    " : "") + printable(cell_text(table.rows[r][i]))});
     }
   }
-  return table_text(columns, rows, terminal);
+  return terminal::table_text(columns, rows, terminal);
 }
 
 /// `16 rows`, and what of it is not shown.
@@ -80,7 +80,7 @@ std::string size_text(const Table& table) {
 }  // namespace
 
 std::string tables_text(const std::string& run_dir, const std::vector<ArtefactRow>& artefacts,
-                        const Terminal& terminal) {
+                        const terminal::Terminal& terminal) {
   std::string text;
   for (const ArtefactRow* artefact : newest(artefacts, "table")) {
     const std::optional<Table> table = trackers::read_table(absolute(run_dir, *artefact));
@@ -91,8 +91,8 @@ std::string tables_text(const std::string& run_dir, const std::vector<ArtefactRo
   return text;
 }
 
-std::string pictures_text(const std::vector<ArtefactRow>& artefacts, const Terminal& terminal) {
-  std::vector<std::vector<Cell>> rows;
+std::string pictures_text(const std::vector<ArtefactRow>& artefacts, const terminal::Terminal& terminal) {
+  std::vector<std::vector<terminal::Cell>> rows;
   for (const ArtefactRow* artefact : newest(artefacts, "image")) {
     const std::string width = field(*artefact, "width");
     const Node* bytes = artefact->data.is_mapping() ? artefact->data.find("bytes") : nullptr;
@@ -103,15 +103,15 @@ std::string pictures_text(const std::vector<ArtefactRow>& artefacts, const Termi
                     {printable(artefact->path)}});
   }
   if (rows.empty()) return "";
-  const std::vector<Column> columns = {{"  picture", false, true},
+  const std::vector<terminal::Column> columns = {{"  picture", false, true},
                                        {"step", true, false},
                                        {"pixels", false, false},
                                        {"size", true, false},
                                        {"file", false, false}};
-  return table_text(columns, rows, terminal);
+  return terminal::table_text(columns, rows, terminal);
 }
 
-void add_media(const store::RunSummary& run, Document& document) {
+void add_media(const store::RunSummary& run, chart::Document& document) {
   const auto read = store::read_artefacts(run.run_dir);
   if (!read) return;
   const auto tables = newest(read.value(), "table"), pictures = newest(read.value(), "image");
@@ -150,4 +150,4 @@ void add_media(const store::RunSummary& run, Document& document) {
   }
 }
 
-}  // namespace runner::cli
+}  // namespace runner::review

@@ -11,7 +11,7 @@
 #include "runner/core/platform/files.h"
 #include "runner/core/utf8.h"
 
-namespace runner::cli {
+namespace runner::review {
 namespace {
 
 constexpr int kPixelsMin = 240;
@@ -31,14 +31,14 @@ void write(const std::string& path, const std::string& content, std::string& sai
   }
 }
 
-std::string as_characters(const Picture& picture, const PictureRequest& request, const Terminal& terminal) {
+std::string as_characters(const Picture& picture, const PictureRequest& request, const terminal::Terminal& terminal) {
   PlotOptions options = plot_options(terminal);
   if (request.width > 0) options.width = request.width;
   if (request.height > 0) options.height = request.height;
   std::string text;
-  for (const Chart& chart : picture.charts) {
+  for (const chart::Chart& chart : picture.charts) {
     text += (text.empty() ? "" : "\n") +
-            cut_text(chart.options.title, static_cast<std::size_t>(options.width), terminal) + "\n" +
+            terminal::cut_text(chart.options.title, static_cast<std::size_t>(options.width), terminal) + "\n" +
             plot_chart_text(chart, options, terminal);
   }
   return text;
@@ -48,7 +48,7 @@ std::string as_characters(const Picture& picture, const PictureRequest& request,
 void set_size(Picture& picture, const PictureRequest& request) {
   const int columns = std::min(picture.columns, static_cast<int>(picture.charts.size()));
   const int rows = (static_cast<int>(picture.charts.size()) + columns - 1) / columns;
-  for (Chart& chart : picture.charts) {
+  for (chart::Chart& chart : picture.charts) {
     if (request.width > 0) chart.options.width = std::max(request.width / columns, kPixelsMin);
     if (request.height > 0) chart.options.height = std::max(request.height / rows, kPixelsMin);
   }
@@ -67,7 +67,7 @@ void add_picture_flags(CLI::App& command, PictureRequest& request) {
       ->check(CLI::Range(5, 4000));
 }
 
-std::optional<std::string> put_picture(Picture picture, const PictureRequest& request, const Terminal& terminal,
+std::optional<std::string> put_picture(Picture picture, const PictureRequest& request, const terminal::Terminal& terminal,
                                        core::Diagnostics& diagnostics) {
   if (request.svg.empty() && request.png.empty()) return as_characters(picture, request, terminal);
   for (const auto& [flag, size] : {std::pair("--width", request.width), std::pair("--height", request.height)}) {
@@ -78,8 +78,8 @@ std::optional<std::string> put_picture(Picture picture, const PictureRequest& re
   }
   set_size(picture, request);
   std::string said;
-  if (!request.svg.empty()) write(request.svg, charts_svg(picture.charts, picture.columns), said, diagnostics);
-  if (!request.png.empty()) write(request.png, charts_png(picture.charts, picture.columns), said, diagnostics);
+  if (!request.svg.empty()) write(request.svg, chart::charts_svg(picture.charts, picture.columns), said, diagnostics);
+  if (!request.png.empty()) write(request.png, chart::charts_png(picture.charts, picture.columns), said, diagnostics);
   return said;
 }
 
@@ -92,7 +92,7 @@ std::optional<std::string> runs_plot(const RunsContext& context, const RunsPlotR
   auto all = load_curves(*runs, request.curves, diagnostics);
   if (!all) return std::nullopt;
   const bool in_files = !request.picture.svg.empty() || !request.picture.png.empty();
-  Chart chart;
+  chart::Chart chart;
   // One curve has no legend on the terminal, so that its name is the title.
   chart.options.title = !in_files && all->curves.size() == 1 ? all->curves[0].label : title_of(request.curves.metrics);
   chart.options.x_title = all->x_title;
@@ -102,4 +102,4 @@ std::optional<std::string> runs_plot(const RunsContext& context, const RunsPlotR
   return put_picture({{std::move(chart)}}, request.picture, context.terminal, diagnostics);
 }
 
-}  // namespace runner::cli
+}  // namespace runner::review

@@ -12,7 +12,7 @@ namespace CLI {
 class App;
 }
 
-namespace runner::cli {
+namespace runner::review {
 
 /// Where a picture goes.
 struct PictureRequest {
@@ -22,7 +22,7 @@ struct PictureRequest {
 
 /// Charts that belong together.
 struct Picture {
-  std::vector<Chart> charts;
+  std::vector<chart::Chart> charts;
   int columns = 1;  ///< so many beside each other in a file; the terminal has them one under the other
 };
 
@@ -30,7 +30,7 @@ struct Picture {
 void add_picture_flags(CLI::App& command, PictureRequest& request);
 
 /// The picture itself where it is characters, else what was written. Nothing when `diagnostics` has the reason.
-std::optional<std::string> put_picture(Picture picture, const PictureRequest& request, const Terminal& terminal,
+std::optional<std::string> put_picture(Picture picture, const PictureRequest& request, const terminal::Terminal& terminal,
                                        core::Diagnostics& diagnostics);
 
 struct RunsPlotRequest {
@@ -45,4 +45,4 @@ struct RunsPlotRequest {
 std::optional<std::string> runs_plot(const RunsContext& context, const RunsPlotRequest& request,
                                      core::Diagnostics& diagnostics);
 
-}  // namespace runner::cli
+}  // namespace runner::review

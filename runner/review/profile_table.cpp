@@ -10,7 +10,7 @@
 #include "runner/core/utf8.h"
 #include "runner/store/profile.h"
 
-namespace runner::store {
+namespace runner::review {
 namespace {
 
 // The widths of torch.profiler's table.
@@ -245,4 +245,4 @@ std::string profile_text(const Profile& profile, const ProfileTable& table) {
   return steps_text(profile) + table_text(profile, table) + blocks_text(profile) + roofline_text(profile);
 }
 
-}  // namespace runner::store
+}  // namespace runner::review

@@ -14,7 +14,7 @@
 #include "runner/store/run_index.h"
 #include "runner/store/database/text.h"
 
-namespace runner::cli {
+namespace runner::review {
 namespace {
 
 namespace fs = std::filesystem;
@@ -197,4 +197,4 @@ std::optional<std::string> runs_restore(const RunsContext& context, const RunsSe
   return text;
 }
 
-}  // namespace runner::cli
+}  // namespace runner::review

@@ -11,7 +11,7 @@
 #include "runner/store/run_files.h"
 #include "runner/store/system_metrics.h"
 
-namespace runner::cli {
+namespace runner::review {
 namespace {
 
 using core::Node;
@@ -60,11 +60,11 @@ std::optional<std::vector<store::RunSummary>> find_runs(const RunsContext& conte
 }
 
 void read_recipes_for(std::vector<store::RunSummary>& runs, const std::string& output_dir,
-                      const std::optional<store::Filter>& filter, const std::vector<std::string>& names,
+                      const std::optional<query::Filter>& filter, const std::vector<std::string>& names,
                       const core::Clock& clock) {
   std::vector<std::string> wanted = filter ? filter->recipe_names(runs, clock) : std::vector<std::string>();
   std::copy_if(names.begin(), names.end(), std::back_inserter(wanted),
-               [&](const std::string& name) { return store::needs_recipe(runs, name, clock); });
+               [&](const std::string& name) { return query::needs_recipe(runs, name, clock); });
   if (wanted.empty()) return;
   store::read_recipe_values(output_dir, wanted, runs);
   const bool all_known = std::all_of(wanted.begin(), wanted.end(), [&runs](const std::string& name) {
@@ -80,7 +80,7 @@ std::optional<std::vector<store::RunSummary>> choose_runs(const RunsContext& con
                                                           const std::string& filter, core::Diagnostics& diagnostics) {
   auto chosen = find_runs(context, texts, diagnostics);
   if (!chosen || filter.empty()) return chosen;
-  const auto parsed = store::Filter::parse(filter, diagnostics);
+  const auto parsed = query::Filter::parse(filter, diagnostics);
   if (!parsed) return std::nullopt;
   std::vector<store::RunSummary> all = store::list_runs(context.output_dir, context.clock, {.with_recipe = false});
   read_recipes_for(all, context.output_dir, parsed, {}, context.clock);
@@ -174,10 +174,10 @@ Node run_json(const store::RunSummary& run) {
   return node;
 }
 
-Cell status_cell(const store::RunSummary& run) {
-  static constexpr std::array<Paint, 6> kPaints = {Paint::kCyan,   Paint::kGreen, Paint::kRed,
-                                                   Paint::kYellow, Paint::kRed,   Paint::kRed};
+terminal::Cell status_cell(const store::RunSummary& run) {
+  static constexpr std::array<terminal::Paint, 6> kPaints = {terminal::Paint::kCyan,   terminal::Paint::kGreen, terminal::Paint::kRed,
+                                                   terminal::Paint::kYellow, terminal::Paint::kRed,   terminal::Paint::kRed};
   return {std::string(to_text(run.status)), kPaints[static_cast<std::size_t>(run.status)]};
 }
 
-}  // namespace runner::cli
+}  // namespace runner::review

@@ -11,13 +11,13 @@
 #include "runner/query/filter.h"
 #include "runner/store/run_reader.h"
 
-namespace runner::cli {
+namespace runner::review {
 
 /// What all of `roux runs` needs to know.
 struct RunsContext {
   std::string output_dir;
   const core::Clock& clock;
-  Terminal terminal;
+  terminal::Terminal terminal;
 };
 
 struct RunsListRequest {
@@ -56,7 +56,7 @@ std::optional<std::string> runs_compare(const RunsContext& context, const RunsCo
 /// Of runs that were read with what the request names: those that its filter takes, sorted, no more than its limit.
 /// False when `diagnostics` says which name nobody has.
 bool choose_from(std::vector<store::RunSummary>& runs, const RunsListRequest& request,
-                 const std::optional<store::Filter>& filter, const RunsContext& context,
+                 const std::optional<query::Filter>& filter, const RunsContext& context,
                  core::Diagnostics& diagnostics);
 /// As a table, JSON or CSV, in groups where the request says so.
 std::string list_text(std::vector<store::RunSummary> runs, const RunsListRequest& request,
@@ -71,7 +71,7 @@ std::optional<std::vector<store::RunSummary>> find_runs(const RunsContext& conte
 /// Recipes are read only where a name, or one of the filter's, is theirs, and of them no more than what is asked for: a
 /// thousand whole ones take longer than all the rest. `output_dir` holds the runs.
 void read_recipes_for(std::vector<store::RunSummary>& runs, const std::string& output_dir,
-                      const std::optional<store::Filter>& filter, const std::vector<std::string>& names,
+                      const std::optional<query::Filter>& filter, const std::vector<std::string>& names,
                       const core::Clock& clock);
 
 /// Those that are named, and those that a filter takes (smoke runs and archived ones where it asks for them), newest
@@ -98,6 +98,6 @@ bool is_of_the_machine(const std::string& metric);
 
 /// A run as `--format json` writes it, without its recipe.
 core::Node run_json(const store::RunSummary& run);
-Cell status_cell(const store::RunSummary& run);
+terminal::Cell status_cell(const store::RunSummary& run);
 
-}  // namespace runner::cli
+}  // namespace runner::review

@@ -16,7 +16,7 @@
 #include "runner/store/annotations.h"
 #include "runner/store/database/text.h"
 
-namespace runner::cli {
+namespace runner::review {
 namespace {
 
 using core::Node;
@@ -55,7 +55,7 @@ class Lines {
 };
 
 std::string value_text(const Node& value) {
-  if (value.kind() == Node::Kind::kFloat) return number_text(value.as_double());
+  if (value.kind() == Node::Kind::kFloat) return terminal::number_text(value.as_double());
   if (value.is_mapping() || value.is_sequence()) return printable(core::to_json(value, -1));
   return printable(value.scalar_text());
 }
@@ -67,7 +67,7 @@ std::string joined(const std::vector<std::string>& words, const char* between) {
 }
 
 std::string times_text(const RunSummary& run, const core::Clock& clock) {
-  std::string text = store::utc_text(run.created_ms) + " (" + ago_text(run.created_ms, clock.wall_ms()) + ")";
+  std::string text = store::utc_text(run.created_ms) + " (" + terminal::ago_text(run.created_ms, clock.wall_ms()) + ")";
   const std::int64_t end_ms = run.owner ? clock.wall_ms() : run.ended_ms;
   if (end_ms > run.created_ms) {
     const double seconds = static_cast<double>(end_ms - run.created_ms) / 1000.0;
@@ -125,9 +125,9 @@ void add_origin(const artifact::Capsule& capsule, Lines& lines) {
 
 std::string head_text(const Page& page, const RunsContext& context) {
   const RunSummary& run = page.run;
-  const Cell status = status_cell(run);
-  std::string title = painted(printable(run.name), Paint::kBold, context.terminal) + "  " +
-                      painted(status.text, status.paint, context.terminal);
+  const terminal::Cell status = status_cell(run);
+  std::string title = terminal::painted(printable(run.name), terminal::Paint::kBold, context.terminal) + "  " +
+                      terminal::painted(status.text, status.paint, context.terminal);
   if (!run.reason.empty()) title += ": " + printable(run.reason);
   Lines lines;
   lines.add("id", run.id);
@@ -156,33 +156,33 @@ std::string head_text(const Page& page, const RunsContext& context) {
   }
   lines.add("", recipe_file(run.run_dir) + "resolved.json" + hash + ", run.db" + folders);
   for (const auto& [time_ms, note] : page.annotations.notes) {
-    lines.add("note", printable(note) + " (" + ago_text(time_ms, context.clock.wall_ms()) + ")");
+    lines.add("note", printable(note) + " (" + terminal::ago_text(time_ms, context.clock.wall_ms()) + ")");
   }
   return title + "\n" + lines.text();
 }
 
 std::string heading(const char* title, const RunsContext& context) {
-  return "\n" + painted(title, Paint::kBold, context.terminal) + "\n";
+  return "\n" + terminal::painted(title, terminal::Paint::kBold, context.terminal) + "\n";
 }
 
 std::string metrics_text(const Page& page, const RunsContext& context) {
   if (page.details.series.empty()) return "";
-  const std::vector<Column> columns = {{"  metric", false, true}, {"first", true, false},   {"last", true, false},
+  const std::vector<terminal::Column> columns = {{"  metric", false, true}, {"first", true, false},   {"last", true, false},
                                        {"best", true, false},     {"at step", true, false}, {"points", true, false}};
-  std::vector<std::vector<Cell>> rows;
+  std::vector<std::vector<terminal::Cell>> rows;
   for (const store::SeriesSummary& series : page.details.series) {
     const Better better = better_end(series.key(), page.run.resolved);
     const double best = better == Better::kHigher ? series.most : series.least;
     const std::int64_t at = better == Better::kHigher ? series.most_step : series.least_step;
     const bool told = better != Better::kUnknown && !std::isnan(best);
     rows.push_back({{"  " + printable(series.key())},
-                    {number_text(series.first)},
-                    {number_text(series.last)},
-                    {told ? number_text(best) : "-"},
+                    {terminal::number_text(series.first)},
+                    {terminal::number_text(series.last)},
+                    {told ? terminal::number_text(best) : "-"},
                     {told ? std::to_string(at) : "-"},
                     {std::to_string(series.points)}});
   }
-  return heading("metrics", context) + table_text(columns, rows, context.terminal);
+  return heading("metrics", context) + terminal::table_text(columns, rows, context.terminal);
 }
 
 std::int64_t bytes_of(const artifact::CheckpointInfo& checkpoint) {
@@ -193,25 +193,25 @@ std::int64_t bytes_of(const artifact::CheckpointInfo& checkpoint) {
 
 std::string checkpoints_text(const Page& page, const RunsContext& context) {
   if (page.checkpoints.empty()) return "";
-  std::vector<std::vector<Cell>> rows;
+  std::vector<std::vector<terminal::Cell>> rows;
   for (const artifact::CheckpointInfo& checkpoint : page.checkpoints) {
     std::string metrics;
     for (const Node::Entry& entry : checkpoint.manifest.fields.metrics.entries()) {
       if (!entry.value.is_number()) continue;
-      metrics += (metrics.empty() ? "" : ", ") + entry.key + " " + number_text(entry.value.as_double());
+      metrics += (metrics.empty() ? "" : ", ") + entry.key + " " + terminal::number_text(entry.value.as_double());
     }
     rows.push_back({{"  " + checkpoint.path.substr(checkpoint.path.rfind('/') + 1)},
                     {std::to_string(checkpoint.step)},
                     {core::format_bytes(bytes_of(checkpoint))},
-                    {ago_text(checkpoint.manifest.created_ms, context.clock.wall_ms())},
+                    {terminal::ago_text(checkpoint.manifest.created_ms, context.clock.wall_ms())},
                     {printable(metrics)}});
   }
-  const std::vector<Column> columns = {{"  folder", false, true},
+  const std::vector<terminal::Column> columns = {{"  folder", false, true},
                                        {"step", true, false},
                                        {"size", true, false},
                                        {"written", false, false},
                                        {"", false, true}};
-  return heading("checkpoints", context) + table_text(columns, rows, context.terminal);
+  return heading("checkpoints", context) + terminal::table_text(columns, rows, context.terminal);
 }
 
 std::string branches_text(const Page& page, const RunsContext& context) {
@@ -433,4 +433,4 @@ std::optional<std::string> runs_show(const RunsContext& context, const RunsShowR
          histograms_part(page, context) + media_part(page, context) + samples_text(page, context);
 }
 
-}  // namespace runner::cli
+}  // namespace runner::review

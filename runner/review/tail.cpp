@@ -14,7 +14,7 @@
 #include "runner/store/run_files.h"
 #include "runner/store/system_metrics.h"
 
-namespace runner::cli {
+namespace runner::review {
 namespace {
 
 using core::Node;
@@ -109,7 +109,7 @@ class Metrics final : public Source {
     if (!wanted(series)) return;
     if (point.step != step_) end(lines);
     step_ = point.step;
-    line_ += "  " + core::escape_for_terminal(series.key()) + " " + number_text(point.value);
+    line_ += "  " + core::escape_for_terminal(series.key()) + " " + terminal::number_text(point.value);
   }
 
   void add(const store::FeedEvent& event, Lines& lines) {
@@ -208,4 +208,4 @@ void runs_tail(const RunsContext& context, const RunsTailRequest& request,
   write(status_cell(*run).text + (run->reason.empty() ? "" : ": " + core::escape_for_terminal(run->reason)) + "\n");
 }
 
-}  // namespace runner::cli
+}  // namespace runner::review

@@ -7,7 +7,7 @@
 #include "runner/review/runs.h"
 #include "trackers/follow.h"
 
-namespace runner::cli {
+namespace runner::review {
 
 struct RunsTailRequest {
   std::string run = "last";
@@ -23,4 +23,4 @@ void runs_tail(const RunsContext& context, const RunsTailRequest& request,
                const std::function<void(const std::string&)>& write, trackers::Waiter& waiter,
                core::Diagnostics& diagnostics);
 
-}  // namespace runner::cli
+}  // namespace runner::review

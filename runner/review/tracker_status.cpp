@@ -8,7 +8,7 @@
 #include "runner/store/cursors.h"
 #include "runner/store/feed.h"
 
-namespace runner::cli {
+namespace runner::review {
 namespace {
 
 using core::Node;
@@ -45,7 +45,7 @@ std::string text_of(const TrackerLag& lag, const core::Clock& clock) {
   if (!lag.has_begun && lag.behind > 0) text = "has not begun";
   if (lag.record.left_out > 0) text += ", " + std::to_string(lag.record.left_out) + " refused and left out";
   if (!lag.record.problem.empty()) {
-    text += ": " + printable(lag.record.problem) + " (" + ago_text(lag.record.problem_ms, clock.wall_ms()) + ")";
+    text += ": " + printable(lag.record.problem) + " (" + terminal::ago_text(lag.record.problem_ms, clock.wall_ms()) + ")";
   }
   return text;
 }
@@ -82,4 +82,4 @@ Node trackers_json(const store::RunSummary& run) {
   return list;
 }
 
-}  // namespace runner::cli
+}  // namespace runner::review

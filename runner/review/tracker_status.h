@@ -6,7 +6,7 @@
 #include "runner/core/clock.h"
 #include "runner/store/run_reader.h"
 
-namespace runner::cli {
+namespace runner::review {
 
 /// What `roux sync --tracker` calls it: its `name`, or its type.
 std::string tracker_name(const core::Node& tracker);
@@ -16,4 +16,4 @@ std::string trackers_lines(const store::RunSummary& run, const core::Clock& cloc
 /// The same for a program.
 core::Node trackers_json(const store::RunSummary& run);
 
-}  // namespace runner::cli
+}  // namespace runner::review

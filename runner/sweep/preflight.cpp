@@ -172,7 +172,7 @@ void find_idle_variables(const Sweep& sweep, const std::vector<Point>& points, c
 
 }  // namespace
 
-Preflight look_ahead(const Sweep& sweep, const std::function<void(const registry::Recipe&, core::Diagnostics&)>& plan,
+Preflight look_ahead(const Sweep& sweep, const std::function<void(const resolve::Recipe&, core::Diagnostics&)>& plan,
                      core::Diagnostics& diagnostics) {
   const RecipeSpace& space = sweep.space();
   Preflight result;

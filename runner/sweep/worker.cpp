@@ -235,7 +235,7 @@ core::Result<Worker::Beginning> Worker::begin(const Trial& trial, const std::str
   beginning.training.words = {"run", path, "--new", "--quiet", "--run-id", id, "--output-dir", output_dir_};
   std::string text = recipe.value().resolved_json();
   if (is_handed_over) {
-    auto read = std::make_shared<registry::Recipe>(std::move(recipe).value());
+    auto read = std::make_shared<resolve::Recipe>(std::move(recipe).value());
     read->path = path;
     read->sources = {std::make_shared<core::Source>(core::Source{path, std::move(text)})};
     beginning.training.recipe = std::move(read);

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <string_view>
 
-namespace runner::cli {
+namespace runner::terminal {
 namespace {
 
 constexpr int kColumnsMin = 60, kRowsMin = 8;
@@ -52,4 +52,4 @@ void LiveLines::write(const std::string& text) const {
   }
 }
 
-}  // namespace runner::cli
+}  // namespace runner::terminal

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace runner::cli {
+namespace runner::terminal {
 
 /// Lines at the bottom of a terminal that are drawn anew in their place. One write draws all of them, over what was
 /// there, so that nothing flickers.
@@ -33,4 +33,4 @@ class LiveLines {
   std::vector<std::string> drawn_;
 };
 
-}  // namespace runner::cli
+}  // namespace runner::terminal

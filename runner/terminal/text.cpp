@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <ctime>
 
-namespace runner::cli {
+namespace runner::terminal {
 namespace {
 
 constexpr std::size_t kShrinkTo = 8;
@@ -140,4 +140,4 @@ std::string csv_field(std::string_view text) {
   return quoted + "\"";
 }
 
-}  // namespace runner::cli
+}  // namespace runner::terminal

@@ -7,7 +7,7 @@
 
 #include "runner/core/utf8.h"
 
-namespace runner::cli {
+namespace runner::terminal {
 
 /// What the commands of `roux runs` write to.
 struct Terminal {
@@ -51,4 +51,4 @@ std::string table_text(const std::vector<Column>& columns, const std::vector<std
 /// One field of RFC 4180 CSV, quoted where it has to be.
 std::string csv_field(std::string_view text);
 
-}  // namespace runner::cli
+}  // namespace runner::terminal

@@ -25,7 +25,7 @@ class Climb final : public components::lr_scheduler::Scheduler {
 
 }  // namespace
 
-std::optional<LrSweep> find_lr(const registry::Recipe& recipe, const LrSweepRequest& request,
+std::optional<LrSweep> find_lr(const resolve::Recipe& recipe, const LrSweepRequest& request,
                                core::Diagnostics& diagnostics) {
   configure_torch(recipe);
   const auto experiment = build_experiment(recipe, {}, diagnostics);

@@ -60,7 +60,7 @@ Start start_of(const Node& node) {
 
 }  // namespace
 
-std::shared_ptr<ProcessGroup> meet_ranks(const registry::Recipe& recipe, const TrainRequest& request) {
+std::shared_ptr<ProcessGroup> meet_ranks(const resolve::Recipe& recipe, const TrainRequest& request) {
   if (!request.rank) return nullptr;
   const auto launch = sections::launch::parse_config(recipe.at("launch"));
   const bool debug = launch.debug || is_switched_on("ROUX_DEBUG") || is_switched_on("ACCELERATE_DEBUG_MODE");

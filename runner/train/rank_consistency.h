@@ -24,7 +24,7 @@ namespace runner::train {
 
 /// Meets the others where the request says that there are any; null: this process trains alone. RunError when one of
 /// them does not come, or runs another recipe, another program, or on other instructions or threads: named with both.
-std::shared_ptr<distributed::ProcessGroup> meet_ranks(const registry::Recipe& recipe, const TrainRequest& request);
+std::shared_ptr<distributed::ProcessGroup> meet_ranks(const resolve::Recipe& recipe, const TrainRequest& request);
 
 /// RunError when the weights of two ranks differ.
 void refuse_other_weights(distributed::ProcessGroup& ranks, const components::model::Model& model);

@@ -52,7 +52,7 @@ constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kCapsulePatience_ms = 30'000;  ///< for data that is still being read when the training is over
 
 /// `resolved`: the recipe as it is kept.
-std::unique_ptr<store::RunWriter> open_run(const registry::Recipe& recipe, const std::string& resolved,
+std::unique_ptr<store::RunWriter> open_run(const resolve::Recipe& recipe, const std::string& resolved,
                                            const Start& start, const TrainRequest& request, const core::Clock& clock) {
   if (start.resume) {
     auto run = store::RunWriter::resume(*start.resume, clock);
@@ -111,7 +111,7 @@ void record_changes(store::RunWriter& run, const Start& start) {
 }
 
 /// What was asked for, and what reaches into the arithmetic anyway. The recipe names the variables of its secrets.
-std::map<std::string, std::string> environment_of(const registry::Recipe& recipe, const std::string& resolved) {
+std::map<std::string, std::string> environment_of(const resolve::Recipe& recipe, const std::string& resolved) {
   const auto capture = sections::capture::parse_config(recipe.at("capture"));
   std::map<std::string, std::string> variables = artifact::arithmetic_environment();
   variables.merge(artifact::chosen_environment(capture.environment));
@@ -122,7 +122,7 @@ std::map<std::string, std::string> environment_of(const registry::Recipe& recipe
 }
 
 /// `init`: the weights that the run begins with, when it took any.
-artifact::Capsule capsule_of(const registry::Recipe& recipe, const std::string& resolved, const Experiment& experiment,
+artifact::Capsule capsule_of(const resolve::Recipe& recipe, const std::string& resolved, const Experiment& experiment,
                              const TrainRequest& request, const checkpoint::InitWeights* init) {
   const Surroundings surroundings = present_surroundings();
   artifact::Capsule capsule;
@@ -244,7 +244,7 @@ int train_into(Experiment& experiment, store::RunWriter& run, std::optional<Caps
   }
 }
 
-std::unique_ptr<Experiment> build(const registry::Recipe& recipe, core::Diagnostics& diagnostics) {
+std::unique_ptr<Experiment> build(const resolve::Recipe& recipe, core::Diagnostics& diagnostics) {
   try {
     return build_experiment(recipe, {}, diagnostics);
   } catch (const std::exception& error) {
@@ -256,7 +256,7 @@ std::unique_ptr<Experiment> build(const registry::Recipe& recipe, core::Diagnost
 
 }  // namespace
 
-void configure_torch(const registry::Recipe& recipe) {
+void configure_torch(const resolve::Recipe& recipe) {
   const auto launch = sections::launch::parse_config(recipe.at("launch"));
   if (launch.num_cpu_threads_per_process) at::set_num_threads(static_cast<int>(*launch.num_cpu_threads_per_process));
   set_matmul_precision(recipe.at("precision"));
@@ -264,7 +264,7 @@ void configure_torch(const registry::Recipe& recipe) {
   at::globalContext().setDeterministicAlgorithms(recipe.at("deterministic").as_bool(), false);
 }
 
-int train(const registry::Recipe& recipe, const TrainRequest& request, double peak_flops,
+int train(const resolve::Recipe& recipe, const TrainRequest& request, double peak_flops,
           core::Diagnostics& diagnostics) {
   const core::Clock& clock = core::system_clock();
   configure_torch(recipe);

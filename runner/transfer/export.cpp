@@ -12,7 +12,7 @@
 #include "runner/core/utf8.h"
 #include "runner/store/history.h"
 
-namespace runner::cli {
+namespace runner::transfer {
 namespace {
 
 namespace fs = std::filesystem;
@@ -45,7 +45,7 @@ constexpr const char* kCsvTitles = "run,name,metric,step,time_ms,value\n";
 
 void add_csv(const RunSummary& run, const std::vector<Series>& all, std::string& text) {
   for (const Series& series : all) {
-    const std::string head = run.id + "," + csv_field(name_of(run)) + "," + csv_field(series.name) + ",";
+    const std::string head = run.id + "," + terminal::csv_field(review::name_of(run)) + "," + terminal::csv_field(series.name) + ",";
     for (const store::SeriesPoint& point : series.points) {
       text += head + std::to_string(point.step) + "," + std::to_string(point.time_ms) + "," + exact(point.value) + "\n";
     }
@@ -54,7 +54,7 @@ void add_csv(const RunSummary& run, const std::vector<Series>& all, std::string&
 
 void add_jsonl(const RunSummary& run, const std::vector<Series>& all, std::string& text) {
   for (const Series& series : all) {
-    const std::string head = "{\"run\": " + core::json_quote(run.id) + ", \"name\": " + core::json_quote(name_of(run)) +
+    const std::string head = "{\"run\": " + core::json_quote(run.id) + ", \"name\": " + core::json_quote(review::name_of(run)) +
                              ", \"metric\": " + core::json_quote(series.name) + ", \"step\": ";
     for (const store::SeriesPoint& point : series.points) {
       text += head + std::to_string(point.step) + ", \"time_ms\": " + std::to_string(point.time_ms) +
@@ -80,7 +80,7 @@ std::string points_json(const std::vector<Series>& all) {
 }
 
 core::Result<std::string> run_as_json(const RunSummary& run, const std::vector<Series>& all) {
-  Node node = run_json(run);
+  Node node = review::run_json(run);
   node.set("recipe", run.resolved);
   Node list = Node::sequence();
   const auto events = store::read_events(run.run_dir);
@@ -155,7 +155,7 @@ core::Result<std::string> put_all(const Runs& runs, const RunsExportRequest& req
 
 }  // namespace
 
-std::optional<std::string> runs_export(const RunsContext& context, const RunsExportRequest& request,
+std::optional<std::string> runs_export(const review::RunsContext& context, const RunsExportRequest& request,
                                        core::Diagnostics& diagnostics) {
   if (request.per_run && request.output.empty()) {
     diagnostics.error({}, "--per-run writes a file for each run, but --output names no folder for them");
@@ -163,7 +163,7 @@ std::optional<std::string> runs_export(const RunsContext& context, const RunsExp
   }
   const bool newest = request.runs.empty() && request.filter.empty();
   const auto runs =
-      choose_runs(context, newest ? std::vector<std::string>{"last"} : request.runs, request.filter, diagnostics);
+      review::choose_runs(context, newest ? std::vector<std::string>{"last"} : request.runs, request.filter, diagnostics);
   if (!runs) return std::nullopt;
   Failures unread;
   auto said = put_all(*runs, request, unread);
@@ -179,4 +179,4 @@ std::optional<std::string> runs_export(const RunsContext& context, const RunsExp
   return std::nullopt;
 }
 
-}  // namespace runner::cli
+}  // namespace runner::transfer

@@ -6,7 +6,7 @@
 
 #include "runner/review/runs.h"
 
-namespace runner::cli {
+namespace runner::transfer {
 
 struct RunsExportRequest {
   std::vector<std::string> runs = {};  ///< with `filter` empty too: the newest
@@ -18,7 +18,7 @@ struct RunsExportRequest {
 };
 
 /// Writes what runs hold for other programs, whole: numbers to the last bit, names as they are.
-std::optional<std::string> runs_export(const RunsContext& context, const RunsExportRequest& request,
+std::optional<std::string> runs_export(const review::RunsContext& context, const RunsExportRequest& request,
                                        core::Diagnostics& diagnostics);
 
-}  // namespace runner::cli
+}  // namespace runner::transfer

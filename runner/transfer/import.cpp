@@ -13,7 +13,7 @@
 #include "runner/store/annotations.h"
 #include "runner/store/run_writer.h"
 
-namespace runner::cli {
+namespace runner::transfer {
 namespace {
 
 namespace fs = std::filesystem;
@@ -87,7 +87,7 @@ std::vector<Moment> moments_of(const ForeignRun& run, store::RunWriter& writer) 
   return moments;
 }
 
-core::Result<std::string> write_run(const ForeignRun& run, const RunsContext& context, const std::string& name) {
+core::Result<std::string> write_run(const ForeignRun& run, const review::RunsContext& context, const std::string& name) {
   Replay clock(context.clock);
   store::NewRun made;
   made.output_dir = context.output_dir;
@@ -154,7 +154,7 @@ std::vector<ForeignRun> read_path(const std::string& path, core::Diagnostics& di
   return {};
 }
 
-std::set<std::string> imported_before(const RunsContext& context) {
+std::set<std::string> imported_before(const review::RunsContext& context) {
   std::set<std::string> sources;
   for (const store::RunSummary& run : store::list_runs(context.output_dir, context.clock, {.with_recipe = false})) {
     if (const Node* source = run.summary.find(store::kImportedFrom)) sources.insert(source->scalar_text());
@@ -175,7 +175,7 @@ void settle_times(ForeignRun& run) {
 
 }  // namespace
 
-std::optional<std::string> runs_import(const RunsContext& context, const RunsImportRequest& request,
+std::optional<std::string> runs_import(const review::RunsContext& context, const RunsImportRequest& request,
                                        core::Diagnostics& diagnostics) {
   std::vector<ForeignRun> found;
   for (const std::string& path : request.paths) {
@@ -188,12 +188,12 @@ std::optional<std::string> runs_import(const RunsContext& context, const RunsImp
   core::in_parallel(found.size(), kWritersMax, [&](std::size_t i) {
     if (before.contains(found[i].source)) return;
     settle_times(found[i]);
-    made[i] = write_run(found[i], context, name_of(found[i]));
+    made[i] = write_run(found[i], context, review::name_of(found[i]));
   });
   std::string text;
   for (std::size_t i = 0; i < found.size(); ++i) {
     const ForeignRun& run = found[i];
-    const std::string source = core::escape_for_terminal(run.source), name = name_of(run);
+    const std::string source = core::escape_for_terminal(run.source), name = review::name_of(run);
     if (!made[i]) {
       text += source + ": imported before; --again makes another run of it\n";
       continue;
@@ -213,4 +213,4 @@ std::optional<std::string> runs_import(const RunsContext& context, const RunsImp
   return text;
 }
 
-}  // namespace runner::cli
+}  // namespace runner::transfer

@@ -8,7 +8,7 @@
 
 #include "runner/review/runs.h"
 
-namespace runner::cli {
+namespace runner::transfer {
 
 struct RunsImportRequest {
   std::vector<std::string> paths =
@@ -48,7 +48,7 @@ core::Result<std::vector<ForeignRun>> read_mlflow_server(const std::string& addr
 
 /// Makes runs of what other tools have written: they are listed, drawn and compared like others, and carry the tag
 /// `imported`. What was imported before is passed over.
-std::optional<std::string> runs_import(const RunsContext& context, const RunsImportRequest& request,
+std::optional<std::string> runs_import(const review::RunsContext& context, const RunsImportRequest& request,
                                        core::Diagnostics& diagnostics);
 
-}  // namespace runner::cli
+}  // namespace runner::transfer

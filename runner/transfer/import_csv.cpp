@@ -12,7 +12,7 @@
 // Tables of metrics: a column `step` and one a metric (Lightning's CSVLogger and many others), or `step`, `metric` and
 // `value` (`roux runs export`).
 
-namespace runner::cli {
+namespace runner::transfer {
 namespace {
 
 namespace fs = std::filesystem;
@@ -164,4 +164,4 @@ core::Result<std::vector<ForeignRun>> read_metrics_csv(const std::string& path) 
   return runs;
 }
 
-}  // namespace runner::cli
+}  // namespace runner::transfer

@@ -15,7 +15,7 @@
 // The folders of MLflow's file store: EXPERIMENT/RUN/{meta.yaml, params/NAME, metrics/NAME, tags/NAME}. A name with
 // slashes is a path.
 
-namespace runner::cli {
+namespace runner::transfer {
 namespace {
 
 namespace fs = std::filesystem;
@@ -153,4 +153,4 @@ core::Result<std::vector<ForeignRun>> read_mlflow(const std::string& path) {
   return runs;
 }
 
-}  // namespace runner::cli
+}  // namespace runner::transfer

@@ -12,7 +12,7 @@
 
 // A server of MLflow, by its REST interface: experiments/search, runs/search and metrics/get-history, page by page.
 
-namespace runner::cli {
+namespace runner::transfer {
 namespace {
 
 using core::json_quote;
@@ -169,4 +169,4 @@ core::Result<std::vector<ForeignRun>> read_mlflow_server(const std::string& addr
   }
 }
 
-}  // namespace runner::cli
+}  // namespace runner::transfer

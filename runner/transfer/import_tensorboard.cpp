@@ -6,7 +6,7 @@
 #include "runner/core/units.h"
 #include "trackers/io/event_file.h"
 
-namespace runner::cli {
+namespace runner::transfer {
 namespace {
 
 namespace fs = std::filesystem;
@@ -72,4 +72,4 @@ core::Result<std::vector<ForeignRun>> read_tensorboard(const std::string& path) 
   return runs;
 }
 
-}  // namespace runner::cli
+}  // namespace runner::transfer

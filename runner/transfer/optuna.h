@@ -11,7 +11,7 @@
 #include "runner/sweep/study/study.h"
 #include "runner/sweep/spec/sweep.h"
 
-namespace runner::sweep {
+namespace runner::transfer {
 
 /// A sweep as Optuna keeps it: each trial with its parameters by path, its curve, and `run`, `variant`, `seed` and
 /// `reason` as attributes. A choice that Optuna has no type for (a list, a block, what is paired) is its text; a normal
@@ -46,4 +46,4 @@ Importable importable(const OptunaStudy& from, const ImportOptions& options, con
 /// Puts them into a study without any, each as a variant of its own.
 void import_trials(const Importable& from, const RecipeSpace& space, Study& study);
 
-}  // namespace runner::sweep
+}  // namespace runner::transfer

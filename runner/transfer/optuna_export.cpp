@@ -4,7 +4,7 @@
 
 #include "runner/transfer/optuna.h"
 
-namespace runner::sweep {
+namespace runner::transfer {
 namespace {
 
 using core::Node;
@@ -115,4 +115,4 @@ OptunaStudy to_optuna(const Sweep& sweep, Study& study) {
   return out;
 }
 
-}  // namespace runner::sweep
+}  // namespace runner::transfer

@@ -10,7 +10,7 @@
 #include "runner/core/json.h"
 #include "runner/store/database/sqlite.h"
 
-namespace runner::sweep {
+namespace runner::transfer {
 namespace {
 
 using core::Node;
@@ -255,4 +255,4 @@ core::Result<OptunaStudy> read_optuna(const std::string& path, const std::string
   return core::attempt([&] { return read(path, name); });
 }
 
-}  // namespace runner::sweep
+}  // namespace runner::transfer

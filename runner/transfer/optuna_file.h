@@ -9,7 +9,7 @@
 #include "runner/core/result.h"
 #include "runner/store/run_reader.h"
 
-namespace runner::sweep {
+namespace runner::transfer {
 
 /// A parameter as Optuna keeps it: a number, of a choice its position, with the distribution that it was drawn from.
 struct OptunaParameter {
@@ -41,4 +41,4 @@ core::Result<void> write_optuna(const std::string& path, const OptunaStudy& stud
 /// Reads one of the studies of such a database; `name` may be "" where there is one only. Failure says which there are.
 core::Result<OptunaStudy> read_optuna(const std::string& path, const std::string& name);
 
-}  // namespace runner::sweep
+}  // namespace runner::transfer

@@ -7,7 +7,7 @@
 #include "runner/core/units.h"
 #include "runner/transfer/optuna.h"
 
-namespace runner::sweep {
+namespace runner::transfer {
 namespace {
 
 using core::Node;
@@ -329,4 +329,4 @@ void import_trials(const Importable& from, const RecipeSpace& space, Study& stud
   study.leave();
 }
 
-}  // namespace runner::sweep
+}  // namespace runner::transfer

@@ -71,7 +71,7 @@ void run_case(const std::string& text) {
   const auto composed = runner::recipe::compose_text(source, options, diagnostics);
   if (composed) {
     auto recipe = runner::registry::validate_recipe(composed->root, runner::registry::Registry::builtin(), diagnostics);
-    runner::recipe::settle(recipe, diagnostics);
+    runner::resolve::settle(recipe, diagnostics);
     runner::core::to_yaml(recipe);
     runner::core::to_json(recipe);
   } else if (!diagnostics.has_errors()) {

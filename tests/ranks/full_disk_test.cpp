@@ -12,7 +12,7 @@
 #include <thread>
 #include <utility>
 
-#include "tests/support/process.h"
+#include "tests/support/process/process.h"
 #include "tests/support/temp_dir.h"
 
 namespace {

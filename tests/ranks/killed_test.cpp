@@ -16,7 +16,7 @@
 #include "runner/store/run_reader.h"
 #include "tests/support/run_place.h"
 #include "tests/support/same_end.h"
-#include "tests/support/tracer.h"
+#include "tests/support/disk/tracer.h"
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include <regex>
 
 #include "runner/store/run_reader.h"
-#include "tests/support/launched.h"
+#include "tests/support/process/launched.h"
 #include "tests/support/run_place.h"
 
 namespace {

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "runner/core/json.h"
-#include "tests/support/file_events.h"
-#include "tests/support/process.h"
+#include "tests/support/disk/file_events.h"
+#include "tests/support/process/process.h"
 #include "tests/support/run_place.h"
 #include "tests/support/swept.h"
 

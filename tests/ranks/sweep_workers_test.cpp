@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/postgres.h"
+#include "tests/support/process/postgres.h"
 #include "tests/support/swept.h"
 
 namespace {

@@ -23,7 +23,7 @@
 #include "tests/support/at_each.h"
 #include "tests/support/run_place.h"
 #include "tests/support/temp_dir.h"
-#include "tests/support/tracer.h"
+#include "tests/support/disk/tracer.h"
 
 namespace {
 

@@ -10,7 +10,7 @@
 #include <random>
 
 #include "runner/artifact/retention.h"
-#include "tests/support/faulty_io.h"
+#include "tests/support/disk/faulty_io.h"
 #include "tests/support/temp_dir.h"
 
 namespace {

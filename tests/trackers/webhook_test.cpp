@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/http_server.h"
+#include "tests/support/process/http_server.h"
 #include "tests/trackers/followed_run.h"
 
 namespace {

@@ -17,7 +17,7 @@ namespace {
 
 /// Nothing when there is no such run; the session says so then.
 std::optional<std::string> folder_of(const std::string& run, Session& session) {
-  core::Result<std::string> folder = checkpoints_folder(session.runs_dir(), run, core::system_clock());
+  core::Result<std::string> folder = review::checkpoints_folder(session.runs_dir(), run, core::system_clock());
   if (folder) return folder.value();
   session.fail(folder.failure().message, folder.failure().hint);
   return std::nullopt;
@@ -26,14 +26,14 @@ std::optional<std::string> folder_of(const std::string& run, Session& session) {
 void list(const std::string& run, Session& session) {
   const std::optional<std::string> folder = folder_of(run, session);
   if (!folder) return;
-  const Terminal terminal = Terminal::of_stdout(session.color);
-  std::fputs(checkpoints_list(*folder, terminal, core::system_clock().wall_ms()).c_str(), stdout);
+  const terminal::Terminal terminal = terminal::Terminal::of_stdout(session.color);
+  std::fputs(review::checkpoints_list(*folder, terminal, core::system_clock().wall_ms()).c_str(), stdout);
 }
 
 void verify(const std::string& run, Session& session) {
   const std::optional<std::string> folder = folder_of(run, session);
   if (!folder) return;
-  const CheckpointsVerdict verdict = checkpoints_verify(*folder);
+  const review::CheckpointsVerdict verdict = review::checkpoints_verify(*folder);
   if (verdict.whole + verdict.damaged == 0) return session.fail("there is no checkpoint in " + *folder);
   std::fputs(verdict.text.c_str(), stdout);
   if (verdict.damaged > 0) session.exit_code = core::kExitFailed;

@@ -43,7 +43,10 @@ CLI::App* add_command(CLI::App& app, Session& session, const char* name, const c
 
 }  // namespace
 
+void add_predict(CLI::App& app, Session& session);
+
 void add_eval(CLI::App& app, Session& session) {
+  add_predict(app, session);
   auto flags = std::make_shared<EvalFlags>();
   CLI::App* command = add_command(app, session, "eval", "loss and metrics of a checkpoint on a data set", flags);
   command->add_flag("--json", flags->request.json, "one JSON line");

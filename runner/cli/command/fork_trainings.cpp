@@ -29,8 +29,8 @@ class Forks final : public sweep::Trained {
     if (is_ready_ || words.front() != "run") return;
     is_ready_ = true;
     core::Diagnostics told_by_the_trial;
-    const auto recipe = registry::read_recipe(words.at(1), {}, registry::Registry::builtin(), told_by_the_trial);
-    if (recipe && !told_by_the_trial.has_errors()) code_ = code_of(*recipe);
+    const auto recipe = resolve::read_recipe(words.at(1), {}, registry::Registry::builtin(), told_by_the_trial);
+    if (recipe && !told_by_the_trial.has_errors()) code_ = review::code_of(*recipe);
   }
 
   int train(const std::vector<std::string>& words) override {

@@ -45,37 +45,37 @@ std::string sweep_json(const engine::LrSweep& sweep) {
 }
 
 std::string sweep_text(const LrFindFlags& flags, const engine::LrSweep& sweep) {
-  Curve curve{"smoothed loss", {}};
+  chart::Curve curve{"smoothed loss", {}};
   for (const engine::LrPoint& point : sweep.points) {
     curve.points.emplace_back(flags.sweep.linear ? point.lr : std::log10(point.lr), point.smoothed);
   }
-  const Terminal terminal = Terminal::of_stdout(false);
-  PlotOptions options = plot_options(terminal);
+  const terminal::Terminal terminal = terminal::Terminal::of_stdout(false);
+  review::PlotOptions options = review::plot_options(terminal);
   options.x_title = flags.sweep.linear ? "lr" : "log10(lr)";
-  std::string text = flags.recipe.path + "  loss, smoothed\n" + plot_text({curve}, options, terminal);
+  std::string text = flags.recipe.path + "  loss, smoothed\n" + review::plot_text({curve}, options, terminal);
   text += "  tried     " + std::to_string(sweep.points.size()) + " of " + std::to_string(flags.sweep.steps) +
-          " rates from " + number_text(flags.sweep.min_lr) + " to " + number_text(flags.sweep.max_lr) +
+          " rates from " + terminal::number_text(flags.sweep.min_lr) + " to " + terminal::number_text(flags.sweep.max_lr) +
           (sweep.diverged ? "; then the loss diverged\n" : "\n");
   const auto& suggestion = sweep.suggestion;
   if (!suggestion) return text + "  no rate to suggest: the loss did not fall\n";
-  text += "  lr        " + number_text(suggestion->valley) + "  in the middle of the longest descent\n";
-  text += "  steepest  " + number_text(suggestion->steepest) + "\n";
-  return text + "  use it    --set optimizer.lr=" + number_text(suggestion->valley) + "\n";
+  text += "  lr        " + terminal::number_text(suggestion->valley) + "  in the middle of the longest descent\n";
+  text += "  steepest  " + terminal::number_text(suggestion->steepest) + "\n";
+  return text + "  use it    --set optimizer.lr=" + terminal::number_text(suggestion->valley) + "\n";
 }
 
 void lr_find(Session& session, LrFindFlags& flags) {
   flags.sweep.linear = flags.sweep_shape == "linear";
   if (!(flags.sweep.min_lr < flags.sweep.max_lr)) {  // one that is no number too
-    return session.fail("--min-lr is " + number_text(flags.sweep.min_lr) + ", and --max-lr " +
-                            number_text(flags.sweep.max_lr) + " is no more",
+    return session.fail("--min-lr is " + terminal::number_text(flags.sweep.min_lr) + ", and --max-lr " +
+                            terminal::number_text(flags.sweep.max_lr) + " is no more",
                         "the rates climb from the one to the other");
   }
   if (flags.sweep.min_lr < kLrMin || flags.sweep.max_lr > kLrMax) {
     const bool small = flags.sweep.min_lr < kLrMin;
     return session.fail((small ? "--min-lr is " : "--max-lr is ") +
-                            number_text(small ? flags.sweep.min_lr : flags.sweep.max_lr) +
+                            terminal::number_text(small ? flags.sweep.min_lr : flags.sweep.max_lr) +
                             ", and float32 weights move " + (small ? "by nothing" : "beyond all numbers"),
-                        "rates from " + number_text(kLrMin) + " to " + number_text(kLrMax));
+                        "rates from " + terminal::number_text(kLrMin) + " to " + terminal::number_text(kLrMax));
   }
   const auto recipe = session.load(flags.recipe);
   if (!recipe) return;

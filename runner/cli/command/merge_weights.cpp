@@ -48,7 +48,7 @@ std::string find_source(const std::string& text, const std::string& runs_dir) {
   std::string path = text;
   if (!fs::exists(text, error)) {
     std::vector<std::string> skipped;
-    path = artifact::find_checkpoint(text, run_finder(runs_dir), skipped).value();
+    path = artifact::find_checkpoint(text, review::run_finder(runs_dir), skipped).value();
     for (const std::string& line : skipped) std::fprintf(stderr, "skipped %s\n", printable(line).c_str());
   }
   return artifact::find_tensor_set(path).value();

@@ -52,18 +52,18 @@ std::vector<std::string> profile_files(const store::RunSummary& run) {
   return files;
 }
 
-std::string memory_plot(const Profile& profile, const Terminal& terminal) {
+std::string memory_plot(const Profile& profile, const terminal::Terminal& terminal) {
   if (profile.memory.empty()) return "";
-  Curve curve{"memory", {}};
+  chart::Curve curve{"memory", {}};
   for (const store::MemoryPoint& point : profile.memory) {
     curve.points.emplace_back(point.ms, static_cast<double>(point.bytes) / 1048576.0);
   }
-  PlotOptions options = plot_options(terminal);
+  review::PlotOptions options = review::plot_options(terminal);
   options.x_title = "ms since the recording began";
-  return "\nMiB of tensors more than at that moment\n" + plot_text({curve}, options, terminal);
+  return "\nMiB of tensors more than at that moment\n" + review::plot_text({curve}, options, terminal);
 }
 
-std::optional<std::string> show(const RunsContext& context, const ProfileRequest& request,
+std::optional<std::string> show(const review::RunsContext& context, const ProfileRequest& request,
                                 core::Diagnostics& diagnostics) {
   const auto run = store::find_run(context.output_dir, request.run, context.clock);
   if (!run) {

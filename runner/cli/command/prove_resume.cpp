@@ -208,7 +208,7 @@ class Prover {
       if (found.status == store::RunStatus::kFinished) run = found.run_dir;
     }
     if (!run) return "no finished run";
-    const auto difference = compare_runs(straight_, *run);
+    const auto difference = review::compare_runs(straight_, *run);
     if (!difference) return "cannot be compared: " + difference.failure().message;
     if (!difference.value().found.empty()) return difference.value().found.front();
     compared_ = difference.value();
@@ -253,14 +253,14 @@ class Prover {
   Trace trace_;
   std::string straight_;
   std::int64_t straight_us_ = 0;
-  RunDifference compared_;
+  review::RunDifference compared_;
   std::size_t same_ = 0, width_ = 6;
   int kills_ = 0;
   std::vector<std::string> bad_;
 };
 
 /// A recipe of which two runs cannot be the same, whatever happens: time decides about something that is compared.
-bool depends_on_time(const registry::Recipe& recipe, Session& session) {
+bool depends_on_time(const resolve::Recipe& recipe, Session& session) {
   const Node& max_time = recipe.at("training.max_time");
   core::Diagnostics diagnostics;
   if (!max_time.is_null()) {
@@ -279,7 +279,7 @@ bool depends_on_time(const registry::Recipe& recipe, Session& session) {
 }
 
 std::vector<std::string> child_arguments(const ProveFlags& flags, const recipe::ComposeOptions& options,
-                                         const registry::Recipe& recipe) {
+                                         const resolve::Recipe& recipe) {
   std::vector<std::string> arguments = {core::own_program(), "run", flags.recipe.path, "--verbose"};
   for (const recipe::Override& change : options.overrides) {
     arguments.push_back(change.kind == recipe::Override::Kind::kSet ? "--set" : "--set-file");

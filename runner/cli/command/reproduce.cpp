@@ -38,9 +38,9 @@ struct ReproduceFlags {
 };
 
 /// What differs in two recipes beside names and places.
-std::vector<registry::Change> changes_that_count(const Node& before, const Node& after) {
-  std::vector<registry::Change> counting;
-  for (registry::Change& change : registry::list_changes(before, after)) {
+std::vector<resolve::Change> changes_that_count(const Node& before, const Node& after) {
+  std::vector<resolve::Change> counting;
+  for (resolve::Change& change : resolve::list_changes(before, after)) {
     const bool is_name = change.path == "run_name" || change.path == "output_dir" || change.path == "description" ||
                          change.path == "extends" || change.path.starts_with("vars");
     if (!is_name) counting.push_back(std::move(change));
@@ -48,7 +48,7 @@ std::vector<registry::Change> changes_that_count(const Node& before, const Node&
   return counting;
 }
 
-Cause cause_of(const registry::Change& change) {
+Cause cause_of(const resolve::Change& change) {
   const auto with_place = [](const std::string& value, const core::Place& place) {
     const std::string text = place.text();
     return text.empty() ? value : value + " (" + text + ")";
@@ -121,7 +121,7 @@ class Reproduction {
       return false;
     }
     auto capsule = artifact::read_capsule(original_.run_dir + "/" + artifact::kCapsuleFile);
-    auto recipe = registry::read_recorded_recipe(original_.run_dir, original_.run_dir + "/resolved.json");
+    auto recipe = resolve::read_recorded_recipe(original_.run_dir, original_.run_dir + "/resolved.json");
     if (!capsule || !recipe) {
       const core::Failure& failure = capsule ? recipe.failure() : capsule.failure();
       session_.fail("run " + original_.run_dir + " cannot be reproduced: " + failure.message,
@@ -168,7 +168,7 @@ class Reproduction {
       return;
     }
     core::Diagnostics diagnostics;
-    const auto now = registry::load_recipe(path.string(), recorded_overrides(capsule_.command_line),
+    const auto now = resolve::load_recipe(path.string(), recorded_overrides(capsule_.command_line),
                                            registry::Registry::builtin(), diagnostics);
     if (!now) {
       std::printf("the recipe %s has been changed and is wrong now; the recorded one is taken\n", path.c_str());
@@ -179,13 +179,13 @@ class Reproduction {
     std::printf("the recipe has been changed since; the recorded one is taken (--recipe %s takes the present one):\n",
                 path.c_str());
     std::vector<Cause> causes;
-    for (const registry::Change& change : changes) causes.push_back(cause_of(change));
+    for (const resolve::Change& change : changes) causes.push_back(cause_of(change));
     print_causes(causes);
   }
 
   /// What it is compared with must itself be what was run.
   void look_at_recorded_recipe() {
-    registry::Recipe as_it_lies;
+    resolve::Recipe as_it_lies;
     as_it_lies.root = recorded_;
     const std::string hash = as_it_lies.hash();
     if (hash == original_.recipe_hash) return;
@@ -195,7 +195,7 @@ class Reproduction {
 
   void say_what_differs(engine::Engine& engine) {
     look_at_recorded_recipe();
-    for (const registry::Change& change : changes_that_count(recorded_, recipe_->resolved())) {
+    for (const resolve::Change& change : changes_that_count(recorded_, recipe_->resolved())) {
       causes_.push_back(cause_of(change));
     }
     for (Cause& cause : artifact::list_causes(capsule_, present_capsule(engine))) causes_.push_back(std::move(cause));
@@ -270,9 +270,9 @@ class Reproduction {
         store::find_run(recipe_->at("output_dir").as_string(), again_name(original_.name), core::system_clock());
     if (!again) return session_.fail(again.failure().message, again.failure().hint, core::kExitFailed);
     const bool to_the_end = original_.status == store::RunStatus::kFinished;
-    const auto difference = compare_runs(original_.run_dir, again.value().run_dir, {to_the_end});
+    const auto difference = review::compare_runs(original_.run_dir, again.value().run_dir, {to_the_end});
     if (!difference) return session_.fail(difference.failure().message, "", core::kExitFailed);
-    const RunDifference& found = difference.value();
+    const review::RunDifference& found = difference.value();
     if (found.found.empty()) {
       std::printf("reproduced: %s has the same bits", again.value().run_dir.c_str());
       if (!to_the_end) std::printf(" as far as the first one went");
@@ -302,7 +302,7 @@ class Reproduction {
   store::RunSummary original_;
   Capsule capsule_;
   Node recorded_;
-  std::optional<registry::Recipe> recipe_;
+  std::optional<resolve::Recipe> recipe_;
   std::vector<Cause> causes_;
 };
 

@@ -73,7 +73,7 @@ void leave_the_word_to_rank_0(const Session& session) {
   core::configure_log(options);
 }
 
-void train(Session& session, const registry::Recipe& recipe, engine::TrainRequest request) {
+void train(Session& session, const resolve::Recipe& recipe, engine::TrainRequest request) {
   if (starts_ranks(recipe)) return launch_ranks(session, recipe, request);
   request.rank = rank_here(session, recipe);
   if (session.exit_code != core::kExitDone) return;
@@ -151,7 +151,7 @@ void add_run_flags(CLI::App& command, RunFlags& flags) {
 
 }  // namespace
 
-void train_recipe(Session& session, const registry::Recipe& recipe, const std::string& run_id) {
+void train_recipe(Session& session, const resolve::Recipe& recipe, const std::string& run_id) {
   RunFlags flags;
   flags.start_anew = true;
   flags.run_id = run_id;
@@ -160,7 +160,13 @@ void train_recipe(Session& session, const registry::Recipe& recipe, const std::s
   train(session, recipe, std::move(request));
 }
 
+void add_launch(CLI::App& app, Session& session);
+
 void add_run(CLI::App& app, Session& session) {
+  if (!session.host) {
+    add_launch(app, session);
+    add_resume(app, session);
+  }
   auto flags = std::make_shared<RunFlags>();
   CLI::App* command = app.add_subcommand("run", "check, plan and train a recipe; goes on with a run that was stopped");
   add_run_flags(*command, *flags);

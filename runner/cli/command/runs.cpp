@@ -24,7 +24,7 @@ void add_columns(std::vector<std::string>& columns, const std::string& text) {
 }
 
 void add_runs_list(CLI::App& runs, Session& session) {
-  const auto request = std::make_shared<RunsListRequest>();
+  const auto request = std::make_shared<review::RunsListRequest>();
   CLI::App* command = runs.add_subcommand("list", "Show the runs, newest first");
   add_list_flags(*command, *request);
   command->add_flag("--all", request->all, "With the runs of --smoke and those that are archived");
@@ -36,7 +36,7 @@ void add_runs_list(CLI::App& runs, Session& session) {
       "  roux runs list --filter 'tag:keep and created >= yesterday and status in (finished, stopped)'\n"
       "  roux runs list --group-by optimizer.type --sort val/loss\n"
       "  roux runs list --columns id,optimizer.lr,val/loss --format csv\n");
-  on_runs_call<RunsListRequest>(*command, session, request, runs_list);
+  on_runs_call<review::RunsListRequest>(*command, session, request, review::runs_list);
 }
 
 void add_branch(CLI::App& command, std::string& branch, const char* text) {
@@ -48,7 +48,7 @@ void add_branch(CLI::App& command, std::string& branch, const char* text) {
 }
 
 void add_runs_show(CLI::App& runs, Session& session) {
-  const auto request = std::make_shared<RunsShowRequest>();
+  const auto request = std::make_shared<review::RunsShowRequest>();
   CLI::App* command = runs.add_subcommand("show", "Show one run: state, metrics, checkpoints, samples");
   command->add_option("RUN", request->run, kRunText)->required();
   command->add_option("--metric", request->metric, "Draw this metric")->type_name("NAME");
@@ -59,11 +59,11 @@ void add_runs_show(CLI::App& runs, Session& session) {
       "  roux runs show last\n"
       "  roux runs show tiny-gpt --metric val/loss\n"
       "  roux runs show tiny-gpt --metric loss --branch all\n");
-  on_runs_call<RunsShowRequest>(*command, session, request, runs_show);
+  on_runs_call<review::RunsShowRequest>(*command, session, request, review::runs_show);
 }
 
 void add_runs_compare(CLI::App& runs, Session& session) {
-  const auto request = std::make_shared<RunsCompareRequest>();
+  const auto request = std::make_shared<review::RunsCompareRequest>();
   CLI::App* command = runs.add_subcommand("compare", "Show where runs differ: recipe keys, then metrics side by side");
   command->add_option("RUN", request->runs, kRunText)->required()->expected(2, -1);
   command->add_option("--metric", request->metric, "Draw this metric of all of them")->type_name("NAME");
@@ -73,7 +73,7 @@ void add_runs_compare(CLI::App& runs, Session& session) {
       "\nExamples:\n"
       "  roux runs compare tiny-gpt last\n"
       "  roux runs compare 1qezc2h 1qezc2g --metric loss\n");
-  on_runs_call<RunsCompareRequest>(*command, session, request, runs_compare);
+  on_runs_call<review::RunsCompareRequest>(*command, session, request, review::runs_compare);
 }
 
 }  // namespace
@@ -91,7 +91,7 @@ void add_runs_format(CLI::App& command, std::string& format, const std::vector<s
       });
 }
 
-void add_list_flags(CLI::App& command, RunsListRequest& request) {
+void add_list_flags(CLI::App& command, review::RunsListRequest& request) {
   command
       .add_option(
           "--filter", request.filter,
@@ -113,10 +113,10 @@ void add_list_flags(CLI::App& command, RunsListRequest& request) {
   command.add_option("--limit", request.limit, "At most so many")->type_name("N")->check(CLI::PositiveNumber);
 }
 
-RunsContext runs_context(const Session& session) {
+review::RunsContext runs_context(const Session& session) {
   const char* no_color = std::getenv("NO_COLOR");
   const bool color = isatty(STDOUT_FILENO) == 1 && (no_color == nullptr || *no_color == '\0');
-  return {session.runs_dir(), core::system_clock(), Terminal::of_stdout(color)};
+  return {session.runs_dir(), core::system_clock(), terminal::Terminal::of_stdout(color)};
 }
 
 void add_runs(CLI::App& app, Session& session) {

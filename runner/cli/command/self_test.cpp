@@ -40,7 +40,7 @@ launch: )";
 void good(const std::string& line) { std::printf("ok  %s\n", line.c_str()); }
 
 /// The recipe that is trained, with the processes that were asked for; two where that is one.
-std::optional<registry::Recipe> own_recipe(Session& session, const RecipeFlags& flags, const std::string& path) {
+std::optional<resolve::Recipe> own_recipe(Session& session, const RecipeFlags& flags, const std::string& path) {
   core::Node launch = core::Node::mapping();
   if (!flags.path.empty()) {
     const auto theirs = session.load(flags);
@@ -76,7 +76,7 @@ std::optional<std::vector<store::SeriesPoint>> losses_in(Session& session, const
 }
 
 /// Trains with all processes and with one, and compares.
-void compare_trainings(Session& session, const registry::Recipe& recipe, const std::string& folder) {
+void compare_trainings(Session& session, const resolve::Recipe& recipe, const std::string& folder) {
   const std::int64_t count = recipe.at("launch.num_processes").as_integer();
   const std::int64_t machine =
       recipe.at("launch.machine_rank").is_null() ? 0 : recipe.at("launch.machine_rank").as_integer();

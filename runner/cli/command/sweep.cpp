@@ -33,7 +33,7 @@ std::string lineage_text(const std::vector<sweep::Variant>& variants, std::int64
 }
 
 /// A recipe says nothing of the checkpoint that it goes on from.
-std::string how_it_goes_on(const sweep::OpenSweep& open, const sweep::Trial& trial, const registry::Recipe& recipe,
+std::string how_it_goes_on(const sweep::OpenSweep& open, const sweep::Trial& trial, const resolve::Recipe& recipe,
                            const std::string& file) {
   const std::int64_t parent = open.study->variants().at(static_cast<std::size_t>(trial.variant)).parent;
   if (parent < 0) return "";

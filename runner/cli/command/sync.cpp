@@ -110,7 +110,7 @@ void forget(const trackers::Run& run, const std::string& name, const core::Node&
 
 void bring(const trackers::Run& run, const core::Node& block, const SyncFlags& flags, Session& session,
            trackers::Waiter& waiter) {
-  const std::string name = tracker_name(block);
+  const std::string name = review::tracker_name(block);
   const auto lock = locked(run, name, flags, waiter);
   if (!lock) {
     return session.fail((flags.follow ? "" : "tracker " + name + ": ") + lock.failure().message, lock.failure().hint,
@@ -135,7 +135,7 @@ bool has_record(const core::Result<store::RunSummary>& found) {
 }
 
 /// A follower may be there before the record of the run that it follows, which is made beside the run's own start.
-core::Result<store::RunSummary> find_run(const Session& session, const SyncFlags& flags, trackers::Waiter& waiter) {
+core::Result<store::RunSummary> review::find_run(const Session& session, const SyncFlags& flags, trackers::Waiter& waiter) {
   auto found = store::find_run(session.runs_dir(), flags.run, core::system_clock());
   for (int look = 0; flags.follow && !has_record(found) && look < kLooksForRecord; ++look) {
     if (!waiter.wait(kLookMs)) break;
@@ -146,7 +146,7 @@ core::Result<store::RunSummary> find_run(const Session& session, const SyncFlags
 
 void sync(Session& session, const SyncFlags& flags) {
   UntilSignalled waiter;
-  const auto found = find_run(session, flags, waiter);
+  const auto found = review::find_run(session, flags, waiter);
   if (!found) return session.fail(found.failure().message, found.failure().hint);
   const store::RunSummary& summary = found.value();
   const std::string resolved = store::branch_file(summary.run_dir, "resolved.json");
@@ -157,7 +157,7 @@ void sync(Session& session, const SyncFlags& flags) {
   std::string names;
   bool any = false;
   for (const core::Node& block : recipe->at("trackers").items()) {
-    const std::string name = tracker_name(block);
+    const std::string name = review::tracker_name(block);
     names += (names.empty() ? "" : ", ") + name;
     if (!flags.tracker.empty() && flags.tracker != name) continue;
     any = true;

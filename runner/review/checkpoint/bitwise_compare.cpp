@@ -13,7 +13,7 @@
 #include "runner/store/run_reader.h"
 #include "runner/store/database/wall_clock.h"
 
-namespace runner::cli {
+namespace runner::review {
 namespace {
 
 std::string exact(double value) {
@@ -171,4 +171,4 @@ core::Result<RunDifference> compare_runs(const std::string& first, const std::st
   return difference;
 }
 
-}  // namespace runner::cli
+}  // namespace runner::review

@@ -6,7 +6,7 @@
 
 #include "runner/core/result.h"
 
-namespace runner::cli {
+namespace runner::review {
 
 /// How two runs that should be the same differ, to the last bit. What a clock goes into (store/wall_clock.h) is left
 /// out.
@@ -29,4 +29,4 @@ struct CompareOptions {
 core::Result<RunDifference> compare_runs(const std::string& first, const std::string& again,
                                          const CompareOptions& options = {});
 
-}  // namespace runner::cli
+}  // namespace runner::review

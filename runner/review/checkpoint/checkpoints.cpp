@@ -8,7 +8,7 @@
 #include "runner/core/units.h"
 #include "runner/store/run_reader.h"
 
-namespace runner::cli {
+namespace runner::review {
 namespace {
 
 namespace fs = std::filesystem;
@@ -59,23 +59,23 @@ std::function<core::Result<artifact::RunCheckpoints>(const std::string&)> run_fi
   };
 }
 
-std::string checkpoints_list(const std::string& folder, const Terminal& terminal, std::int64_t now_ms) {
-  std::vector<std::vector<Cell>> rows;
+std::string checkpoints_list(const std::string& folder, const terminal::Terminal& terminal, std::int64_t now_ms) {
+  std::vector<std::vector<terminal::Cell>> rows;
   for (const artifact::CheckpointInfo& info : readable(folder)) {
     rows.push_back({{name_of(info.path)},
                     {std::to_string(info.step)},
                     {std::to_string(info.manifest.fields.branch)},
                     {core::format_bytes(artifact::bytes_of(info.manifest))},
-                    {ago_text(info.manifest.created_ms, now_ms)},
+                    {terminal::ago_text(info.manifest.created_ms, now_ms)},
                     {artifact::is_pinned(info.path) ? "pinned" : ""}});
   }
   std::string text;
   if (!rows.empty()) {
-    text = table_text({{"checkpoint", false, true}, {"step", true}, {"branch", true}, {"size", true}, {"saved"}, {""}},
+    text = terminal::table_text({{"checkpoint", false, true}, {"step", true}, {"branch", true}, {"size", true}, {"saved"}, {""}},
                       rows, terminal);
   }
   for (const auto& [path, failure] : unreadable(folder)) {
-    text += painted("damaged", Paint::kRed, terminal) + ": " + printable(failure.message) + "\n";
+    text += terminal::painted("damaged", terminal::Paint::kRed, terminal) + ": " + printable(failure.message) + "\n";
   }
   return text.empty() ? "there is no checkpoint in " + printable(folder) + "\n" : text;
 }
@@ -99,4 +99,4 @@ CheckpointsVerdict checkpoints_verify(const std::string& folder) {
   return verdict;
 }
 
-}  // namespace runner::cli
+}  // namespace runner::review

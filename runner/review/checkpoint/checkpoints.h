@@ -9,7 +9,7 @@
 #include "runner/core/clock.h"
 #include "runner/core/result.h"
 
-namespace runner::cli {
+namespace runner::review {
 
 /// The folder whose checkpoints a user means by `run`: that of a RUN's, or a path to such a folder or to one
 /// checkpoint.
@@ -20,7 +20,7 @@ core::Result<std::string> checkpoints_folder(const std::string& output_dir, cons
 std::function<core::Result<artifact::RunCheckpoints>(const std::string&)> run_finder(std::string output_dir);
 
 /// One line a checkpoint, oldest first, damaged ones too; files are not read.
-std::string checkpoints_list(const std::string& folder, const Terminal& terminal, std::int64_t now_ms);
+std::string checkpoints_list(const std::string& folder, const terminal::Terminal& terminal, std::int64_t now_ms);
 
 struct CheckpointsVerdict {
   std::string text;
@@ -29,4 +29,4 @@ struct CheckpointsVerdict {
 /// Reads every byte of every checkpoint in the folder, or of the one that the folder is.
 CheckpointsVerdict checkpoints_verify(const std::string& folder);
 
-}  // namespace runner::cli
+}  // namespace runner::review

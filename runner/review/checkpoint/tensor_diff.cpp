@@ -7,7 +7,7 @@
 #include "runner/core/node.h"
 #include "runner/core/units.h"
 
-namespace runner::cli {
+namespace runner::review {
 namespace {
 
 using artifact::Comparison;
@@ -42,29 +42,29 @@ std::string first_text(const TensorDifference& one) {
          exact_text(one.first_b);
 }
 
-std::vector<Cell> row_of(const TensorDifference& one) {
-  std::vector<Cell> row = {{"  " + printable(one.name)}, {types_text(one)}, {shapes_text(one)}};
+std::vector<terminal::Cell> row_of(const TensorDifference& one) {
+  std::vector<terminal::Cell> row = {{"  " + printable(one.name)}, {types_text(one)}, {shapes_text(one)}};
   switch (one.kind) {
-    case Kind::kOnlyInA: row.push_back({"only in a", Paint::kYellow}); return row;
-    case Kind::kOnlyInB: row.push_back({"only in b", Paint::kYellow}); return row;
-    case Kind::kShape: row.push_back({"another shape", Paint::kYellow}); return row;
+    case Kind::kOnlyInA: row.push_back({"only in a", terminal::Paint::kYellow}); return row;
+    case Kind::kOnlyInB: row.push_back({"only in b", terminal::Paint::kYellow}); return row;
+    case Kind::kShape: row.push_back({"another shape", terminal::Paint::kYellow}); return row;
     default: break;
   }
   const bool none_measured = one.differing == one.without_distance;
   row.push_back({std::to_string(one.differing) + " of " + std::to_string(one.elements)});
-  row.push_back({one.differing == 0 ? "0" : none_measured ? "nan" : number_text(one.max_abs)});
-  row.push_back({one.differing == 0 ? "0" : none_measured ? "nan" : number_text(one.max_rel)});
+  row.push_back({one.differing == 0 ? "0" : none_measured ? "nan" : terminal::number_text(one.max_abs)});
+  row.push_back({one.differing == 0 ? "0" : none_measured ? "nan" : terminal::number_text(one.max_rel)});
   row.push_back({first_text(one)});
   return row;
 }
 
-std::string tensors_text(const Comparison& comparison, const DiffOptions& options, const Terminal& terminal) {
+std::string tensors_text(const Comparison& comparison, const DiffOptions& options, const terminal::Terminal& terminal) {
   std::string text, set;
-  std::vector<std::vector<Cell>> rows;
+  std::vector<std::vector<terminal::Cell>> rows;
   const auto flush = [&] {
     if (rows.empty()) return;
-    if (!set.empty()) text += painted(set, Paint::kBold, terminal) + "\n";
-    text += table_text({{"  tensor", false, true},
+    if (!set.empty()) text += terminal::painted(set, terminal::Paint::kBold, terminal) + "\n";
+    text += terminal::table_text({{"  tensor", false, true},
                         {"type"},
                         {"shape"},
                         {"elements"},
@@ -90,8 +90,8 @@ std::string tensors_text(const Comparison& comparison, const DiffOptions& option
   return text;
 }
 
-std::string values_text(const Comparison& comparison, const DiffOptions& options, const Terminal& terminal) {
-  std::vector<std::vector<Cell>> rows;
+std::string values_text(const Comparison& comparison, const DiffOptions& options, const terminal::Terminal& terminal) {
+  std::vector<std::vector<terminal::Cell>> rows;
   std::size_t left_out = 0;
   for (const ValueDifference& one : comparison.values) {
     if (rows.size() == options.rows_max) {
@@ -102,11 +102,11 @@ std::string values_text(const Comparison& comparison, const DiffOptions& options
     rows.push_back({{"  " + printable(one.file + (one.place.empty() ? "" : ": " + one.place))},
                     {shown(one.a)},
                     {shown(one.b)},
-                    {one.wall_clock ? "time, does not count" : "", Paint::kDim}});
+                    {one.wall_clock ? "time, does not count" : "", terminal::Paint::kDim}});
   }
   if (rows.empty()) return "";
   std::string text =
-      table_text({{"  value", false, true}, {"a", false, true}, {"b", false, true}, {""}}, rows, terminal);
+      terminal::table_text({{"  value", false, true}, {"a", false, true}, {"b", false, true}, {""}}, rows, terminal);
   if (left_out > 0) text += "  (" + std::to_string(left_out) + " more: --all shows them)\n";
   return text;
 }
@@ -175,7 +175,7 @@ Node tensor_json(const TensorDifference& one) {
 
 }  // namespace
 
-std::string diff_text(const Comparison& comparison, const DiffOptions& options, const Terminal& terminal) {
+std::string diff_text(const Comparison& comparison, const DiffOptions& options, const terminal::Terminal& terminal) {
   return "a  " + printable(options.a) + about(options.a) + "\nb  " + printable(options.b) + about(options.b) + "\n" +
          tensors_text(comparison, options, terminal) + values_text(comparison, options, terminal) +
          verdict_text(comparison);
@@ -205,4 +205,4 @@ std::string diff_json(const Comparison& comparison, const DiffOptions& options) 
   return core::to_json(node) + "\n";
 }
 
-}  // namespace runner::cli
+}  // namespace runner::review

@@ -5,7 +5,7 @@
 #include "runner/artifact/tensor_compare.h"
 #include "runner/terminal/text.h"
 
-namespace runner::cli {
+namespace runner::review {
 
 struct DiffOptions {
   std::string a, b;  ///< what was compared, as it is shown
@@ -13,7 +13,7 @@ struct DiffOptions {
 };
 
 /// A table of the tensors that differ, the values that differ, one line that sums it up.
-std::string diff_text(const artifact::Comparison& comparison, const DiffOptions& options, const Terminal& terminal);
+std::string diff_text(const artifact::Comparison& comparison, const DiffOptions& options, const terminal::Terminal& terminal);
 std::string diff_json(const artifact::Comparison& comparison, const DiffOptions& options);
 
-}  // namespace runner::cli
+}  // namespace runner::review

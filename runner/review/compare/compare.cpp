@@ -8,7 +8,7 @@
 #include "runner/review/terminal_plot.h"
 #include "runner/core/units.h"
 
-namespace runner::cli {
+namespace runner::review {
 namespace {
 
 using core::Node;
@@ -43,12 +43,12 @@ int best_run(const Runs& runs, const std::string& metric) {
   return tie ? -1 : best;
 }
 
-using Rows = std::vector<std::vector<Cell>>;
+using Rows = std::vector<std::vector<terminal::Cell>>;
 
 void add_title(Rows& rows, const std::string& title, std::size_t runs) {
   rows.emplace_back(runs + 1);
   rows.emplace_back(runs + 1);
-  rows.back()[0] = {title, Paint::kBold};
+  rows.back()[0] = {title, terminal::Paint::kBold};
 }
 
 void add_heads(Rows& rows, const Runs& runs, const RunsContext& context) {
@@ -66,7 +66,7 @@ void add_heads(Rows& rows, const Runs& runs, const RunsContext& context) {
 void add_keys(Rows& rows, const Keys& keys, const std::string& title, std::size_t runs) {
   add_title(rows, title, runs);
   for (const DifferingRow& key : keys) {
-    std::vector<Cell> row = {{"  " + printable(key.key)}};
+    std::vector<terminal::Cell> row = {{"  " + printable(key.key)}};
     for (const auto& value : key.values) row.push_back({value ? printable(*value) : "-"});
     rows.push_back(std::move(row));
   }
@@ -79,18 +79,18 @@ void add_metrics(Rows& rows, const Runs& runs) {
   for (const std::string& name : names) {
     if (is_of_the_machine(name)) continue;
     const int best = best_run(runs, name);
-    std::vector<Cell> row = {{"  " + printable(name)}};
+    std::vector<terminal::Cell> row = {{"  " + printable(name)}};
     for (std::size_t i = 0; i < runs.size(); ++i) {
       const auto at = runs[i].metrics.find(name);
-      row.push_back({at == runs[i].metrics.end() ? "-" : number_text(at->second),
-                     static_cast<int>(i) == best ? Paint::kGreen : Paint::kNone});
+      row.push_back({at == runs[i].metrics.end() ? "-" : terminal::number_text(at->second),
+                     static_cast<int>(i) == best ? terminal::Paint::kGreen : terminal::Paint::kNone});
     }
     rows.push_back(std::move(row));
   }
 }
 
 std::string compare_text(const Runs& runs, const Keys& keys, const RunsContext& context) {
-  std::vector<Column> columns = {{"run", false, true}};
+  std::vector<terminal::Column> columns = {{"run", false, true}};
   for (const RunSummary& run : runs) columns.push_back({run.id, true, true});
   Rows rows;
   add_heads(rows, runs, context);
@@ -98,7 +98,7 @@ std::string compare_text(const Runs& runs, const Keys& keys, const RunsContext& 
   const Keys environment = differing_environment(runs);
   if (!environment.empty()) add_keys(rows, environment, "environment, where it differs", runs.size());
   add_metrics(rows, runs);
-  return table_text(columns, rows, context.terminal);
+  return terminal::table_text(columns, rows, context.terminal);
 }
 
 std::string compare_json(const Runs& runs, const Keys& keys) {
@@ -121,11 +121,11 @@ std::string compare_json(const Runs& runs, const Keys& keys) {
 
 std::optional<std::string> compare_plot(const Runs& runs, const RunsCompareRequest& request, const RunsContext& context,
                                         core::Diagnostics& diagnostics) {
-  std::vector<Curve> curves;
+  std::vector<chart::Curve> curves;
   for (const RunSummary& run : runs) {
     const auto branches = branch_curves(run.run_dir, request.metric, request.branch, diagnostics);
     if (!branches) continue;
-    for (Curve& curve : to_curves(*branches, run.name + " " + run.id)) curves.push_back(std::move(curve));
+    for (chart::Curve& curve : to_curves(*branches, run.name + " " + run.id)) curves.push_back(std::move(curve));
   }
   if (diagnostics.has_errors()) return std::nullopt;
   return printable(request.metric) + "\n" + plot_text(curves, plot_options(context.terminal), context.terminal);
@@ -150,4 +150,4 @@ std::optional<std::string> runs_compare(const RunsContext& context, const RunsCo
   return compare_text(runs, keys, context);
 }
 
-}  // namespace runner::cli
+}  // namespace runner::review

@@ -10,7 +10,7 @@
 #include "runner/core/platform/files.h"
 #include "runner/core/utf8.h"
 
-namespace runner::cli {
+namespace runner::review {
 namespace {
 
 using core::Node;
@@ -124,15 +124,15 @@ CodeDifference code_difference(const RunSummary& a, const RunSummary& b) {
 }
 
 std::string title(const char* text, const RunsContext& context) {
-  return "\n" + painted(text, Paint::kBold, context.terminal) + "\n";
+  return "\n" + terminal::painted(text, terminal::Paint::kBold, context.terminal) + "\n";
 }
 
 std::string rows_text(const Difference& difference, const std::vector<DifferingRow>& rows, const RunsContext& context) {
-  std::vector<std::vector<Cell>> cells;
+  std::vector<std::vector<terminal::Cell>> cells;
   for (const DifferingRow& row : rows) {
     cells.push_back({{"  " + row.key}, {row.values[0].value_or("-")}, {row.values[1].value_or("-")}});
   }
-  return table_text({{"", false, true}, {difference.a.id, false, true}, {difference.b.id, false, true}}, cells,
+  return terminal::table_text({{"", false, true}, {difference.a.id, false, true}, {difference.b.id, false, true}}, cells,
                     context.terminal);
 }
 
@@ -159,27 +159,27 @@ std::string code_text(const Difference& difference, const RunsContext& context) 
 std::string change_text(double a, double b) {
   if (same_value(a, b)) return "0";
   const double change = b - a;
-  std::string text = (change > 0 ? "+" : "") + number_text(change);
+  std::string text = (change > 0 ? "+" : "") + terminal::number_text(change);
   if (a != 0 && std::isfinite(change)) {
     const double percent = change / std::fabs(a) * 100;
-    text += " (" + std::string(percent > 0 ? "+" : "") + number_text(std::round(percent * 10) / 10) + " %)";
+    text += " (" + std::string(percent > 0 ? "+" : "") + terminal::number_text(std::round(percent * 10) / 10) + " %)";
   }
   return text;
 }
 
 std::string metrics_text(const Difference& difference, const RunsContext& context) {
   if (difference.metrics.empty()) return "";
-  std::vector<std::vector<Cell>> cells;
+  std::vector<std::vector<terminal::Cell>> cells;
   for (const MetricRow& row : difference.metrics) {
     if (is_of_the_machine(row.name)) continue;
-    const auto number = [](const std::optional<double>& value) { return value ? number_text(*value) : "-"; };
+    const auto number = [](const std::optional<double>& value) { return value ? terminal::number_text(*value) : "-"; };
     cells.push_back({{"  " + row.name},
                      {number(row.a)},
                      {number(row.b)},
                      {row.a && row.b ? change_text(*row.a, *row.b) : "-"},
                      {row.parts_at ? std::to_string(*row.parts_at) : "-"}});
   }
-  return title("metrics, last values", context) + table_text({{"", false, true},
+  return title("metrics, last values", context) + terminal::table_text({{"", false, true},
                                                               {difference.a.id, true, false},
                                                               {difference.b.id, true, false},
                                                               {"change", true, false},
@@ -190,7 +190,7 @@ std::string metrics_text(const Difference& difference, const RunsContext& contex
 std::string as_text(const Difference& difference, const RunsContext& context) {
   const auto head = [&](const RunSummary& run) {
     return run.id + "  " + core::escape_for_terminal(name_of(run)) + "  " +
-           painted(status_cell(run).text, status_cell(run).paint, context.terminal) + ", step " +
+           terminal::painted(status_cell(run).text, status_cell(run).paint, context.terminal) + ", step " +
            std::to_string(run.step) + "\n";
   };
   std::string text = head(difference.a) + head(difference.b);
@@ -258,4 +258,4 @@ std::optional<std::string> runs_diff(const RunsContext& context, const RunsDiffR
   return request.format == "json" ? as_json(difference) : as_text(difference, context);
 }
 
-}  // namespace runner::cli
+}  // namespace runner::review

@@ -5,7 +5,7 @@
 
 #include "runner/review/runs.h"
 
-namespace runner::cli {
+namespace runner::review {
 
 struct RunsDiffRequest {
   std::string a = "", b = "";
@@ -16,4 +16,4 @@ struct RunsDiffRequest {
 std::optional<std::string> runs_diff(const RunsContext& context, const RunsDiffRequest& request,
                                      core::Diagnostics& diagnostics);
 
-}  // namespace runner::cli
+}  // namespace runner::review

@@ -7,7 +7,7 @@
 #include "runner/core/utf8.h"
 #include "runner/query/filter.h"
 
-namespace runner::cli {
+namespace runner::review {
 namespace {
 
 using core::Node;
@@ -15,7 +15,7 @@ using store::RunSummary;
 
 constexpr std::size_t kKeyColumnsMax = 4;
 
-std::string figure(double value) { return std::isnan(value) ? "-" : number_text(value); }
+std::string figure(double value) { return std::isnan(value) ? "-" : terminal::number_text(value); }
 
 std::string count_text(const ReplicateGroup& group) {
   const std::size_t without = group.runs.size() - group.values.size();
@@ -23,28 +23,28 @@ std::string count_text(const ReplicateGroup& group) {
 }
 
 std::string table(const Replicates& all, const RunsContext& context) {
-  std::vector<Column> columns = {{"group", false, false}, {"runs", true, false}};
+  std::vector<terminal::Column> columns = {{"group", false, false}, {"runs", true, false}};
   const std::size_t keys = std::min(all.differing.size(), kKeyColumnsMax);
   for (std::size_t i = 0; i < keys; ++i) columns.push_back({all.differing[i].key, false, true});
   for (const char* title : {"mean", "95 % interval", "deviation", "least", "most"})
     columns.push_back({title, true, false});
-  std::vector<std::vector<Cell>> rows;
+  std::vector<std::vector<terminal::Cell>> rows;
   for (std::size_t at = 0; at < all.groups.size(); ++at) {
     const ReplicateGroup& group = all.groups[at];
     const Spread& spread = group.spread;
-    std::vector<Cell> row = {{group.name}, {count_text(group)}};
+    std::vector<terminal::Cell> row = {{group.name}, {count_text(group)}};
     for (std::size_t i = 0; i < keys; ++i) row.push_back({all.differing[i].values[at].value_or("-")});
     row.push_back({figure(spread.mean)});
     row.push_back({std::isnan(spread.half_width) ? "-"
-                                                 : number_text(spread.mean - spread.half_width) + " to " +
-                                                       number_text(spread.mean + spread.half_width)});
+                                                 : terminal::number_text(spread.mean - spread.half_width) + " to " +
+                                                       terminal::number_text(spread.mean + spread.half_width)});
     row.push_back({figure(spread.deviation)});
     const auto [least, most] = std::minmax_element(group.values.begin(), group.values.end());
-    row.push_back({least == group.values.end() ? "-" : number_text(*least)});
-    row.push_back({most == group.values.end() ? "-" : number_text(*most)});
+    row.push_back({least == group.values.end() ? "-" : terminal::number_text(*least)});
+    row.push_back({most == group.values.end() ? "-" : terminal::number_text(*most)});
     rows.push_back(std::move(row));
   }
-  std::string text = table_text(columns, rows, context.terminal);
+  std::string text = terminal::table_text(columns, rows, context.terminal);
   if (all.differing.size() > keys) {
     text +=
         "the groups differ in " + std::to_string(all.differing.size() - keys) + " more keys: --format json shows all\n";
@@ -79,7 +79,7 @@ std::string verdicts_text(const Replicates& all, const RunsGroupsRequest& reques
 }
 
 std::string as_text(const Replicates& all, const RunsGroupsRequest& request, const RunsContext& context) {
-  return painted(core::escape_for_terminal(all.metric), Paint::kBold, context.terminal) +
+  return terminal::painted(core::escape_for_terminal(all.metric), terminal::Paint::kBold, context.terminal) +
          (request.value == GroupValue::kBest ? ", best value of each run\n" : ", last value of each run\n") +
          table(all, context) + verdicts_text(all, request) + "\n" + runs_lines(all);
 }
@@ -163,4 +163,4 @@ std::optional<std::string> runs_groups(const RunsContext& context, const RunsGro
   return settled.format == "json" ? as_json(all, settled) : as_text(all, settled, context);
 }
 
-}  // namespace runner::cli
+}  // namespace runner::review

@@ -8,7 +8,7 @@
 #include "runner/review/compare/recipe_diff.h"
 #include "runner/review/compare/significance.h"
 
-namespace runner::cli {
+namespace runner::review {
 
 enum class GroupValue { kLast, kBest };
 enum class GroupTest { kWelch, kMannWhitney };
@@ -57,4 +57,4 @@ std::string verdict_text(const Replicates& replicates, const GroupVerdict& verdi
 std::optional<std::string> runs_groups(const RunsContext& context, const RunsGroupsRequest& request,
                                        core::Diagnostics& diagnostics);
 
-}  // namespace runner::cli
+}  // namespace runner::review

@@ -8,7 +8,7 @@
 #include "runner/core/platform/files.h"
 #include "runner/core/json.h"
 
-namespace runner::cli {
+namespace runner::review {
 namespace {
 
 using core::Node;
@@ -115,4 +115,4 @@ Node code_of(const RunSummary& run) {
   return code != nullptr && code->is_mapping() ? *code : Node();
 }
 
-}  // namespace runner::cli
+}  // namespace runner::review

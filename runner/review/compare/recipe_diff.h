@@ -6,7 +6,7 @@
 
 #include "runner/store/run_reader.h"
 
-namespace runner::cli {
+namespace runner::review {
 
 /// Something that runs were made with, and that is not the same in all of them.
 struct DifferingRow {
@@ -26,4 +26,4 @@ std::vector<DifferingRow> differing_environment(const std::vector<store::RunSumm
 /// What a run's capsule says about the code in the folder where it was started; null where nothing was recorded.
 core::Node code_of(const store::RunSummary& run);
 
-}  // namespace runner::cli
+}  // namespace runner::review

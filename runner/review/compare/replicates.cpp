@@ -4,7 +4,7 @@
 
 #include "runner/review/compare/groups.h"
 
-namespace runner::cli {
+namespace runner::review {
 namespace {
 
 using store::RunSummary;
@@ -79,7 +79,7 @@ std::string left_out_text(const ReplicateGroup& group) {
 }
 
 /// `p = 0.0082`, `p < 0.0001`.
-std::string p_text(double p) { return p < 1e-4 ? "p < 0.0001" : "p = " + number_text(std::round(p * 1e4) / 1e4); }
+std::string p_text(double p) { return p < 1e-4 ? "p < 0.0001" : "p = " + terminal::number_text(std::round(p * 1e4) / 1e4); }
 
 }  // namespace
 
@@ -125,12 +125,12 @@ std::string verdict_text(const Replicates& replicates, const GroupVerdict& verdi
   if (verdict.differ) {
     const double low = lower ? -welch.high : welch.low, high = lower ? -welch.low : welch.high;
     text = b + " is " + (lower ? "lower" : "higher") + " than " + a + " by " +
-           number_text(std::fabs(welch.difference)) + " (95 % interval " + number_text(low) + " to " +
-           number_text(high) + ")";
+           terminal::number_text(std::fabs(welch.difference)) + " (95 % interval " + terminal::number_text(low) + " to " +
+           terminal::number_text(high) + ")";
   } else {
     text = "no difference shown between " + a + " and " + b + ": " + b + " minus " + a + " is " +
-           number_text(welch.difference) + " (95 % interval " + number_text(welch.low) + " to " +
-           number_text(welch.high) + ")";
+           terminal::number_text(welch.difference) + " (95 % interval " + terminal::number_text(welch.low) + " to " +
+           terminal::number_text(welch.high) + ")";
   }
   text += "; Welch's t-test " + p_text(welch.p) + ", Mann-Whitney U test " + p_text(verdict.ranks.p) +
           (verdict.ranks.exact ? " (exact)" : "");
@@ -142,4 +142,4 @@ std::string verdict_text(const Replicates& replicates, const GroupVerdict& verdi
   return text;
 }
 
-}  // namespace runner::cli
+}  // namespace runner::review

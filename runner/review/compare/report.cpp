@@ -14,7 +14,7 @@
 #include "runner/store/annotations.h"
 #include "runner/store/database/text.h"
 
-namespace runner::cli {
+namespace runner::review {
 namespace {
 
 using store::RunSummary;
@@ -27,7 +27,7 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
-void add_runs(const Runs& runs, const std::vector<std::string>& metrics, Document& document) {
+void add_runs(const Runs& runs, const std::vector<std::string>& metrics, chart::Document& document) {
   document.heading(2, "Runs");
   Table rows = {{"id", "name", "status", "step", "began", "took", "tags"}};
   rows[0].insert(rows[0].begin() + 4, metrics.begin(), metrics.end());
@@ -36,7 +36,7 @@ void add_runs(const Runs& runs, const std::vector<std::string>& metrics, Documen
     std::vector<std::string> row = {run.id, name_of(run), std::string(to_text(run.status)), std::to_string(run.step)};
     for (const std::string& metric : metrics) {
       const auto at = run.metrics.find(metric);
-      row.push_back(at == run.metrics.end() ? "-" : number_text(at->second));
+      row.push_back(at == run.metrics.end() ? "-" : terminal::number_text(at->second));
     }
     row.push_back(store::utc_text(run.created_ms));
     row.push_back(run.ended_ms > 0 ? core::format_duration(seconds) : "-");
@@ -47,7 +47,7 @@ void add_runs(const Runs& runs, const std::vector<std::string>& metrics, Documen
 }
 
 void add_pictures(const Runs& runs, const RunsReportRequest& request, const std::vector<std::string>& metrics,
-                  Document& document, core::Diagnostics& diagnostics) {
+                  chart::Document& document, core::Diagnostics& diagnostics) {
   if (metrics.empty()) return;
   document.heading(2, "Metrics");
   for (const std::string& metric : metrics) {
@@ -55,16 +55,16 @@ void add_pictures(const Runs& runs, const RunsReportRequest& request, const std:
     one.metrics = {metric};
     const auto all = load_curves(runs, one, diagnostics);
     if (!all) return;
-    ChartOptions options;
+    chart::ChartOptions options;
     options.title = metric;
     options.x_title = all->x_title;
     options.log_y = request.log_y;
-    document.picture(chart_svg(all->curves, options),
+    document.picture(chart::chart_svg(all->curves, options),
                      metric + " of " + core::counted(static_cast<std::int64_t>(all->curves.size()), "run", "runs"));
   }
 }
 
-void add_differences(const Runs& runs, Document& document) {
+void add_differences(const Runs& runs, chart::Document& document) {
   const auto add = [&](const char* title, const std::vector<DifferingRow>& differing) {
     if (differing.empty()) return;
     document.heading(2, title);
@@ -82,7 +82,7 @@ void add_differences(const Runs& runs, Document& document) {
 }
 
 /// Only where something was repeated.
-void add_replicates(const Runs& runs, const std::string& metric, Document& document) {
+void add_replicates(const Runs& runs, const std::string& metric, chart::Document& document) {
   const RunsGroupsRequest request{.metric = metric};
   const Replicates all = replicates_of(runs, request);
   const bool repeated = std::any_of(all.groups.begin(), all.groups.end(),
@@ -96,10 +96,10 @@ void add_replicates(const Runs& runs, const std::string& metric, Document& docum
     const Spread& spread = group.spread;
     std::string ids;
     for (const RunSummary& run : group.runs) ids += (ids.empty() ? "" : " ") + run.id;
-    rows.push_back({group.name, ids, number_text(spread.mean),
+    rows.push_back({group.name, ids, terminal::number_text(spread.mean),
                     std::isnan(spread.half_width) ? "-"
-                                                  : number_text(spread.mean - spread.half_width) + " to " +
-                                                        number_text(spread.mean + spread.half_width)});
+                                                  : terminal::number_text(spread.mean - spread.half_width) + " to " +
+                                                        terminal::number_text(spread.mean + spread.half_width)});
   }
   document.table(rows);
   std::vector<std::string> verdicts;
@@ -107,7 +107,7 @@ void add_replicates(const Runs& runs, const std::string& metric, Document& docum
   if (!verdicts.empty()) document.list(verdicts);
 }
 
-void add_notes(const Runs& runs, Document& document) {
+void add_notes(const Runs& runs, chart::Document& document) {
   bool any = false;
   for (const RunSummary& run : runs) {
     for (const auto& [time_ms, note] : store::read_annotations(run.run_dir).notes) {
@@ -118,7 +118,7 @@ void add_notes(const Runs& runs, Document& document) {
   }
 }
 
-void add_recipes(const Runs& runs, Document& document) {
+void add_recipes(const Runs& runs, chart::Document& document) {
   document.heading(2, "Recipes");
   for (const RunSummary& run : runs) {
     if (!run.resolved.is_mapping()) continue;
@@ -138,7 +138,7 @@ std::optional<std::string> runs_report(const RunsContext& context, const RunsRep
   const std::string title = !request.title.empty() ? request.title
                             : runs->size() == 1    ? name_of(runs->front())
                                                    : std::to_string(runs->size()) + " runs";
-  const auto document = request.output.ends_with(".md") ? markdown_document(title) : html_document(title);
+  const auto document = request.output.ends_with(".md") ? chart::markdown_document(title) : chart::html_document(title);
   document->paragraph("Written by roux at " + store::utc_text(context.clock.wall_ms()) + " from " + context.output_dir +
                       ".");
   add_runs(*runs, metrics, *document);
@@ -156,4 +156,4 @@ std::optional<std::string> runs_report(const RunsContext& context, const RunsRep
   return "wrote " + request.output + "\n";
 }
 
-}  // namespace runner::cli
+}  // namespace runner::review

@@ -7,7 +7,7 @@
 #include "runner/review/runs.h"
 #include "runner/review/curves.h"
 
-namespace runner::cli {
+namespace runner::review {
 
 struct RunsReportRequest {
   std::vector<std::string> runs = {};  ///< with `filter` empty too: the newest
@@ -23,4 +23,4 @@ struct RunsReportRequest {
 std::optional<std::string> runs_report(const RunsContext& context, const RunsReportRequest& request,
                                        core::Diagnostics& diagnostics);
 
-}  // namespace runner::cli
+}  // namespace runner::review

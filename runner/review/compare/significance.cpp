@@ -6,7 +6,7 @@
 #include <limits>
 #include <numeric>
 
-namespace runner::cli {
+namespace runner::review {
 namespace {
 
 constexpr int kFractionStepsMax = 300;
@@ -199,4 +199,4 @@ std::vector<double> holm(const std::vector<double>& p) {
   return corrected;
 }
 
-}  // namespace runner::cli
+}  // namespace runner::review

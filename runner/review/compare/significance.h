@@ -4,7 +4,7 @@
 
 // What a few repetitions of an experiment allow to say. Values are finite.
 
-namespace runner::cli {
+namespace runner::review {
 
 inline constexpr double kConfidence = 0.95;
 
@@ -44,4 +44,4 @@ RankTest mann_whitney_test(const std::vector<double>& a, const std::vector<doubl
 /// Holm's correction: p-values of several tests, so large that all of them together err as seldom as one.
 std::vector<double> holm(const std::vector<double>& p);
 
-}  // namespace runner::cli
+}  // namespace runner::review

@@ -7,13 +7,13 @@
 
 #include "runner/terminal/live_lines.h"
 #include "runner/review/runs.h"
-#include "runner/cli/sweep.h"
+#include "runner/sweep/studies.h"
 #include "runner/core/clock.h"
 #include "runner/sweep/study/variant_summary.h"
 #include "runner/sweep/study/study_counters.h"
 #include "runner/sweep/study/trial_runs.h"
 
-namespace runner::cli {
+namespace runner::review {
 
 /// How a sweep stands, as a few lines: how many trials are done, the best, and each one that runs.
 class SweepBoard {
@@ -26,13 +26,13 @@ class SweepBoard {
         runs_(study, sweep::output_dir_of(sweep, study), clock) {}
 
   /// At most `rows` of them, none wider than the terminal.
-  std::vector<std::string> lines(const Terminal& terminal, std::size_t rows);
+  std::vector<std::string> lines(const terminal::Terminal& terminal, std::size_t rows);
 
  private:
   struct Seen {
     std::int64_t step, at_ns;
   };
-  std::vector<Cell> row_of(const sweep::Trial& trial, const sweep::Variant& variant);
+  std::vector<terminal::Cell> row_of(const sweep::Trial& trial, const sweep::Variant& variant);
   std::optional<double> pace(std::int64_t trial, std::int64_t step);
 
   const sweep::Sweep& sweep_;
@@ -59,9 +59,9 @@ class SweepLive {
 
  private:
   bool wanted_;
-  Terminal terminal_;
+  terminal::Terminal terminal_;
   SweepBoard board_;
-  LiveLines lines_;
+  terminal::LiveLines lines_;
   const core::Clock& clock_;
   std::int64_t next_ns_ = 0;
 };
@@ -69,4 +69,4 @@ class SweepLive {
 /// `roux sweep show --watch`: until the sweep is over. Where there is no terminal a line each time it moves on.
 void watch_sweep(const sweep::OpenSweep& open, const RunsContext& context);
 
-}  // namespace runner::cli
+}  // namespace runner::review

@@ -9,7 +9,7 @@
 #include "runner/core/clock.h"
 #include "runner/sweep/study/variant_summary.h"
 
-namespace runner::cli {
+namespace runner::review {
 
 /// What there is to draw of a sweep, read at one moment.
 struct SweepHistory {
@@ -59,4 +59,4 @@ Picture slice_picture(const SweepHistory& history, const std::vector<std::size_t
 Picture contour_picture(const SweepHistory& history, const std::vector<std::size_t>& parameters);
 Picture rank_picture(const SweepHistory& history, const std::vector<std::size_t>& parameters);
 
-}  // namespace runner::cli
+}  // namespace runner::review

@@ -3,7 +3,7 @@
 
 #include "runner/review/sweep/charts.h"
 
-namespace runner::cli {
+namespace runner::review {
 namespace {
 
 using sweep::VariantStanding;
@@ -31,25 +31,25 @@ Points border_of(const Points& front, const sweep::Metric& x, const sweep::Metri
   return border;
 }
 
-Chart chart_of(const SweepHistory& history, std::size_t x, std::size_t y) {
+chart::Chart chart_of(const SweepHistory& history, std::size_t x, std::size_t y) {
   const auto& objectives = history.sweep.objectives();
   const auto point = [x, y](const VariantStanding& standing) {
     return std::pair(value_of(standing, x), value_of(standing, y));
   };
-  Curve front{.label = "the front, than which no other variant is better", .mark = Curve::Mark::kDots};
+  chart::Curve front{.label = "the front, than which no other variant is better", .mark = chart::Curve::Mark::kDots};
   std::set<std::int64_t> on_front;
   for (const VariantStanding& standing : front_of(history.sweep, history.standings)) {
     on_front.insert(standing.variant);
     front.points.push_back(point(standing));
   }
   std::sort(front.points.begin(), front.points.end());
-  Curve others{.label = "other variants", .mark = Curve::Mark::kDots};
+  chart::Curve others{.label = "other variants", .mark = chart::Curve::Mark::kDots};
   for (const VariantStanding& standing : history.standings) {
     if (standing.state != sweep::TrialState::kComplete || !standing.value || on_front.contains(standing.variant))
       continue;
     others.points.push_back(point(standing));
   }
-  Chart chart;
+  chart::Chart chart;
   chart.options.title = axis_name(objectives[y]) + " over " + axis_name(objectives[x]) + ", " + history.name;
   chart.options.x_title = axis_name(objectives[x]);
   // That of three objectives is a surface, of which two of them show the shadow.
@@ -72,4 +72,4 @@ Picture pareto_picture(const SweepHistory& history) {
   return picture;
 }
 
-}  // namespace runner::cli
+}  // namespace runner::review

@@ -4,7 +4,7 @@
 
 #include "runner/review/sweep/charts.h"
 
-namespace runner::cli {
+namespace runner::review {
 namespace {
 
 using sweep::Dimension;
@@ -73,9 +73,9 @@ class ValueShades {
     if (!(worst_ > best_)) return 1;
     return 1 - std::clamp((sweep_.signed_value(value) - best_) / (worst_ - best_), 0.0, 1.0);
   }
-  ChartScale scale() const {
-    return {sweep_.metric(), (sweep_.maximizes() ? "<= " : ">= ") + number_text(sweep_.signed_value(worst_)),
-            number_text(sweep_.signed_value(best_))};
+  chart::ChartScale scale() const {
+    return {sweep_.metric(), (sweep_.maximizes() ? "<= " : ">= ") + terminal::number_text(sweep_.signed_value(worst_)),
+            terminal::number_text(sweep_.signed_value(best_))};
   }
 
  private:
@@ -92,17 +92,17 @@ std::vector<Measured> worst_first(const SweepHistory& history) {
   return list;
 }
 
-Curve dot(double x, double y, double shade) {
-  Curve curve;
+chart::Curve dot(double x, double y, double shade) {
+  chart::Curve curve;
   curve.points = {{x, y}};
-  curve.mark = Curve::Mark::kDots;
+  curve.mark = chart::Curve::Mark::kDots;
   curve.shade = shade;
   return curve;
 }
 
 /// An axis for each of a pair of parameters.
-Chart plane_of(const ParameterAxis& x, const ParameterAxis& y) {
-  Chart chart;
+chart::Chart plane_of(const ParameterAxis& x, const ParameterAxis& y) {
+  chart::Chart chart;
   chart.options.title = y.name() + " over " + x.name();
   chart.options.x_title = x.name();
   chart.options.log_x = x.logarithmic();
@@ -122,8 +122,8 @@ struct Spot {
 };
 
 /// Between the spots: each counts by one over the square of its distance (Shepard).
-ChartField field_of(const std::vector<Spot>& spots) {
-  ChartField field{kFieldColumns, kFieldRows, {}};
+chart::ChartField field_of(const std::vector<Spot>& spots) {
+  chart::ChartField field{kFieldColumns, kFieldRows, {}};
   for (int row = 0; row < kFieldRows; ++row) {
     for (int column = 0; column < kFieldColumns; ++column) {
       const double x = (column + 0.5) / kFieldColumns, y = (row + 0.5) / kFieldRows;
@@ -156,7 +156,7 @@ Picture of_pairs(const std::vector<std::size_t>& parameters, const ChartOf& char
 Picture parallel_picture(const SweepHistory& history, const std::vector<std::size_t>& parameters) {
   const std::vector<Measured> list = worst_first(history);
   const ValueShades shades(history, list);
-  Chart chart;
+  chart::Chart chart;
   chart.options.title = "variants of " + history.name;
   chart.options.x_title = "";
   chart.options.x_names = {history.sweep.metric()};
@@ -165,7 +165,7 @@ Picture parallel_picture(const SweepHistory& history, const std::vector<std::siz
   chart.scale = shades.scale();
   double low = std::numeric_limits<double>::infinity(), high = -low;
   for (const Measured& one : list) low = std::min(low, one.value), high = std::max(high, one.value);
-  if (!list.empty()) chart.notes = {{0, 0, number_text(low)}, {0, 1, number_text(high)}};
+  if (!list.empty()) chart.notes = {{0, 0, terminal::number_text(low)}, {0, 1, terminal::number_text(high)}};
   std::vector<ParameterAxis> axes;
   for (const std::size_t index : parameters) {
     const ParameterAxis& axis = axes.emplace_back(history, index);
@@ -174,11 +174,11 @@ Picture parallel_picture(const SweepHistory& history, const std::vector<std::siz
     for (std::size_t i = 0; i < axis.names().size(); ++i)
       chart.notes.push_back({x, axis.share(static_cast<double>(i)), axis.names()[i]});
     if (!axis.names().empty()) continue;
-    chart.notes.push_back({x, 0, number_text(axis.range().first)});
-    chart.notes.push_back({x, 1, number_text(axis.range().second)});
+    chart.notes.push_back({x, 0, terminal::number_text(axis.range().first)});
+    chart.notes.push_back({x, 1, terminal::number_text(axis.range().second)});
   }
   for (const Measured& one : list) {
-    Curve curve;
+    chart::Curve curve;
     curve.shade = shades.of(one.value);
     curve.points.emplace_back(0, high > low ? (one.value - low) / (high - low) : 0.5);
     for (std::size_t i = 0; i < parameters.size(); ++i) {
@@ -195,7 +195,7 @@ Picture slice_picture(const SweepHistory& history, const std::vector<std::size_t
   Picture picture;
   for (const std::size_t index : parameters) {
     const ParameterAxis axis(history, index);
-    Chart chart;
+    chart::Chart chart;
     chart.options.title = history.sweep.metric() + " over " + axis.name();
     chart.options.x_title = axis.name();
     chart.options.log_x = axis.logarithmic();
@@ -204,7 +204,7 @@ Picture slice_picture(const SweepHistory& history, const std::vector<std::size_t
     chart.options.width = kPanelWidth + 120;
     chart.options.height = kPanelHeight;
     const auto last = std::max<double>(static_cast<double>(history.variants.size()) - 1, 1);
-    chart.scale = {"variant", "0", number_text(last)};
+    chart.scale = {"variant", "0", terminal::number_text(last)};
     for (const Measured& one : list) {
       const double value = history.variants[one.variant].point[index];
       if (!std::isnan(value)) chart.curves.push_back(dot(value, one.value, static_cast<double>(one.variant) / last));
@@ -220,10 +220,10 @@ Picture contour_picture(const SweepHistory& history, const std::vector<std::size
   const ValueShades shades(history, list);
   return of_pairs(parameters, [&](std::size_t i, std::size_t k) {
     const ParameterAxis x(history, i), y(history, k);
-    Chart chart = plane_of(x, y);
+    chart::Chart chart = plane_of(x, y);
     chart.scale = shades.scale();
-    Curve variants;
-    variants.mark = Curve::Mark::kDots;
+    chart::Curve variants;
+    variants.mark = chart::Curve::Mark::kDots;
     std::vector<Spot> spots;
     for (const Measured& one : list) {
       const auto& point = history.variants[one.variant].point;
@@ -241,7 +241,7 @@ Picture rank_picture(const SweepHistory& history, const std::vector<std::size_t>
   const std::vector<Measured> list = worst_first(history);
   const auto worst = std::max<double>(static_cast<double>(list.size()) - 1, 1);
   return of_pairs(parameters, [&](std::size_t i, std::size_t k) {
-    Chart chart = plane_of({history, i}, {history, k});
+    chart::Chart chart = plane_of({history, i}, {history, k});
     chart.scale = {"rank", "worst", "best"};
     for (std::size_t at = 0; at < list.size(); ++at) {
       const auto& point = history.variants[list[at].variant].point;
@@ -252,4 +252,4 @@ Picture rank_picture(const SweepHistory& history, const std::vector<std::size_t>
   });
 }
 
-}  // namespace runner::cli
+}  // namespace runner::review

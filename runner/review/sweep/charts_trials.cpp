@@ -8,7 +8,7 @@
 #include "runner/sweep/study/variant_summary.h"
 #include "runner/sweep/study/trial_runs.h"
 
-namespace runner::cli {
+namespace runner::review {
 namespace {
 
 using sweep::Trial;
@@ -35,10 +35,10 @@ TimeUnit unit_for(double span_ms) {
   return kUnits.back();
 }
 
-Curve dots(const std::string& label) {
-  Curve curve;
+chart::Curve dots(const std::string& label) {
+  chart::Curve curve;
   curve.label = label;
-  curve.mark = Curve::Mark::kDots;
+  curve.mark = chart::Curve::Mark::kDots;
   return curve;
 }
 
@@ -63,7 +63,7 @@ std::vector<Measured> measured(const SweepHistory& history) {
 }
 
 Picture history_picture(const SweepHistory& history) {
-  Curve complete = dots("complete"), pruned = dots("pruned"), best;
+  chart::Curve complete = dots("complete"), pruned = dots("pruned"), best;
   best.label = "best so far";
   for (const Trial& trial : history.trials) {
     const auto at = static_cast<double>(trial.number);
@@ -80,7 +80,7 @@ Picture history_picture(const SweepHistory& history) {
     if (history.sweep.signed_value(*trial.value) < history.sweep.signed_value(before))
       best.points.emplace_back(at, *trial.value);
   }
-  Chart chart;
+  chart::Chart chart;
   chart.options.title = history.sweep.metric() + " of the trials of " + history.name;
   chart.options.x_title = "trial";
   chart.curves = {std::move(best), std::move(complete)};
@@ -99,13 +99,13 @@ Picture intermediate_picture(const SweepHistory& history) {
                      known ? history.sweep.signed_value(*trial->value) : std::numeric_limits<double>::infinity());
   };
   std::stable_sort(trials.begin(), trials.end(), [&](const Trial* a, const Trial* b) { return rank(a) < rank(b); });
-  Chart chart;
+  chart::Chart chart;
   chart.options.title = history.sweep.metric() + " on the way, " + history.name;
   for (const Trial* trial : trials) {
-    Curve curve;
+    chart::Curve curve;
     curve.label = "trial " + std::to_string(trial->number);
     if (trial->state != TrialState::kComplete) curve.label += ", " + std::string(to_text(trial->state));
-    if (trial->value) curve.label += "  " + number_text(*trial->value);
+    if (trial->value) curve.label += "  " + terminal::number_text(*trial->value);
     for (const store::SeriesPoint& point : history.curves[static_cast<std::size_t>(trial->number)])
       curve.points.emplace_back(static_cast<double>(point.step), point.value);
     chart.curves.push_back(std::move(curve));
@@ -117,14 +117,14 @@ Picture edf_picture(const SweepHistory& history) {
   std::vector<double> values;
   for (const Measured& one : measured(history)) values.push_back(one.value);
   std::sort(values.begin(), values.end());
-  Curve curve;
+  chart::Curve curve;
   curve.label = history.name;
   const auto count = static_cast<double>(values.size());
   for (std::size_t i = 0; i < values.size(); ++i) {
     curve.points.emplace_back(values[i], static_cast<double>(i) / count);
     curve.points.emplace_back(values[i], static_cast<double>(i + 1) / count);
   }
-  Chart chart;
+  chart::Chart chart;
   chart.options.title = "share of the variants whose " + history.sweep.metric() + " is not above a value";
   chart.options.x_title = history.sweep.metric();
   chart.options.y_range = {0, 1};
@@ -143,15 +143,15 @@ Picture timeline_picture(const SweepHistory& history) {
     last_ms = std::max(last_ms, end_of(trial));
   }
   const TimeUnit unit = unit_for(static_cast<double>(last_ms - std::min(first_ms, last_ms)));
-  Chart chart;
+  chart::Chart chart;
   chart.options.title = "when the trials of " + history.name + " ran";
   chart.options.x_title = std::string("time in ") + unit.name;
   chart.options.y_range = {-0.5, std::max(0.5, static_cast<double>(history.trials.size()) - 0.5)};
   for (const TrialState state :
        {TrialState::kComplete, TrialState::kPruned, TrialState::kFailed, TrialState::kRunning, TrialState::kWaiting}) {
-    Curve curve;
+    chart::Curve curve;
     curve.label = to_text(state);
-    curve.mark = Curve::Mark::kBars;
+    curve.mark = chart::Curve::Mark::kBars;
     for (const Trial& trial : history.trials) {
       if (trial.state != state || trial.started_ms == 0) continue;
       const auto number = static_cast<double>(trial.number);
@@ -163,4 +163,4 @@ Picture timeline_picture(const SweepHistory& history) {
   return {{std::move(chart)}};
 }
 
-}  // namespace runner::cli
+}  // namespace runner::review

@@ -4,7 +4,7 @@
 
 #include "runner/core/units.h"
 
-namespace runner::cli {
+namespace runner::review {
 
 using sweep::TrialState;
 
@@ -42,8 +42,8 @@ std::string progress_text(const SweepProgress& progress) {
 std::vector<std::string> best_lines(const sweep::Tally& tally, const std::vector<sweep::Variant>& variants) {
   std::vector<std::string> lines;
   for (const sweep::VariantStanding& best : tally.front()) {
-    std::string& line = lines.emplace_back("best " + number_text(*best.value));
-    for (const double other : best.others) line += " " + number_text(other);
+    std::string& line = lines.emplace_back("best " + terminal::number_text(*best.value));
+    for (const double other : best.others) line += " " + terminal::number_text(other);
     line += "  " + variants[static_cast<std::size_t>(best.variant)].text;
   }
   return lines;
@@ -67,4 +67,4 @@ std::string sweep_heading(const sweep::OpenSweep& open) {
   return text;
 }
 
-}  // namespace runner::cli
+}  // namespace runner::review

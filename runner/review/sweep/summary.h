@@ -6,7 +6,7 @@
 #include "runner/sweep/studies.h"
 #include "runner/sweep/study/study_counters.h"
 
-namespace runner::cli {
+namespace runner::review {
 
 /// How many trials there are of each kind, and how many are still to come.
 struct SweepProgress {
@@ -26,4 +26,4 @@ std::vector<std::string> best_lines(const sweep::Tally& tally, const std::vector
 /// `tiny-1qezc2h  val/loss  4 of 9 done`, and the best below it.
 std::string sweep_heading(const sweep::OpenSweep& open);
 
-}  // namespace runner::cli
+}  // namespace runner::review

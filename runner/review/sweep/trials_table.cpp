@@ -5,7 +5,7 @@
 #include "runner/core/diagnostics.h"
 #include "runner/recipe/override.h"
 
-namespace runner::cli {
+namespace runner::review {
 namespace {
 
 using core::Node;
@@ -81,4 +81,4 @@ std::vector<std::string> trial_columns(const sweep::OpenSweep& open) {
   return columns;
 }
 
-}  // namespace runner::cli
+}  // namespace runner::review

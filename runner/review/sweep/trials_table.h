@@ -6,7 +6,7 @@
 #include "runner/sweep/studies.h"
 #include "runner/store/run_reader.h"
 
-namespace runner::cli {
+namespace runner::review {
 
 /// The trials as runs, so that the filter language and the tables of `roux runs list` serve them: what is varied stands
 /// where it stands in the recipe, and `trial`, `variant`, `state`, `run`, `from` (the
@@ -17,4 +17,4 @@ std::vector<store::RunSummary> trials_as_runs(const sweep::OpenSweep& open);
 /// Names under which those say what is worth a column.
 std::vector<std::string> trial_columns(const sweep::OpenSweep& open);
 
-}  // namespace runner::cli
+}  // namespace runner::review

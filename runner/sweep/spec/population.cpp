@@ -64,7 +64,7 @@ bool counts(const Tried& tried) {
 
 }  // namespace
 
-std::shared_ptr<const Population> Population::read(const registry::Recipe& recipe,
+std::shared_ptr<const Population> Population::read(const resolve::Recipe& recipe,
                                                    std::shared_ptr<const RecipeSpace> space, std::uint64_t seed,
                                                    core::Diagnostics& diagnostics) {
   const auto population = std::shared_ptr<Population>(new Population());
@@ -93,7 +93,7 @@ std::shared_ptr<const Population> Population::read(const registry::Recipe& recip
   return population;
 }
 
-bool Population::find_explored(const registry::Recipe& recipe, core::Diagnostics& diagnostics) {
+bool Population::find_explored(const resolve::Recipe& recipe, core::Diagnostics& diagnostics) {
   for (const SpacePart& part : space_->parts()) explores_.push_back(!config_.explore && !is_kept(part));
   if (config_.explore) {
     for (const core::Node& name : recipe.at("sweep.population.explore").items()) {

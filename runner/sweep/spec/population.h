@@ -27,7 +27,7 @@ struct Stretch {
 class Population {
  public:
   /// Null when the recipe is none that can be trained in stretches; `diagnostics` has why.
-  static std::shared_ptr<const Population> read(const registry::Recipe& recipe,
+  static std::shared_ptr<const Population> read(const resolve::Recipe& recipe,
                                                 std::shared_ptr<const RecipeSpace> space, std::uint64_t seed,
                                                 core::Diagnostics& diagnostics);
 
@@ -45,7 +45,7 @@ class Population {
  private:
   using Tried = components::sampler::Tried;
   Population() = default;
-  bool find_explored(const registry::Recipe& recipe, core::Diagnostics& diagnostics);
+  bool find_explored(const resolve::Recipe& recipe, core::Diagnostics& diagnostics);
   Point explored(const Point& point, std::uint64_t seed, std::int64_t variant) const;
 
   sections::sweep::Population config_;

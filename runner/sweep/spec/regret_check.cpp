@@ -11,7 +11,7 @@ std::int64_t complete_variants_needed(const sections::sweep::RegretBound& keys) 
   return keys.threshold ? keys.min_n_trials : std::max(keys.min_n_trials, keys.warm_up_trials + keys.n_initial_trials);
 }
 
-void check_regret_bound(const registry::Recipe& recipe, const Sweep::Config& config, const RecipeSpace& space,
+void check_regret_bound(const resolve::Recipe& recipe, const Sweep::Config& config, const RecipeSpace& space,
                         core::Diagnostics& diagnostics) {
   if (!config.stop.regret_bound) return;
   const core::Place& place = recipe.at("sweep.stop.regret_bound").place();

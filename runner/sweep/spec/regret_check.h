@@ -11,7 +11,7 @@ namespace runner::sweep {
 std::int64_t complete_variants_needed(const sections::sweep::RegretBound& keys);
 
 /// Says what keeps the regret from being judged, in the sweep of a recipe whose keys are right.
-void check_regret_bound(const registry::Recipe& recipe, const Sweep::Config& config, const RecipeSpace& space,
+void check_regret_bound(const resolve::Recipe& recipe, const Sweep::Config& config, const RecipeSpace& space,
                         core::Diagnostics& diagnostics);
 
 }  // namespace runner::sweep

@@ -31,7 +31,7 @@ std::string word_of(const Node& value) {
 
 }  // namespace
 
-std::shared_ptr<const RecipeSpace> RecipeSpace::read(const registry::Recipe& recipe, const recipe::Composed& open,
+std::shared_ptr<const RecipeSpace> RecipeSpace::read(const resolve::Recipe& recipe, const recipe::Composed& open,
                                                      core::Diagnostics& diagnostics) {
   SpaceReader reader(recipe, open, diagnostics);
   const int before = diagnostics.error_count();
@@ -55,7 +55,7 @@ bool RecipeSpace::allows(const Point& point) const {
                      [&](const Constraint& constraint) { return constraint.rule.holds(recipe); });
 }
 
-void RecipeSpace::check_settled(const registry::Recipe& variant, core::Diagnostics& diagnostics) const {
+void RecipeSpace::check_settled(const resolve::Recipe& variant, core::Diagnostics& diagnostics) const {
   for (const Constraint& constraint : constraints_) {
     if (constraint.rule.holds(variant.root)) continue;
     diagnostics.error(constraint.text.place(),

@@ -42,7 +42,7 @@ class RecipeSpace final : public components::sampler::Space {
  public:
   /// Null when the section is wrong; `diagnostics` has all that is. The recipe must have a sweep. `open` is the same
   /// recipe with its `${...}`, so that these follow what is varied.
-  static std::shared_ptr<const RecipeSpace> read(const registry::Recipe& recipe, const recipe::Composed& open,
+  static std::shared_ptr<const RecipeSpace> read(const resolve::Recipe& recipe, const recipe::Composed& open,
                                                  core::Diagnostics& diagnostics);
 
   const std::vector<Dimension>& dimensions() const override { return dimensions_; }
@@ -53,7 +53,7 @@ class RecipeSpace final : public components::sampler::Space {
   core::Result<Point> locate(const core::Node& values) const override;
 
   /// Tells the constraints that a variant's recipe does not meet once all of it was settled.
-  void check_settled(const registry::Recipe& variant, core::Diagnostics& diagnostics) const;
+  void check_settled(const resolve::Recipe& variant, core::Diagnostics& diagnostics) const;
   /// What of conditions and constraints these points, all of which are allowed, show to say nothing.
   void find_idle(const std::vector<Point>& points, core::Diagnostics& diagnostics) const;
   /// What the point sets, in an order in which a changed `type` comes before the keys of its block.

@@ -14,7 +14,7 @@ namespace runner::sweep {
 /// Reads the validated `sweep` section; every mistake is told at its place.
 class SpaceReader {
  public:
-  SpaceReader(const registry::Recipe& recipe, const recipe::Composed& open, core::Diagnostics& diagnostics)
+  SpaceReader(const resolve::Recipe& recipe, const recipe::Composed& open, core::Diagnostics& diagnostics)
       : recipe_(recipe), open_(open), sweep_(recipe.at("sweep")), diagnostics_(diagnostics) {}
 
   /// The paired ones first: conditions of the others may depend on them.
@@ -39,7 +39,7 @@ class SpaceReader {
   std::optional<registry::Expression> expression(const core::Node& text, bool all_parameters);
   void error(const core::Place& place, std::string message, std::string hint = "");
 
-  const registry::Recipe& recipe_;
+  const resolve::Recipe& recipe_;
   const recipe::Composed& open_;
   const core::Node& sweep_;
   core::Diagnostics& diagnostics_;

@@ -30,7 +30,7 @@ Node sampler_block(const Sweep::Config& config, const RecipeSpace& space) {
 /// What the sampler asks of the space, and who says when it is enough.
 class SamplerCheck {
  public:
-  SamplerCheck(const registry::Recipe& recipe, const Sweep::Config& config, const RecipeSpace& space,
+  SamplerCheck(const resolve::Recipe& recipe, const Sweep::Config& config, const RecipeSpace& space,
                core::Diagnostics& diagnostics)
       : recipe_(recipe), config_(config), space_(space), diagnostics_(diagnostics) {}
 
@@ -70,19 +70,19 @@ class SamplerCheck {
     }
   }
 
-  const registry::Recipe& recipe_;
+  const resolve::Recipe& recipe_;
   const Sweep::Config& config_;
   const RecipeSpace& space_;
   core::Diagnostics& diagnostics_;
 };
 
-std::uint64_t seed_of(const Node& sampler, const registry::Recipe& recipe) {
+std::uint64_t seed_of(const Node& sampler, const resolve::Recipe& recipe) {
   const auto own = sections::sampler_common::parse_config(sampler).seed;
   return static_cast<std::uint64_t>(own ? *own : recipe.at("seed").as_integer());
 }
 
 /// Null where there is no sweep, or a wrong one.
-std::shared_ptr<const RecipeSpace> read_space(const registry::Recipe& recipe, const recipe::Composed& open,
+std::shared_ptr<const RecipeSpace> read_space(const resolve::Recipe& recipe, const recipe::Composed& open,
                                               core::Diagnostics& diagnostics) {
   const Node* section = recipe.root.find("sweep");
   if (section == nullptr || !section->is_mapping()) return nullptr;
@@ -116,7 +116,7 @@ std::vector<Metric> objectives_of(const Sweep::Config& config) {
 }
 
 /// Steps of a trial; nothing where the recipe limits it otherwise.
-std::optional<std::int64_t> steps_of_a_trial(const registry::Recipe& recipe) {
+std::optional<std::int64_t> steps_of_a_trial(const resolve::Recipe& recipe) {
   const Node& steps = recipe.at("training.max_steps");
   if (steps.is_null()) return std::nullopt;
   return steps.as_integer();
@@ -134,7 +134,7 @@ bool may_vary_steps(const Node& open, const RecipeSpace& space) {
 }
 
 /// Null where no trial is given up.
-std::shared_ptr<components::pruner::Pruner> build_pruner(const Sweep::Config& config, const registry::Recipe& recipe) {
+std::shared_ptr<components::pruner::Pruner> build_pruner(const Sweep::Config& config, const resolve::Recipe& recipe) {
   if (!config.pruner) return nullptr;
   return components::pruner::build(*config.pruner, {objectives_of(config).front().maximize, steps_of_a_trial(recipe)});
 }
@@ -146,7 +146,7 @@ struct Choosers {
 };
 
 /// Nothing where one of them and the rest of the recipe do not fit together, which is told at its place.
-std::optional<Choosers> build_choosers(const registry::Recipe& recipe, std::shared_ptr<const RecipeSpace> space,
+std::optional<Choosers> build_choosers(const resolve::Recipe& recipe, std::shared_ptr<const RecipeSpace> space,
                                        core::Diagnostics& diagnostics) {
   const auto config = sections::sweep::parse_config(recipe.at("sweep"));
   const Node block = sampler_block(config, *space);
@@ -171,7 +171,7 @@ std::optional<Sweep> Sweep::read(const std::string& recipe_path, recipe::Compose
   Sweep sweep;
   sweep.open_ = open;
   recipe::interpolate(open.root, open.recipe_dir, {}, diagnostics);
-  sweep.base_ = registry::settle_recipe(recipe_path, std::move(open), registry::Registry::builtin(), diagnostics);
+  sweep.base_ = resolve::settle_recipe(recipe_path, std::move(open), registry::Registry::builtin(), diagnostics);
   sweep.space_ = read_space(sweep.base_, sweep.open_, diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;
   if (sweep.space_ == nullptr) {
@@ -244,7 +244,7 @@ std::string Sweep::identity_of_trials() const {
   return core::to_json(root, -1);
 }
 
-std::optional<registry::Recipe> Sweep::with(std::vector<Assignment> changes, const std::string& recipe_dir,
+std::optional<resolve::Recipe> Sweep::with(std::vector<Assignment> changes, const std::string& recipe_dir,
                                             core::Diagnostics& diagnostics) const {
   recipe::Composed composed = open_;
   if (!recipe_dir.empty()) composed.recipe_dir = recipe_dir;
@@ -252,12 +252,12 @@ std::optional<registry::Recipe> Sweep::with(std::vector<Assignment> changes, con
   for (Assignment& change : changes)
     recipe::set_value(composed.root, change.path, std::move(change.value), diagnostics);
   recipe::interpolate(composed.root, composed.recipe_dir, {}, diagnostics);
-  auto recipe = registry::settle_recipe(base_.path, std::move(composed), registry::Registry::builtin(), diagnostics);
+  auto recipe = resolve::settle_recipe(base_.path, std::move(composed), registry::Registry::builtin(), diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;
   return recipe;
 }
 
-std::optional<registry::Recipe> Sweep::variant(const Point& point, core::Diagnostics& diagnostics) const {
+std::optional<resolve::Recipe> Sweep::variant(const Point& point, core::Diagnostics& diagnostics) const {
   return with(space_->assignments(point), "", diagnostics);
 }
 
@@ -271,7 +271,7 @@ void Sweep::add_stretch(const TrialPlace& place, std::vector<Assignment>& change
   changes.push_back({"checkpoint.save_at_end", Node::boolean(true)});
 }
 
-std::optional<registry::Recipe> Sweep::trial(const Point& point, const TrialPlace& place,
+std::optional<resolve::Recipe> Sweep::trial(const Point& point, const TrialPlace& place,
                                              core::Diagnostics& diagnostics) const {
   std::vector<Assignment> changes = space_->assignments(point);
   changes.push_back({"run_name", Node::string(place.run_name)});
@@ -287,7 +287,7 @@ std::optional<registry::Recipe> Sweep::trial(const Point& point, const TrialPlac
   return with(std::move(changes), place.recipe_dir, diagnostics);
 }
 
-void check_sweep(const registry::Recipe& recipe, const recipe::Composed& open, core::Diagnostics& diagnostics) {
+void check_sweep(const resolve::Recipe& recipe, const recipe::Composed& open, core::Diagnostics& diagnostics) {
   auto space = read_space(recipe, open, diagnostics);
   if (space != nullptr && !diagnostics.has_errors()) build_choosers(recipe, std::move(space), diagnostics);
 }

@@ -39,7 +39,7 @@ class Sweep {
   static std::optional<Sweep> read(const std::string& recipe_path, recipe::Composed open,
                                    core::Diagnostics& diagnostics);
 
-  const registry::Recipe& base() const { return base_; }
+  const resolve::Recipe& base() const { return base_; }
   const Config& config() const { return config_; }
   const RecipeSpace& space() const { return *space_; }
   const components::sampler::Sampler& sampler() const { return *sampler_; }
@@ -70,18 +70,18 @@ class Sweep {
   std::string identity_of_trials() const;
 
   /// The recipe of a variant; mistakes are told at their place in the sweep.
-  std::optional<registry::Recipe> variant(const Point& point, core::Diagnostics& diagnostics) const;
-  std::optional<registry::Recipe> trial(const Point& point, const TrialPlace& place,
+  std::optional<resolve::Recipe> variant(const Point& point, core::Diagnostics& diagnostics) const;
+  std::optional<resolve::Recipe> trial(const Point& point, const TrialPlace& place,
                                         core::Diagnostics& diagnostics) const;
 
  private:
   Sweep() = default;
   void add_stretch(const TrialPlace& place, std::vector<Assignment>& changes, core::Diagnostics& diagnostics) const;
-  std::optional<registry::Recipe> with(std::vector<Assignment> changes, const std::string& recipe_dir,
+  std::optional<resolve::Recipe> with(std::vector<Assignment> changes, const std::string& recipe_dir,
                                        core::Diagnostics& diagnostics) const;
 
   recipe::Composed open_;
-  registry::Recipe base_;
+  resolve::Recipe base_;
   Config config_;
   std::vector<Metric> objectives_;
   bool varies_steps_ = false;  ///< or may, through a variable
@@ -92,6 +92,6 @@ class Sweep {
 };
 
 /// Reads the sweep of a checked recipe for its mistakes alone; nothing where there is none. `open` as in RecipeSpace.
-void check_sweep(const registry::Recipe& recipe, const recipe::Composed& open, core::Diagnostics& diagnostics);
+void check_sweep(const resolve::Recipe& recipe, const recipe::Composed& open, core::Diagnostics& diagnostics);
 
 }  // namespace runner::sweep

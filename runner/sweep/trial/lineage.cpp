@@ -17,7 +17,7 @@ std::string trial_run_dir(const Study& study, const std::string& output_dir, con
   return output_dir + "/" + trial_run_name(study, trial.number) + "-" + trial.run;
 }
 
-core::Result<registry::Recipe> trial_recipe(const Sweep& sweep, Study& study, const Trial& trial,
+core::Result<resolve::Recipe> trial_recipe(const Sweep& sweep, Study& study, const Trial& trial,
                                             const std::string& run_name) {
   const Variant& variant = study.variants().at(static_cast<std::size_t>(trial.variant));
   TrialPlace place;
@@ -51,10 +51,10 @@ core::Result<std::string> checkpoint_at(const std::string& run_dir, std::int64_t
                        "sweep.checkpoints.keep_best keeps those that are gone on from; was it removed by hand?"};
 }
 
-std::vector<std::string> words_to_go_on(const std::string& checkpoint, const registry::Recipe& before,
-                                        const registry::Recipe& now) {
+std::vector<std::string> words_to_go_on(const std::string& checkpoint, const resolve::Recipe& before,
+                                        const resolve::Recipe& now) {
   std::vector<std::string> words = {"--checkpoint", checkpoint};
-  for (const registry::Change& change : registry::list_changes(before.resolved(), now.resolved())) {
+  for (const resolve::Change& change : resolve::list_changes(before.resolved(), now.resolved())) {
     words.insert(words.end(), {"--allow-change", change.path});
   }
   return words;

@@ -60,7 +60,7 @@ core::Result<std::vector<Replayed>> replay(const Sweep& sweep, Study& study, std
   const std::vector<Variant>& variants = study.variants();
   const std::vector<Trial>& trials = study.trials();
   std::vector<Replayed> list;
-  std::optional<registry::Recipe> before;
+  std::optional<resolve::Recipe> before;
   core::make_folders(study.folder() + "/replays").value();
   for (const std::int64_t variant : lineage_of(variants, trials.at(static_cast<std::size_t>(number)).variant)) {
     const bool is_asked_for = variant == trials.at(static_cast<std::size_t>(number)).variant;

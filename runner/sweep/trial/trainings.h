@@ -16,7 +16,7 @@ struct Training {
   std::vector<std::string> words;  ///< the command line, without the name of the program
   std::string run_id;              ///< of the run that it begins; "" where it goes on with one
   /// What the words would read, where they read it and nothing else; else null. Its one source is its resolved_json().
-  std::shared_ptr<const registry::Recipe> recipe;
+  std::shared_ptr<const resolve::Recipe> recipe;
 };
 
 /// The trainings that a worker has going. Each is a command line of roux, `run RECIPE --new`, and a run of its own;

@@ -11,7 +11,7 @@
 namespace runner::train {
 namespace {
 
-using components::model::Block;
+using components::block::Block;
 using components::model::Model;
 using components::model::RecomputedBlocks;
 using sections::activation_checkpointing::Config;

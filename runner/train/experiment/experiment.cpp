@@ -295,7 +295,7 @@ const components::data::Dataset* Experiment::find_data(const std::string& name) 
   return nullptr;
 }
 
-std::unique_ptr<Experiment> build_experiment(const registry::Recipe& recipe, const BuildOptions& options,
+std::unique_ptr<Experiment> build_experiment(const resolve::Recipe& recipe, const BuildOptions& options,
                                              Diagnostics& diagnostics) {
   auto experiment = std::make_unique<Experiment>();
   experiment->recipe = recipe.root;

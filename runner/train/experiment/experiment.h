@@ -73,7 +73,7 @@ struct Experiment {
 /// Builds in order: data, model (on the meta device first, so that shapes are judged before memory is touched), loss,
 /// metrics, then what training needs. Seeds LibTorch with the recipe's `seed` right before the weights are drawn. Null
 /// when `diagnostics` got errors; as many as can be seen at once are reported.
-std::unique_ptr<Experiment> build_experiment(const registry::Recipe& recipe, const BuildOptions& options,
+std::unique_ptr<Experiment> build_experiment(const resolve::Recipe& recipe, const BuildOptions& options,
                                              core::Diagnostics& diagnostics);
 
 }  // namespace runner::train

@@ -27,9 +27,9 @@ using components::Dtype;
 using components::Port;
 using components::loss::LossMemory;
 using AutocastType = components::AutocastOptions::Type;
-using components::model::Block;
-using components::model::BlockMemory;
-using components::model::BlockPass;
+using components::block::Block;
+using components::block::BlockMemory;
+using components::block::BlockPass;
 using components::model::Model;
 using components::model::RecomputedBlocks;
 

@@ -19,7 +19,7 @@ namespace runner::train {
 namespace {
 
 using components::Autocast;
-using components::model::Block;
+using components::block::Block;
 using components::model::Model;
 using core::Node;
 using sections::precision::Config;

@@ -118,11 +118,11 @@ class Profiler::Recorder {
     for (const auto& block : experiment_.model->blocks()) names_.push_back(block->name());
     experiment_.model->add_hooks({
         .before_forward =
-            [this](const components::model::Block& block, components::TensorMap&) {
+            [this](const components::block::Block& block, components::TensorMap&) {
               if (recording_) enter(block);
             },
         .after_forward =
-            [this](const components::model::Block&, components::TensorMap&) {
+            [this](const components::block::Block&, components::TensorMap&) {
               if (!open_.empty()) leave();
             },
     });
@@ -174,7 +174,7 @@ class Profiler::Recorder {
     BlockPass pass;
   };
 
-  void enter(const components::model::Block& block) {
+  void enter(const components::block::Block& block) {
     const auto found = std::find(names_.begin(), names_.end(), block.name());
     const auto number = static_cast<std::int64_t>(at::sequence_number::peek());
     open_.push_back(

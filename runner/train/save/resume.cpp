@@ -33,7 +33,7 @@ std::string owner_text(const store::LeaseOwner& owner) {
 
 class Chooser {
  public:
-  Chooser(const registry::Recipe& recipe, const TrainRequest& request, const Experiment* experiment,
+  Chooser(const resolve::Recipe& recipe, const TrainRequest& request, const Experiment* experiment,
           const checkpoint::HeldFiles* held, const core::Clock& clock, Diagnostics& diagnostics)
       : recipe_(recipe),
         request_(request),
@@ -194,7 +194,7 @@ class Chooser {
     // What was agreed to when a newer branch was opened holds, even if that branch has not saved anything yet.
     const bool named = !request_.checkpoint.empty();
     const std::int64_t branch = checkpoint && named ? checkpoint->manifest.fields.branch : -1;
-    auto recipe = registry::read_recorded_recipe(run.run_dir, store::branch_file(run.run_dir, "resolved.json", branch));
+    auto recipe = resolve::read_recorded_recipe(run.run_dir, store::branch_file(run.run_dir, "resolved.json", branch));
     if (!recipe) {
       refuse({}, recipe.failure());
       return false;
@@ -231,7 +231,7 @@ class Chooser {
     return sketch == nullptr ? "" : checkpoint::first_misfit(checkpoint, *sketch->model);
   }
 
-  const registry::Recipe& recipe_;
+  const resolve::Recipe& recipe_;
   const TrainRequest& request_;
   const Experiment* experiment_;
   const checkpoint::HeldFiles* held_;
@@ -244,7 +244,7 @@ class Chooser {
 
 Surroundings present_surroundings() { return {at::get_num_threads(), components::cpu_capability(), TORCH_VERSION}; }
 
-Start choose_start(const registry::Recipe& recipe, const TrainRequest& request, const Experiment* experiment,
+Start choose_start(const resolve::Recipe& recipe, const TrainRequest& request, const Experiment* experiment,
                    const checkpoint::HeldFiles* held, const core::Clock& clock, Diagnostics& diagnostics) {
   return Chooser(recipe, request, experiment, held, clock, diagnostics).choose();
 }

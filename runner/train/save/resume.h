@@ -34,7 +34,7 @@ struct Start {
 /// `experiment` null is the quick look before anything is built: checkpoints' files are not read, and only those data
 /// files are looked at that were recorded. `held`: a checkpoint that is being read already, as the quick look chose it;
 /// null: none.
-Start choose_start(const registry::Recipe& recipe, const TrainRequest& request, const Experiment* experiment,
+Start choose_start(const resolve::Recipe& recipe, const TrainRequest& request, const Experiment* experiment,
                    const checkpoint::HeldFiles* held, const core::Clock& clock, core::Diagnostics& diagnostics);
 
 /// What the arithmetic of this process runs on; after configure_torch().

@@ -100,7 +100,7 @@ bool schedule_follows_training(const Node& recipe) {
   return !is_set(recipe, kTotalKey) && schedule_has_a_length(recipe);
 }
 
-Difference difference_of(const registry::Change& change) {
+Difference difference_of(const resolve::Change& change) {
   Difference difference;
   difference.key = change.path;
   difference.before = change.before_text();
@@ -114,7 +114,7 @@ class Judge {
  public:
   Judge(const Recorded& recorded, const Present& present) : recorded_(recorded), present_(present) {}
 
-  void look_at(const registry::Change& change) {
+  void look_at(const resolve::Change& change) {
     if (change.path == kThreadsKey) return;  // what counts is how many there are: compared with the surroundings
     Difference difference = difference_of(change);
     classify(difference);
@@ -309,7 +309,7 @@ std::string_view to_text(Effect effect) {
 
 std::vector<Difference> list_differences(const Recorded& recorded, const Present& present) {
   Judge judge(recorded, present);
-  for (const registry::Change& change : registry::list_changes(recorded.recipe, present.recipe)) judge.look_at(change);
+  for (const resolve::Change& change : resolve::list_changes(recorded.recipe, present.recipe)) judge.look_at(change);
   judge.look_around();
   return std::move(judge.differences);
 }

@@ -41,7 +41,7 @@ constexpr double kPacedBytesPerSecondMin = 200e6;   // slower would gain nothing
 constexpr std::int64_t kMetricsPatienceMs = 2'000;  // with a full disk, before the save as a whole tries again
 
 std::string recipe_hash_of(const Experiment& experiment) {
-  registry::Recipe recipe;
+  resolve::Recipe recipe;
   recipe.root = experiment.recipe;
   return recipe.hash();
 }

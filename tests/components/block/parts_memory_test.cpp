@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-namespace components::model {
+namespace components::block {
 namespace {
 
 TEST_CASE("parts of a block add up by what the graph keeps between them", "[memory]") {
@@ -47,4 +47,4 @@ TEST_CASE("what a part sees in another way is no second tensor", "[memory]") {
 }
 
 }  // namespace
-}  // namespace components::model
+}  // namespace components::block

@@ -14,8 +14,8 @@
 #include "tests/components/data/building.h"
 #include "tests/support/blocks.h"
 #include "tests/support/folder.h"
-#include "tests/support/held_model_torch.h"
-#include "tests/support/tensors_torch.h"
+#include "tests/support/torch/held_model_torch.h"
+#include "tests/support/torch/tensors_torch.h"
 
 using components::Dtype;
 using components::TensorMap;

@@ -21,7 +21,7 @@
 #include "components/model/model.h"
 #include "components/tensor/tensors.h"
 #include "tests/support/blocks.h"
-#include "tests/support/tensors_torch.h"
+#include "tests/support/torch/tensors_torch.h"
 
 namespace {
 

@@ -16,7 +16,7 @@
 
 #include "components/tensor/random_state.h"
 #include "components/tensor/tensors.h"
-#include "tests/support/tensors_torch.h"
+#include "tests/support/torch/tensors_torch.h"
 
 namespace {
 

@@ -15,7 +15,7 @@
 #include "runner/checkpoint/checkpoint.h"
 #include "runner/core/units.h"
 #include "tests/support/golden.h"
-#include "tests/support/held_model_torch.h"
+#include "tests/support/torch/held_model_torch.h"
 #include "tests/support/temp_dir.h"
 
 namespace {
@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 using components::NamedTensors;
-using components::model::Tie;
+using components::block::Tie;
 using tests::golden::Json;
 
 at::ScalarType type_of(const std::string& name) {

@@ -17,8 +17,8 @@
 #include "runner/train/data/batch_shards.h"
 #include "runner/train/step/local_sgd.h"
 #include "tests/support/golden.h"
-#include "tests/support/ranks_torch.h"
-#include "tests/support/tensors_torch.h"
+#include "tests/support/torch/ranks_torch.h"
+#include "tests/support/torch/tensors_torch.h"
 
 namespace {
 

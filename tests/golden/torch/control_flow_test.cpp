@@ -13,7 +13,7 @@
 #include "runner/distributed/pytree.h"
 #include "runner/train/step/out_of_memory.h"
 #include "tests/support/golden.h"
-#include "tests/support/ranks_torch.h"
+#include "tests/support/torch/ranks_torch.h"
 
 namespace runner::train {
 namespace {

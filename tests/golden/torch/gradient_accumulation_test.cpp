@@ -6,7 +6,7 @@
 
 #include "runner/train/step/stepper.h"
 #include "tests/support/golden.h"
-#include "tests/support/small_experiment_torch.h"
+#include "tests/support/torch/small_experiment_torch.h"
 
 namespace runner::train {
 namespace {

@@ -11,7 +11,7 @@
 #include "components/tensor/tensors.h"
 #include "runner/checkpoint/checkpoint.h"
 #include "runner/checkpoint/state_section.h"
-#include "tests/support/held_model_torch.h"
+#include "tests/support/torch/held_model_torch.h"
 #include "tests/support/temp_dir.h"
 
 namespace runner::checkpoint {

@@ -16,7 +16,7 @@
 
 #include "components/tensor/tensors.h"
 #include "runner/checkpoint/tensor_file.h"
-#include "tests/support/held_model_torch.h"
+#include "tests/support/torch/held_model_torch.h"
 #include "tests/support/temp_dir.h"
 
 namespace runner::checkpoint {

@@ -18,7 +18,7 @@
 #include "runner/resolve/load.h"
 #include "runner/registry/validate.h"
 #include "tests/support/temp_dir.h"
-#include "tests/support/tensors_torch.h"
+#include "tests/support/torch/tensors_torch.h"
 
 namespace runner::checkpoint {
 namespace {

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "components/tensor/tensors.h"
-#include "tests/support/held_model_torch.h"
+#include "tests/support/torch/held_model_torch.h"
 #include "tests/support/temp_dir.h"
 
 namespace runner::checkpoint {

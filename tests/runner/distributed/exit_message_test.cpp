@@ -14,7 +14,7 @@
 #include "runner/core/platform/listening_socket.h"
 #include "runner/distributed/process_group.h"
 #include "runner/distributed/rendezvous_host.h"
-#include "tests/support/process.h"
+#include "tests/support/process/process.h"
 
 namespace {
 

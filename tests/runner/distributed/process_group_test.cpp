@@ -12,7 +12,7 @@
 
 #include "runner/core/error.h"
 #include "runner/core/platform/listening_socket.h"
-#include "tests/support/ranks_torch.h"
+#include "tests/support/torch/ranks_torch.h"
 
 namespace {
 

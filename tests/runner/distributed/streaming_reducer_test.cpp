@@ -8,7 +8,7 @@
 #include <catch2/catch.hpp>
 #include <map>
 
-#include "tests/support/ranks_torch.h"
+#include "tests/support/torch/ranks_torch.h"
 
 namespace {
 

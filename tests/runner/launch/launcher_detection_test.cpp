@@ -4,7 +4,7 @@
 #include <string>
 
 #include "runner/launch/slurm_script.h"
-#include "tests/support/variables.h"
+#include "tests/support/process/variables.h"
 
 namespace {
 

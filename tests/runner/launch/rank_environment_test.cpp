@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 #include <string>
 
-#include "tests/support/variables.h"
+#include "tests/support/process/variables.h"
 
 namespace {
 

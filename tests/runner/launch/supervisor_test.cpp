@@ -15,7 +15,7 @@
 #include "runner/launch/node_agents.h"
 #include "runner/launch/agent_connection.h"
 #include "runner/launch/messages.h"
-#include "tests/support/launched.h"
+#include "tests/support/process/launched.h"
 #include "tests/support/temp_dir.h"
 
 namespace {

@@ -343,7 +343,7 @@ TEST_CASE("a valid recipe comes back whole", "[registry][validate]") {
 
 TEST_CASE("a secret shows as its reference", "[registry][validate]") {
   REQUIRE(setenv("ROUX_TEST_SECRET", "hunter2", 1) == 0);
-  Recipe recipe;
+  resolve::Recipe recipe;
   const Checked result = checked(
       "optimizer: adam\nvars: {a: \"${env:ROUX_TEST_SECRET}\"}\n"
       "trackers: [{type: wandb, api_key: \"${env:ROUX_TEST_SECRET}\"}]\n");
@@ -357,7 +357,7 @@ TEST_CASE("a secret shows as its reference", "[registry][validate]") {
 
 TEST_CASE("the hash tells apart what trains differently", "[registry][load]") {
   const auto hash = [](const std::string& yaml) {
-    Recipe recipe;
+    resolve::Recipe recipe;
     recipe.root = checked(yaml).root;
     return recipe.hash();
   };

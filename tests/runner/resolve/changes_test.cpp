@@ -9,7 +9,7 @@
 #include "runner/recipe/read.h"
 #include "tests/support/temp_dir.h"
 
-namespace runner::registry {
+namespace runner::resolve {
 namespace {
 
 using core::Node;
@@ -70,4 +70,4 @@ TEST_CASE("a recorded value has its place in the recipe as it was written, unles
   CHECK(!read_recorded_recipe(run, run + "/gone.json"));
 }
 
-}  // namespace runner::registry
+}  // namespace runner::resolve

@@ -9,7 +9,7 @@
 #include "runner/registry/registry.h"
 #include "runner/registry/validate.h"
 
-namespace runner::recipe {
+namespace runner::resolve {
 namespace {
 
 struct Settled {
@@ -383,4 +383,4 @@ TEST_CASE("what is settled keeps what was written", "[recipe][consistency]") {
 }
 
 }  // namespace
-}  // namespace runner::recipe
+}  // namespace runner::resolve

@@ -8,7 +8,7 @@
 #include "tests/support/sweeps.h"
 
 using runner::core::Diagnostics;
-using runner::registry::Recipe;
+using runner::resolve::Recipe;
 using runner::sweep::Preflight;
 using tests::read_sweep;
 

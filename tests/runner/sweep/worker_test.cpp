@@ -21,7 +21,7 @@
 
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
-#include "tests/support/postgres.h"
+#include "tests/support/process/postgres.h"
 #include "tests/support/sweeps.h"
 #include "tests/support/temp_dir.h"
 

@@ -4,8 +4,8 @@
 #include <mutex>
 
 #include "runner/store/run_writer.h"
-#include "tests/support/built_experiment_torch.h"
-#include "tests/support/ranks_torch.h"
+#include "tests/support/torch/built_experiment_torch.h"
+#include "tests/support/torch/ranks_torch.h"
 
 namespace runner::train {
 namespace {

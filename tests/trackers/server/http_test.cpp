@@ -5,7 +5,7 @@
 #include <string>
 
 #include "tests/support/folder.h"
-#include "tests/support/http_server.h"
+#include "tests/support/process/http_server.h"
 #include "trackers/tracker.h"
 
 namespace {

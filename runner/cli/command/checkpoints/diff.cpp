@@ -20,7 +20,7 @@ struct Request {
 
 std::optional<std::string> path_of(const std::string& text, Session& session) {
   std::vector<std::string> skipped;
-  auto found = artifact::find_checkpoint(text, run_finder(session.runs_dir()), skipped);
+  auto found = artifact::find_checkpoint(text, review::run_finder(session.runs_dir()), skipped);
   for (const std::string& line : skipped) std::fprintf(stderr, "skipped %s\n", printable(line).c_str());
   if (found) return std::move(found).value();
   session.fail(found.failure().message, found.failure().hint);
@@ -34,11 +34,11 @@ void diff(const Request& request, Session& session) {
   const auto comparison = artifact::compare_checkpoints(*a, *b);
   // 1 means that they differ, as for diff(1); so trouble is 2.
   if (!comparison) return session.fail(comparison.failure().message, comparison.failure().hint);
-  DiffOptions options{*a, *b};
+  review::DiffOptions options{*a, *b};
   if (request.all) options.rows_max = std::numeric_limits<std::size_t>::max();
   const std::string text = request.format == "json"
-                               ? diff_json(comparison.value(), options)
-                               : diff_text(comparison.value(), options, Terminal::of_stdout(session.color));
+                               ? review::diff_json(comparison.value(), options)
+                               : review::diff_text(comparison.value(), options, terminal::Terminal::of_stdout(session.color));
   std::fwrite(text.data(), 1, text.size(), stdout);
   if (!comparison.value().same()) session.exit_code = core::kExitFailed;
 }

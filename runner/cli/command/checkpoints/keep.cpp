@@ -39,12 +39,12 @@ bool holds_manifest(const fs::path& folder) {
 Result<std::string> path_of(const std::string& text, const std::string& run, const std::string& output_dir) {
   std::error_code error;
   std::vector<std::string> skipped;
-  const auto find_run = run_finder(output_dir);
+  const auto find_run = review::run_finder(output_dir);
   Result<std::string> found = Failure{};
   if (text.find('/') != std::string::npos || text.find(':') != std::string::npos || fs::exists(text, error)) {
-    found = artifact::find_checkpoint(text, find_run, skipped);
+    found = artifact::find_checkpoint(text, review::find_run, skipped);
   } else {
-    const Result<artifact::RunCheckpoints> of_run = find_run(run);
+    const Result<artifact::RunCheckpoints> of_run = review::find_run(run);
     if (!of_run) return wrong(of_run.failure().message, of_run.failure().hint);
     found = artifact::find_checkpoint(of_run.value(), text, skipped);
     // One whose manifest is damaged has no step to be found by; it can still be named by its folder.
@@ -70,7 +70,7 @@ Result<std::vector<std::string>> paths_of(const std::string& output_dir, const K
   return paths;
 }
 
-std::string name_of(const std::string& path) { return printable(fs::path(path).filename().string()); }
+std::string review::name_of(const std::string& path) { return printable(fs::path(path).filename().string()); }
 
 std::string size_of(const std::string& path) {
   const Result<artifact::Manifest> manifest = artifact::read_manifest(path);
@@ -80,7 +80,7 @@ std::string size_of(const std::string& path) {
 /// What its run goes by when it is the best of it: `val/loss`; else "".
 std::string monitor_if_best(const std::string& path, const std::string& output_dir) {
   const fs::path run_dir = fs::path(path).parent_path().parent_path();
-  const Result<artifact::RunCheckpoints> run = run_finder(output_dir)(run_dir.string());
+  const Result<artifact::RunCheckpoints> run = review::run_finder(output_dir)(run_dir.string());
   if (!run || run.value().monitor.empty()) return "";
   const auto best = artifact::best_checkpoint(run.value());
   std::error_code error;
@@ -91,12 +91,12 @@ std::string monitor_if_best(const std::string& path, const std::string& output_d
 Result<void> refuse_one(const std::string& path, const core::Clock& clock) {
   const fs::path run_dir = fs::path(path).parent_path().parent_path();
   if (const auto owner = store::live_owner(run_dir.string(), clock)) {
-    return wrong(name_of(path) + " belongs to a run that process " + std::to_string(owner->pid) + " on " + owner->host +
+    return wrong(review::name_of(path) + " belongs to a run that process " + std::to_string(owner->pid) + " on " + owner->host +
                      " is training",
                  "its own rotation removes old ones (checkpoint.save_total_limit); stop it first, or add --force");
   }
   if (artifact::is_pinned(path)) {
-    return wrong(name_of(path) + " is pinned", "roux checkpoints unpin it first, or add --force");
+    return wrong(review::name_of(path) + " is pinned", "roux checkpoints unpin it first, or add --force");
   }
   if (const auto manifest = artifact::read_manifest(path); !manifest) {
     return wrong(manifest.failure().message, "add --force to remove the folder all the same");
@@ -115,7 +115,7 @@ Result<void> refuse_last(const std::vector<std::string>& paths) {
       one_stays = one_stays || (!goes && verifies(info.path));
     }
     if (one_stays || !verifies(path)) continue;
-    return wrong(name_of(path) + " is the only checkpoint left that its run can go on from",
+    return wrong(review::name_of(path) + " is the only checkpoint left that its run can go on from",
                  "add --force to remove it all the same");
   }
   return {};
@@ -142,7 +142,7 @@ Result<std::string> set_pins(const std::string& output_dir, const KeepRequest& r
     const Result<void> done = pinned ? artifact::pin(path) : artifact::unpin(path);
     if (!done) return done.failure();
     const std::string state = pinned ? "pinned" : "not pinned";
-    text += name_of(path) + ": " + (already ? "was " + state + " already" : "is " + state + " now") + "\n";
+    text += review::name_of(path) + ": " + (already ? "was " + state + " already" : "is " + state + " now") + "\n";
   }
   return text;
 }
@@ -181,7 +181,7 @@ Result<std::string> checkpoints_rm(const std::string& output_dir, const KeepRequ
     const auto gone = artifact::attempt([&] { artifact::remove_checkpoint(path, !request.force); });
     if (!gone) return gone.failure();
     text +=
-        name_of(path) + ": removed, " + size + (best_by[i].empty() ? "" : "; it was the best by " + best_by[i]) + "\n";
+        review::name_of(path) + ": removed, " + size + (best_by[i].empty() ? "" : "; it was the best by " + best_by[i]) + "\n";
   }
   return text;
 }

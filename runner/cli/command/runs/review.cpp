@@ -14,14 +14,14 @@ namespace runner::cli {
 namespace {
 
 void add_diff(CLI::App& runs, Session& session) {
-  const auto request = std::make_shared<RunsDiffRequest>();
+  const auto request = std::make_shared<review::RunsDiffRequest>();
   CLI::App* command =
       runs.add_subcommand("diff", "Show what two runs have not in common: recipe, machine, code, metrics");
   command->add_option("A", request->a, kRunText)->required();
   command->add_option("B", request->b, kRunText)->required();
   add_runs_format(*command, request->format, {"text", "json"});
   command->footer("\nExample:\n  roux runs diff tiny-gpt last\n");
-  on_runs_call<RunsDiffRequest>(*command, session, request, runs_diff);
+  on_runs_call<review::RunsDiffRequest>(*command, session, request, review::runs_diff);
 }
 
 /// Sleeps; whoever has enough ends the program.
@@ -35,7 +35,7 @@ class Sleep final : public trackers::Waiter {
 };
 
 void add_tail(CLI::App& runs, Session& session) {
-  const auto request = std::make_shared<RunsTailRequest>();
+  const auto request = std::make_shared<review::RunsTailRequest>();
   CLI::App* command = runs.add_subcommand("tail", "Follow what a run logs, until it ends");
   command->add_option("RUN", request->run, kRunText);
   command->add_option("--lines", request->lines, "So many of what there is already")
@@ -58,7 +58,7 @@ void add_tail(CLI::App& runs, Session& session) {
       core::Diagnostics diagnostics;
       Sleep sleep;
       const auto write = [](const std::string& line) { std::fwrite(line.data(), 1, line.size(), stdout); };
-      runs_tail(runs_context(session), *request, write, sleep, diagnostics);
+      review::runs_tail(runs_context(session), *request, write, sleep, diagnostics);
       session.show(diagnostics);
       if (diagnostics.has_errors()) session.exit_code = core::kExitUsage;
     };
@@ -86,7 +86,7 @@ void add_choice(CLI::App& command, const std::string& flag, const std::string& t
       });
 }
 
-void add_curves(CLI::App& command, CurvesRequest& curves) {
+void add_curves(CLI::App& command, review::CurvesRequest& curves) {
   command
       .add_option_function<std::vector<std::string>>(
           "--metric",
@@ -96,19 +96,19 @@ void add_curves(CLI::App& command, CurvesRequest& curves) {
           "One to draw; `*` stands for any text; may be given again")
       ->type_name("NAME")
       ->allow_extra_args(false);
-  add_choice<XAxis>(command, "--x", "What to draw it over", curves.x,
-                    {{"step", XAxis::kStep},
-                     {"time", XAxis::kTime},
-                     {"epoch", XAxis::kEpoch},
-                     {"tokens", XAxis::kTokens},
-                     {"samples", XAxis::kSamples}});
+  add_choice<review::XAxis>(command, "--x", "What to draw it over", curves.x,
+                    {{"step", review::XAxis::kStep},
+                     {"time", review::XAxis::kTime},
+                     {"epoch", review::XAxis::kEpoch},
+                     {"tokens", review::XAxis::kTokens},
+                     {"samples", review::XAxis::kSamples}});
   command.add_option("--smooth", curves.smoothing, "Moving average: 0 is none, 0.9 is smooth")
       ->type_name("WEIGHT")
       ->check(CLI::Range(0.0, 0.9999));
 }
 
 void add_plot(CLI::App& runs, Session& session) {
-  const auto request = std::make_shared<RunsPlotRequest>();
+  const auto request = std::make_shared<review::RunsPlotRequest>();
   CLI::App* command = runs.add_subcommand("plot", "Draw metrics of runs, on the terminal or into a file");
   command
       ->add_option_function<std::string>(
@@ -121,36 +121,36 @@ void add_plot(CLI::App& runs, Session& session) {
   add_curves(*command, request->curves);
   command->add_flag("--log-x", request->log_x, "A logarithmic axis");
   command->add_flag("--log-y", request->log_y, "A logarithmic axis");
-  add_picture_flags(*command, request->picture);
+  review::add_picture_flags(*command, request->picture);
   command->footer(
       "\nExamples:\n"
       "  roux runs plot val/loss\n"
       "  roux runs plot loss tiny-gpt last --smooth 0.9 --log-y\n"
       "  roux runs plot loss --metric val/loss --filter 'tag:keep' --x time --svg loss.svg --png loss.png\n");
-  on_runs_call<RunsPlotRequest>(*command, session, request, runs_plot);
+  on_runs_call<review::RunsPlotRequest>(*command, session, request, review::runs_plot);
 }
 
 void add_groups(CLI::App& runs, Session& session) {
-  const auto request = std::make_shared<RunsGroupsRequest>();
+  const auto request = std::make_shared<review::RunsGroupsRequest>();
   CLI::App* command =
       runs.add_subcommand("groups", "Runs of one recipe but for its seeds: mean, interval, and which group is better");
   command->add_option("RUN", request->runs, kRunText);
   command->add_option("--filter", request->filter, kFilterText)->type_name("EXPR");
   command->add_option("--metric", request->metric, "What is compared; else what lists show first")->type_name("NAME");
-  add_choice<GroupValue>(*command, "--value", "Which value of each run", request->value,
-                         {{"last", GroupValue::kLast}, {"best", GroupValue::kBest}});
-  add_choice<GroupTest>(*command, "--test", "What decides whether groups differ", request->test,
-                        {{"welch", GroupTest::kWelch}, {"mann-whitney", GroupTest::kMannWhitney}});
+  add_choice<review::GroupValue>(*command, "--value", "Which value of each run", request->value,
+                         {{"last", review::GroupValue::kLast}, {"best", review::GroupValue::kBest}});
+  add_choice<review::GroupTest>(*command, "--test", "What decides whether groups differ", request->test,
+                        {{"welch", review::GroupTest::kWelch}, {"mann-whitney", review::GroupTest::kMannWhitney}});
   add_runs_format(*command, request->format, {"text", "json"});
   command->footer(
       "\nExamples:\n"
       "  roux runs groups\n"
       "  roux runs groups --filter 'tag:ablation' --metric val/loss --value best\n");
-  on_runs_call<RunsGroupsRequest>(*command, session, request, runs_groups);
+  on_runs_call<review::RunsGroupsRequest>(*command, session, request, review::runs_groups);
 }
 
 void add_report(CLI::App& runs, Session& session) {
-  const auto request = std::make_shared<RunsReportRequest>();
+  const auto request = std::make_shared<review::RunsReportRequest>();
   CLI::App* command = runs.add_subcommand("report", "Write one file about runs: tables, pictures, differences, notes");
   command->add_option("RUN", request->runs, kRunText);
   command->add_option("--filter", request->filter, kFilterText)->type_name("EXPR");
@@ -163,7 +163,7 @@ void add_report(CLI::App& runs, Session& session) {
       "\nExamples:\n"
       "  roux runs report tiny-gpt last --output tiny.html\n"
       "  roux runs report --filter 'tag:ablation' --metric val/loss --output ablation.md\n");
-  on_runs_call<RunsReportRequest>(*command, session, request, runs_report);
+  on_runs_call<review::RunsReportRequest>(*command, session, request, review::runs_report);
 }
 
 }  // namespace

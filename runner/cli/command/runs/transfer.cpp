@@ -6,7 +6,7 @@ namespace runner::cli {
 namespace {
 
 void add_export(CLI::App& runs, Session& session) {
-  const auto request = std::make_shared<RunsExportRequest>();
+  const auto request = std::make_shared<transfer::RunsExportRequest>();
   CLI::App* command = runs.add_subcommand("export", "Write what runs hold for other programs");
   command->add_option("RUN", request->runs, kRunText);
   command->add_option("--filter", request->filter, kFilterText)->type_name("EXPR");
@@ -20,11 +20,11 @@ void add_export(CLI::App& runs, Session& session) {
       "\nExamples:\n"
       "  roux runs export last > metrics.csv\n"
       "  roux runs export --filter 'tag:keep' --format json --output kept.json\n");
-  on_runs_call<RunsExportRequest>(*command, session, request, runs_export);
+  on_runs_call<transfer::RunsExportRequest>(*command, session, request, transfer::runs_export);
 }
 
 void add_import(CLI::App& runs, Session& session) {
-  const auto request = std::make_shared<RunsImportRequest>();
+  const auto request = std::make_shared<transfer::RunsImportRequest>();
   CLI::App* command = runs.add_subcommand("import", "Make runs of what TensorBoard or MLflow wrote, or of a CSV file");
   command
       ->add_option("PATH", request->paths,
@@ -39,7 +39,7 @@ void add_import(CLI::App& runs, Session& session) {
       "  roux runs import mlruns\n"
       "  roux runs import http://127.0.0.1:5000/#/experiments/1\n"
       "  roux runs list --filter tag:imported --columns id,name,params.lr,val/loss\n");
-  on_runs_call<RunsImportRequest>(*command, session, request, runs_import);
+  on_runs_call<transfer::RunsImportRequest>(*command, session, request, transfer::runs_import);
 }
 
 }  // namespace

@@ -45,15 +45,15 @@ std::string as_csv(const sweep::OpenSweep& open) {
   const auto& variants = open.study->variants();
   const std::vector<std::string> paths = paths_of(open, variants);
   std::string text = "trial,variant,replicate,state,value,step,run,reason,started_ms,ended_ms";
-  for (const std::string& name : other_objectives(open)) text += "," + csv_field(name);
-  for (const std::string& path : paths) text += "," + csv_field(path);
+  for (const std::string& name : other_objectives(open)) text += "," + terminal::csv_field(name);
+  for (const std::string& path : paths) text += "," + terminal::csv_field(path);
   text += "\r\n";
   for (const Trial& trial : open.study->trials()) {
     const auto values = open.sweep.space().assignments(variants[static_cast<std::size_t>(trial.variant)].point);
     text += std::to_string(trial.number) + "," + std::to_string(trial.variant) + "," + std::to_string(trial.replicate) +
             "," + std::string(to_text(trial.state)) + ",";
     if (trial.value) text += core::to_json(Node::floating(*trial.value), -1);
-    text += "," + std::to_string(trial.step) + "," + trial.run + "," + csv_field(trial.reason) + "," +
+    text += "," + std::to_string(trial.step) + "," + trial.run + "," + terminal::csv_field(trial.reason) + "," +
             std::to_string(trial.started_ms) + "," + std::to_string(trial.ended_ms);
     for (std::size_t i = 1; i < open.sweep.objectives().size(); ++i) {
       text += "," + (i <= trial.others.size() ? core::to_json(Node::floating(trial.others[i - 1]), -1) : "");
@@ -61,7 +61,7 @@ std::string as_csv(const sweep::OpenSweep& open) {
     for (const std::string& path : paths) {
       const Node* value = value_at(values, path);
       text += ",";
-      if (value != nullptr) text += csv_field(value->is_string() ? value->as_string() : core::to_json(*value, -1));
+      if (value != nullptr) text += terminal::csv_field(value->is_string() ? value->as_string() : core::to_json(*value, -1));
     }
     text += "\r\n";
   }
@@ -111,10 +111,10 @@ std::string as_json(const sweep::OpenSweep& open) {
   return core::to_json(root) + "\n";
 }
 
-std::optional<std::string> answer(const sweep::OpenSweep& open, const SweepExportRequest& request, const RunsContext&,
+std::optional<std::string> answer(const sweep::OpenSweep& open, const SweepExportRequest& request, const review::RunsContext&,
                                   core::Diagnostics& diagnostics) {
   if (!request.optuna.empty()) {
-    const sweep::OptunaStudy study = to_optuna(open.sweep, *open.study);
+    const transfer::OptunaStudy study = to_optuna(open.sweep, *open.study);
     if (const auto written = write_optuna(request.optuna, study); !written) {
       diagnostics.error({}, written.failure().message, written.failure().hint);
       return std::nullopt;

@@ -20,16 +20,16 @@ struct SweepImportFlags {
 /// Which of several parameters is which, where their names are the same but for signs that `vars` does not take.
 void tell_numbered(const Session& session, const std::map<std::string, std::string>& paths) {
   core::Diagnostics diagnostics;
-  for (const auto& [name, path] : sweep::told_apart(paths))
+  for (const auto& [name, path] : transfer::told_apart(paths))
     diagnostics.warning({}, "parameter \"" + name + "\" is called " + path + " here, to tell it from another");
   session.show(diagnostics);
 }
 
 /// The sweep that the trials become part of; nothing after saying what is wrong.
-std::optional<sweep::Sweep> sweep_for(Session& session, const SweepImportFlags& flags, const sweep::OptunaStudy& study,
-                                      sweep::ImportOptions& options) {
+std::optional<sweep::Sweep> sweep_for(Session& session, const SweepImportFlags& flags, const transfer::OptunaStudy& study,
+                                      transfer::ImportOptions& options) {
   if (!flags.run.recipe.path.empty()) return read_sweep(session, flags.run);
-  sweep::StandIn made = stand_in_for(study, session.runs_dir());
+  transfer::StandIn made = stand_in_for(study, session.runs_dir());
   tell_numbered(session, made.paths);
   options.paths = std::move(made.paths);
   options.may_lack = true;
@@ -43,7 +43,7 @@ std::optional<sweep::Sweep> sweep_for(Session& session, const SweepImportFlags& 
 }
 
 /// False after saying what differs.
-bool same_goals(Session& session, const sweep::OptunaStudy& study, const sweep::Sweep& sweep) {
+bool same_goals(Session& session, const transfer::OptunaStudy& study, const sweep::Sweep& sweep) {
   const auto& objectives = sweep.objectives();
   if (study.maximize.size() != objectives.size()) {
     session.fail("study " + study.name + " has " +
@@ -72,16 +72,16 @@ void tell_left_out(const Session& session, const std::vector<std::string>& lines
 }
 
 void import_study(Session& session, const SweepImportFlags& flags) {
-  const auto from = sweep::read_optuna(flags.optuna, flags.study);
+  const auto from = transfer::read_optuna(flags.optuna, flags.study);
   if (!from) return session.fail(from.failure().message, from.failure().hint);
-  sweep::ImportOptions options{flags.paths};
+  transfer::ImportOptions options{flags.paths};
   const auto sweep = sweep_for(session, flags, from.value(), options);
   if (!sweep) return;
   if (sweep->config().replicates > 1)
     return session.fail("the recipe has replicates, and a trial of Optuna is a variant by itself",
                         "--set sweep.replicates=1 takes them so");
   if (!same_goals(session, from.value(), *sweep)) return;
-  const sweep::Importable found = importable(from.value(), options, sweep->space());
+  const transfer::Importable found = importable(from.value(), options, sweep->space());
   tell_left_out(session, found.left_out);
   if (found.trials.empty()) {
     return session.fail("no trial of study " + from.value().name + " fits the sweep",

@@ -18,43 +18,43 @@ constexpr std::size_t kVariantsMin = 2;
 struct SweepImportanceRequest {
   std::string sweep = "last", format = "text";
   std::uint64_t seed = 0;
-  PictureRequest picture = {};
+  review::PictureRequest picture = {};
 };
 
-std::string bar(double share, const Terminal& terminal) {
+std::string bar(double share, const terminal::Terminal& terminal) {
   const auto full = static_cast<std::size_t>(std::lround(share * kBarColumns));
   std::string text;
   for (std::size_t i = 0; i < full; ++i) text += terminal.unicode ? "\u2588" : "#";
   return text;
 }
 
-std::string as_text(const std::vector<Importance>& list, std::size_t variants, const Terminal& terminal) {
-  std::vector<std::vector<Cell>> rows;
-  for (const Importance& one : list) {
+std::string as_text(const std::vector<review::Importance>& list, std::size_t variants, const terminal::Terminal& terminal) {
+  std::vector<std::vector<terminal::Cell>> rows;
+  for (const review::Importance& one : list) {
     char share[16];
     std::snprintf(share, sizeof share, "%.3f", one.share);
-    rows.push_back({{one.name}, {share}, {bar(one.share, terminal), Paint::kCyan}});
+    rows.push_back({{one.name}, {share}, {bar(one.share, terminal), terminal::Paint::kCyan}});
   }
-  return table_text({{"parameter", false, true}, {"importance", true}, {""}}, rows, terminal) + "of " +
+  return terminal::table_text({{"parameter", false, true}, {"importance", true}, {""}}, rows, terminal) + "of " +
          core::counted(static_cast<std::int64_t>(variants), "variant", "variants") + ", by fANOVA\n";
 }
 
-std::string as_json(const std::vector<Importance>& list) {
+std::string as_json(const std::vector<review::Importance>& list) {
   Node root = Node::mapping();
-  for (const Importance& one : list) root.set(one.name, Node::floating(one.share));
+  for (const review::Importance& one : list) root.set(one.name, Node::floating(one.share));
   return core::to_json(root) + "\n";
 }
 
 std::optional<std::string> answer(const sweep::OpenSweep& open, const SweepImportanceRequest& request,
-                                  const RunsContext& context, core::Diagnostics& diagnostics) {
-  const SweepHistory history = read_history(open, context.clock);
-  const std::size_t variants = measured(history).size();
+                                  const review::RunsContext& context, core::Diagnostics& diagnostics) {
+  const review::SweepHistory history = review::read_history(open, context.clock);
+  const std::size_t variants = review::measured(history).size();
   if (variants < kVariantsMin) {
     diagnostics.error({}, "importances need two variants that came to an end, and " + history.name + " has " +
                               std::to_string(variants));
     return std::nullopt;
   }
-  const std::vector<Importance> list = importance_of(history, request.seed);
+  const std::vector<review::Importance> list = review::importance_of(history, request.seed);
   std::string sometimes;
   for (const auto& dimension : open.sweep.space().dimensions()) {
     const bool there =
@@ -62,25 +62,25 @@ std::optional<std::string> answer(const sweep::OpenSweep& open, const SweepImpor
     if (!there) sometimes += (sometimes.empty() ? "" : ", ") + dimension.name;
   }
   if (!sometimes.empty()) diagnostics.notice({}, "left out, as not every variant has it: " + sometimes);
-  if (std::all_of(list.begin(), list.end(), [](const Importance& one) { return one.share == 0; }))
+  if (std::all_of(list.begin(), list.end(), [](const review::Importance& one) { return one.share == 0; }))
     diagnostics.notice({}, "all variants came to the same value, or none of what is left varies");
   if (!request.picture.svg.empty() || !request.picture.png.empty())
-    return put_picture(importance_picture(history, list), request.picture, context.terminal, diagnostics);
+    return review::put_picture(review::importance_picture(history, list), request.picture, context.terminal, diagnostics);
   return request.format == "json" ? as_json(list) : as_text(list, variants, context.terminal);
 }
 
 }  // namespace
 
-std::vector<Importance> importance_of(const SweepHistory& history, std::uint64_t seed) {
+std::vector<review::Importance> review::importance_of(const review::SweepHistory& history, std::uint64_t seed) {
   std::vector<std::vector<double>> points;
   std::vector<double> values;
-  for (const Measured& one : measured(history)) {
+  for (const review::Measured& one : review::measured(history)) {
     points.push_back(history.variants[one.variant].point);
     values.push_back(one.value);
   }
   const auto& dimensions = history.sweep.space().dimensions();
   const auto shares = sweep::importances(dimensions, points, values, {.seed = seed});
-  std::vector<Importance> list;
+  std::vector<review::Importance> list;
   for (std::size_t i = 0; i < dimensions.size(); ++i) {
     if (shares[i]) list.push_back({i, dimensions[i].name, *shares[i]});
   }
@@ -88,12 +88,12 @@ std::vector<Importance> importance_of(const SweepHistory& history, std::uint64_t
   return list;
 }
 
-Picture importance_picture(const SweepHistory& history, const std::vector<Importance>& list) {
-  Chart chart;
+review::Picture review::importance_picture(const review::SweepHistory& history, const std::vector<review::Importance>& list) {
+  chart::Chart chart;
   chart.options.title = "importance of parameters for " + history.sweep.metric() + ", " + history.name;
   chart.options.x_title = "share of the variance, by fANOVA";
-  Curve bars;
-  bars.mark = Curve::Mark::kBars;
+  chart::Curve bars;
+  bars.mark = chart::Curve::Mark::kBars;
   for (auto one = list.rbegin(); one != list.rend(); ++one) {  // the first one is at the top
     const auto y = static_cast<double>(chart.options.y_names.size());
     chart.options.y_names.push_back(one->name);
@@ -104,17 +104,17 @@ Picture importance_picture(const SweepHistory& history, const std::vector<Import
   return {{std::move(chart)}};
 }
 
-std::vector<std::size_t> parameters_worth_drawing(const SweepHistory& history, std::size_t most) {
+std::vector<std::size_t> review::parameters_worth_drawing(const review::SweepHistory& history, std::size_t most) {
   const auto& dimensions = history.sweep.space().dimensions();
   std::vector<std::size_t> chosen;
   for (std::size_t i = 0; i < dimensions.size(); ++i) {
     if (dimensions[i].count() != 1) chosen.push_back(i);
   }
   if (most == 0 || chosen.size() <= most) return chosen;
-  const std::vector<Importance> importance = importance_of(history);
+  const std::vector<review::Importance> importance = review::importance_of(history);
   const auto place = [&importance](std::size_t dimension) {
     return std::find_if(importance.begin(), importance.end(),
-                        [dimension](const Importance& one) { return one.dimension == dimension; });
+                        [dimension](const review::Importance& one) { return one.dimension == dimension; });
   };
   std::stable_sort(chosen.begin(), chosen.end(), [&](std::size_t a, std::size_t b) { return place(a) < place(b); });
   chosen.resize(most);
@@ -128,7 +128,7 @@ void add_sweep_importance(CLI::App& sweep, Session& session) {
   command->add_option("SWEEP", request->sweep, kSweepText);
   command->add_option("--seed", request->seed, "Of the random forest that learns the metric")->type_name("N");
   add_runs_format(*command, request->format, {"text", "json"});
-  add_picture_flags(*command, request->picture);
+  review::add_picture_flags(*command, request->picture);
   command->footer(
       "\nExamples:\n"
       "  roux sweep importance\n"

@@ -16,26 +16,26 @@ struct SweepPlotRequest {
   std::string kind = "", sweep = "last";
   std::vector<std::string> parameters = {};  ///< names; empty: as many as are well seen
   bool log_y = false;
-  PictureRequest picture = {};
+  review::PictureRequest picture = {};
 };
 
 /// A kind of plot draws trials as they came, or variants over their parameters.
 struct Kind {
   const char* name;
-  Picture (*of_trials)(const SweepHistory&);
-  Picture (*of_parameters)(const SweepHistory&, const std::vector<std::size_t>&);
+  review::Picture (*of_trials)(const review::SweepHistory&);
+  review::Picture (*of_parameters)(const review::SweepHistory&, const std::vector<std::size_t>&);
   std::size_t parameters_min = 0, parameters_max = 0;  ///< the latter where none are named; 0: all
 };
 
-constexpr std::array<Kind, 9> kKinds = {{{"history", history_picture, nullptr},
-                                         {"intermediate", intermediate_picture, nullptr},
-                                         {"parallel", nullptr, parallel_picture, 1},
-                                         {"slice", nullptr, slice_picture, 1},
-                                         {"contour", nullptr, contour_picture, 2, kPairedMax},
-                                         {"rank", nullptr, rank_picture, 2, kPairedMax},
-                                         {"edf", edf_picture, nullptr},
-                                         {"timeline", timeline_picture, nullptr},
-                                         {"pareto", pareto_picture, nullptr}}};
+constexpr std::array<Kind, 9> kKinds = {{{"history", review::history_picture, nullptr},
+                                         {"intermediate", review::intermediate_picture, nullptr},
+                                         {"parallel", nullptr, review::parallel_picture, 1},
+                                         {"slice", nullptr, review::slice_picture, 1},
+                                         {"contour", nullptr, review::contour_picture, 2, kPairedMax},
+                                         {"rank", nullptr, review::rank_picture, 2, kPairedMax},
+                                         {"edf", review::edf_picture, nullptr},
+                                         {"timeline", review::timeline_picture, nullptr},
+                                         {"pareto", review::pareto_picture, nullptr}}};
 
 std::string kind_list() {
   std::string list;
@@ -44,7 +44,7 @@ std::string kind_list() {
 }
 
 /// Positions of those that are named, else of those that are worth it.
-std::optional<std::vector<std::size_t>> chosen_parameters(const SweepHistory& history, const Kind& kind,
+std::optional<std::vector<std::size_t>> chosen_parameters(const review::SweepHistory& history, const Kind& kind,
                                                           const std::vector<std::string>& names,
                                                           core::Diagnostics& diagnostics) {
   const auto& dimensions = history.sweep.space().dimensions();
@@ -62,7 +62,7 @@ std::optional<std::vector<std::size_t>> chosen_parameters(const SweepHistory& hi
                       near.empty() ? "" : "did you mean \"" + near + "\"?");
   }
   if (diagnostics.has_errors()) return std::nullopt;
-  if (names.empty()) chosen = parameters_worth_drawing(history, kind.parameters_max);
+  if (names.empty()) chosen = review::parameters_worth_drawing(history, kind.parameters_max);
   if (chosen.size() >= kind.parameters_min) return chosen;
   diagnostics.error({}, std::string("a ") + kind.name + " plot needs " +
                             core::counted(static_cast<std::int64_t>(kind.parameters_min), "parameter that has",
@@ -76,11 +76,11 @@ const Kind* find_kind(const std::string& name) {
   return at == kKinds.end() ? nullptr : &*at;
 }
 
-std::optional<std::string> answer(const sweep::OpenSweep& open, const SweepPlotRequest& request, const RunsContext& context,
+std::optional<std::string> answer(const sweep::OpenSweep& open, const SweepPlotRequest& request, const review::RunsContext& context,
                                   core::Diagnostics& diagnostics) {
   const Kind& kind = *find_kind(request.kind);
-  const SweepHistory history = read_history(open, context.clock);
-  Picture picture;
+  const review::SweepHistory history = review::read_history(open, context.clock);
+  review::Picture picture;
   if (kind.of_parameters != nullptr) {
     const auto parameters = chosen_parameters(history, kind, request.parameters, diagnostics);
     if (!parameters) return std::nullopt;
@@ -99,8 +99,8 @@ std::optional<std::string> answer(const sweep::OpenSweep& open, const SweepPlotR
     diagnostics.error({}, "--log-y fits history, intermediate and slice, whose upright axis is the metric");
     return std::nullopt;
   }
-  for (Chart& chart : picture.charts) chart.options.log_y = chart.options.log_y || request.log_y;
-  return put_picture(std::move(picture), request.picture, context.terminal, diagnostics);
+  for (chart::Chart& chart : picture.charts) chart.options.log_y = chart.options.log_y || request.log_y;
+  return review::put_picture(std::move(picture), request.picture, context.terminal, diagnostics);
 }
 
 }  // namespace
@@ -123,7 +123,7 @@ void add_sweep_plot(CLI::App& sweep, Session& session) {
       ->delimiter(',')
       ->allow_extra_args(false);
   command->add_flag("--log-y", request->log_y, "A logarithmic axis for the metric");
-  add_picture_flags(*command, request->picture);
+  review::add_picture_flags(*command, request->picture);
   command->footer(
       "\nExamples:\n"
       "  roux sweep plot history\n"

@@ -17,22 +17,22 @@ struct SweepReportRequest {
   std::string sweep = "last", output = "sweep.html";
 };
 
-void add_picture(const Picture& picture, Document& document) {
+void add_picture(const review::Picture& picture, chart::Document& document) {
   if (picture.charts.empty()) return;
-  document.picture(charts_svg(picture.charts, picture.columns), picture.charts.front().options.title);
+  document.picture(chart::charts_svg(picture.charts, picture.columns), picture.charts.front().options.title);
 }
 
 std::string field_of(const store::RunSummary& row, const std::string& column, const core::Clock& clock) {
-  const auto value = store::run_value(row, column, clock);
+  const auto value = query::run_value(row, column, clock);
   if (!value) return "-";
   if (column == "duration") return core::format_duration(value->as_double());
-  return value->kind() == core::Node::Kind::kFloat ? number_text(value->as_double()) : value->scalar_text();
+  return value->kind() == core::Node::Kind::kFloat ? terminal::number_text(value->as_double()) : value->scalar_text();
 }
 
-void add_trials(const sweep::OpenSweep& open, const core::Clock& clock, Document& document) {
-  const std::vector<std::string> columns = trial_columns(open);
+void add_trials(const sweep::OpenSweep& open, const core::Clock& clock, chart::Document& document) {
+  const std::vector<std::string> columns = review::trial_columns(open);
   std::vector<std::vector<std::string>> rows = {columns};
-  for (const store::RunSummary& row : trials_as_runs(open)) {
+  for (const store::RunSummary& row : review::trials_as_runs(open)) {
     std::vector<std::string>& fields = rows.emplace_back();
     for (const std::string& column : columns) fields.push_back(field_of(row, column, clock));
   }
@@ -40,34 +40,34 @@ void add_trials(const sweep::OpenSweep& open, const core::Clock& clock, Document
   document.table(rows);
 }
 
-void add_pictures(const SweepHistory& history, Document& document) {
+void add_pictures(const review::SweepHistory& history, chart::Document& document) {
   document.heading(2, "On the way");
-  add_picture(history_picture(history), document);
-  add_picture(intermediate_picture(history), document);
-  add_picture(timeline_picture(history), document);
-  add_picture(edf_picture(history), document);
-  if (history.sweep.objectives().size() > 1) add_picture(pareto_picture(history), document);
-  const std::vector<std::size_t> parameters = parameters_worth_drawing(history);
+  add_picture(review::history_picture(history), document);
+  add_picture(review::intermediate_picture(history), document);
+  add_picture(review::timeline_picture(history), document);
+  add_picture(review::edf_picture(history), document);
+  if (history.sweep.objectives().size() > 1) add_picture(review::pareto_picture(history), document);
+  const std::vector<std::size_t> parameters = review::parameters_worth_drawing(history);
   if (parameters.empty()) return;
   document.heading(2, "Parameters");
-  if (measured(history).size() > 1) add_picture(importance_picture(history, importance_of(history)), document);
-  add_picture(parallel_picture(history, parameters), document);
-  add_picture(slice_picture(history, parameters), document);
-  add_picture(contour_picture(history, parameters_worth_drawing(history, kPairedMax)), document);
+  if (review::measured(history).size() > 1) add_picture(review::importance_picture(history, review::importance_of(history)), document);
+  add_picture(review::parallel_picture(history, parameters), document);
+  add_picture(review::slice_picture(history, parameters), document);
+  add_picture(review::contour_picture(history, review::parameters_worth_drawing(history, kPairedMax)), document);
 }
 
-std::optional<std::string> answer(const sweep::OpenSweep& open, const SweepReportRequest& request, const RunsContext& context,
+std::optional<std::string> answer(const sweep::OpenSweep& open, const SweepReportRequest& request, const review::RunsContext& context,
                                   core::Diagnostics& diagnostics) {
-  const SweepHistory history = read_history(open, context.clock);
+  const review::SweepHistory history = review::read_history(open, context.clock);
   const std::string title = "Sweep " + history.name;
-  const auto document = request.output.ends_with(".md") ? markdown_document(title) : html_document(title);
+  const auto document = request.output.ends_with(".md") ? chart::markdown_document(title) : chart::html_document(title);
   document->paragraph("Written by roux at " + store::utc_text(context.clock.wall_ms()) + " from " +
                       open.study->folder() + ".");
   sweep::Tally tally(open.sweep);
   document->paragraph(open.sweep.metric() +
                       (open.sweep.maximizes() ? ", larger is better: " : ", smaller is better: ") +
-                      progress_text(progress_of(open.sweep, tally.update(*open.study))) + ".");
-  const std::vector<std::string> best = best_lines(tally, history.variants);
+                      review::progress_text(review::progress_of(open.sweep, tally.update(*open.study))) + ".");
+  const std::vector<std::string> best = review::best_lines(tally, history.variants);
   if (!best.empty()) document->list(best);
   add_pictures(history, *document);
   add_trials(open, context.clock, *document);

@@ -61,7 +61,7 @@ bool variants_are_sound(Session& session, const Sweep& sweep) {
   const std::int64_t began_ns = core::system_clock().monotonic_ns();
   core::Diagnostics diagnostics;
   const sweep::Preflight preflight = sweep::look_ahead(
-      sweep, [engine](const registry::Recipe& recipe, core::Diagnostics& found) { engine->plan(recipe, found); },
+      sweep, [engine](const resolve::Recipe& recipe, core::Diagnostics& found) { engine->plan(recipe, found); },
       diagnostics);
   session.show(diagnostics);
   if (diagnostics.has_errors()) session.exit_code = core::kExitUsage;
@@ -136,7 +136,7 @@ std::unique_ptr<sweep::Trainings> trainings_of(const Sweep& sweep, std::shared_p
     case Isolation::kNone: break;
   }
   light = std::make_shared<store::LightTables>();
-  return sweep::trainings_within([program, light, code = code_of(sweep.base())](const sweep::Training& training,
+  return sweep::trainings_within([program, light, code = review::code_of(sweep.base())](const sweep::Training& training,
                                                                                 const std::atomic<int>& signal,
                                                                                 std::string& errors) {
     return train_here(program, training, {code, &signal, &errors, light});
@@ -150,7 +150,7 @@ void work(Session& session, const Sweep& sweep, Study& study, const SweepWorkFla
   options.reads_recipes = options.light == nullptr || Session::changes_recipes();
   options.concurrent = flags.concurrent;
   options.waits_for_others = !flags.no_wait;
-  SweepLive live(session, sweep, study, core::system_clock());
+  review::SweepLive live(session, sweep, study, core::system_clock());
   options.say = [&live](const std::string& line) { live.say(line); };
   options.warn = [&live](const std::string& line) { live.warn(line); };
   options.look = [&live] { live.look(); };

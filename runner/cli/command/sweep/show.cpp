@@ -17,7 +17,7 @@ using sweep::Trial;
 struct SweepShowRequest {
   std::string sweep = "last";
   std::optional<std::int64_t> trial;
-  RunsListRequest list = {};
+  review::RunsListRequest list = {};
   bool watch = false;
 };
 
@@ -27,21 +27,21 @@ std::string regret_line(const sweep::OpenSweep& open) {
   return sweep::RegretWatch(open.sweep).look_at(open.study->variants(), open.study->trials()).text() + "\n";
 }
 
-std::optional<std::string> show_all(const sweep::OpenSweep& open, const RunsListRequest& given, const RunsContext& context,
+std::optional<std::string> show_all(const sweep::OpenSweep& open, const review::RunsListRequest& given, const review::RunsContext& context,
                                     core::Diagnostics& diagnostics) {
-  RunsListRequest request = given;
-  std::optional<store::Filter> filter;
+  review::RunsListRequest request = given;
+  std::optional<query::Filter> filter;
   if (!request.filter.empty()) {
-    filter = store::Filter::parse(request.filter, diagnostics);
+    filter = query::Filter::parse(request.filter, diagnostics);
     if (!filter) return std::nullopt;
   }
-  auto rows = trials_as_runs(open);
-  if (!choose_from(rows, request, filter, context, diagnostics)) return std::nullopt;
-  if (request.columns.empty()) request.columns = trial_columns(open);
-  if (request.format != "table") return list_text(std::move(rows), request, request.columns, context);
-  const std::string heading = sweep_heading(open) + regret_line(open);
+  auto rows = review::trials_as_runs(open);
+  if (!review::choose_from(rows, request, filter, context, diagnostics)) return std::nullopt;
+  if (request.columns.empty()) request.columns = review::trial_columns(open);
+  if (request.format != "table") return review::list_text(std::move(rows), request, request.columns, context);
+  const std::string heading = review::sweep_heading(open) + regret_line(open);
   if (rows.empty()) return heading + (filter ? "no trial fits the filter\n" : "no trials yet\n");
-  return heading + list_text(std::move(rows), request, request.columns, context);
+  return heading + review::list_text(std::move(rows), request, request.columns, context);
 }
 
 void add_line(const std::string& name, const std::string& value, std::string& text) {
@@ -59,7 +59,7 @@ std::string seed_text(const sweep::OpenSweep& open, const Trial& trial) {
   return std::to_string(open.sweep.base().at("seed").as_integer() + trial.replicate);
 }
 
-std::optional<std::string> show_one(const sweep::OpenSweep& open, std::int64_t number, const RunsContext& context,
+std::optional<std::string> show_one(const sweep::OpenSweep& open, std::int64_t number, const review::RunsContext& context,
                                     core::Diagnostics& diagnostics) {
   const std::vector<Trial> trials = open.study->trials_as_they_stand();
   if (number < 0 || number >= static_cast<std::int64_t>(trials.size())) {
@@ -87,20 +87,20 @@ std::optional<std::string> show_one(const sweep::OpenSweep& open, std::int64_t n
   if (trial.ended_ms > 0)
     add_line("took", core::format_duration(static_cast<double>(trial.ended_ms - trial.started_ms) / 1000), text);
   add_line("run", trial.run, text);
-  Curve curve;
+  chart::Curve curve;
   for (const store::SeriesPoint& point : open.study->curve(number))
     curve.points.emplace_back(static_cast<double>(point.step), point.value);
   if (curve.points.size() > 1) {
-    text += "\n" + open.sweep.metric() + "\n" + plot_text({curve}, plot_options(context.terminal), context.terminal);
+    text += "\n" + open.sweep.metric() + "\n" + review::plot_text({curve}, review::plot_options(context.terminal), context.terminal);
   }
   if (!trial.run.empty()) text += "\n  more of it  roux runs show " + trial.run + "\n";
   return text;
 }
 
-std::optional<std::string> answer(const sweep::OpenSweep& open, const SweepShowRequest& request, const RunsContext& context,
+std::optional<std::string> answer(const sweep::OpenSweep& open, const SweepShowRequest& request, const review::RunsContext& context,
                                   core::Diagnostics& diagnostics) {
   if (request.watch) {
-    watch_sweep(open, context);
+    review::watch_sweep(open, context);
     return "";
   }
   if (!request.trial) return show_all(open, request.list, context, diagnostics);

@@ -50,7 +50,7 @@ ListedSweep listed(const std::string& folder, const std::string& name) {
   const auto sweep = sweep::recorded_sweep(*study.value(), diagnostics);
   if (!sweep) return line.reason = "its recipe does not fit this roux", line;
   sweep::Tally tally(*sweep);
-  const SweepProgress progress = progress_of(*sweep, tally.update(*study.value()));
+  const review::SweepProgress progress = review::progress_of(*sweep, tally.update(*study.value()));
   line.metric = sweep->metric();
   line.done = std::to_string(progress.ended()) + (progress.all ? "/" + std::to_string(*progress.all) : "");
   line.state = study.value()->has_workers() ? "running" : is_over(*sweep, *study.value()) ? "over" : "stopped";
@@ -58,21 +58,21 @@ ListedSweep listed(const std::string& folder, const std::string& name) {
   return line;
 }
 
-std::string as_table(const std::vector<ListedSweep>& list, const RunsContext& context) {
-  std::vector<std::vector<Cell>> rows;
+std::string as_table(const std::vector<ListedSweep>& list, const review::RunsContext& context) {
+  std::vector<std::vector<terminal::Cell>> rows;
   for (const ListedSweep& line : list) {
-    const Paint paint = line.state == "running"   ? Paint::kCyan
-                        : line.state == "over"    ? Paint::kGreen
-                        : line.state == "stopped" ? Paint::kYellow
-                                                  : Paint::kRed;
+    const terminal::Paint paint = line.state == "running"   ? terminal::Paint::kCyan
+                        : line.state == "over"    ? terminal::Paint::kGreen
+                        : line.state == "stopped" ? terminal::Paint::kYellow
+                                                  : terminal::Paint::kRed;
     rows.push_back({{line.name},
                     {line.state, paint},
                     {line.done},
                     {line.reason.empty() ? line.metric : line.reason},
-                    {line.best ? number_text(*line.best) : ""},
-                    {ago_text(line.created_ms, context.clock.wall_ms())}});
+                    {line.best ? terminal::number_text(*line.best) : ""},
+                    {terminal::ago_text(line.created_ms, context.clock.wall_ms())}});
   }
-  return table_text(
+  return terminal::table_text(
       {{"sweep", false, true}, {"state"}, {"done", true}, {"metric", false, true}, {"best", true}, {"age"}}, rows,
       context.terminal);
 }
@@ -93,8 +93,8 @@ std::string as_json(const std::vector<ListedSweep>& list) {
   return core::to_json(root) + "\n";
 }
 
-std::optional<std::string> sweep_list(const RunsContext& context, const SweepListRequest& request, core::Diagnostics&) {
-  const std::string output_dir = request.trash ? trash_dir(context.output_dir) : context.output_dir;
+std::optional<std::string> sweep_list(const review::RunsContext& context, const SweepListRequest& request, core::Diagnostics&) {
+  const std::string output_dir = request.trash ? review::trash_dir(context.output_dir) : context.output_dir;
   std::vector<ListedSweep> list;
   for (const std::string& name : sweep::sweep_names(output_dir).value_or({}))
     list.push_back(listed(sweep::sweeps_dir(output_dir) + "/" + name, name));
@@ -133,13 +133,13 @@ bool move_sweep(const std::string& name, const std::string& from, const std::str
   return moved.ok();
 }
 
-std::optional<std::string> empty_trash(const RunsContext& context, const SweepRemoveRequest& request,
+std::optional<std::string> empty_trash(const review::RunsContext& context, const SweepRemoveRequest& request,
                                        core::Diagnostics& diagnostics) {
   if (!request.sweep.empty()) {
     diagnostics.error({}, "--empty-trash takes no sweep: it deletes all that are in the trash");
     return std::nullopt;
   }
-  const std::string trash = trash_dir(context.output_dir);
+  const std::string trash = review::trash_dir(context.output_dir);
   const std::vector<std::string> names = sweep::sweep_names(trash).value_or({});
   if (names.empty()) return "there is no sweep in the trash of " + context.output_dir + "\n";
   std::vector<std::string> folders;
@@ -148,7 +148,7 @@ std::optional<std::string> empty_trash(const RunsContext& context, const SweepRe
   }
   const std::string what = core::counted(static_cast<std::int64_t>(names.size()), "sweep", "sweeps") + " with " +
                            core::counted(static_cast<std::int64_t>(folders.size()), "run", "runs");
-  if (!go_ahead("delete for good " + what + " in the trash of " + context.output_dir + "?", request.yes, kRemove,
+  if (!review::go_ahead("delete for good " + what + " in the trash of " + context.output_dir + "?", request.yes, kRemove,
                 diagnostics))
     return diagnostics.has_errors() ? std::nullopt : std::optional<std::string>("nothing was deleted\n");
   for (const std::string& name : names) folders.push_back(sweep::sweeps_dir(trash) + "/" + name);
@@ -162,7 +162,7 @@ std::optional<std::string> empty_trash(const RunsContext& context, const SweepRe
   return "deleted " + what + "\n";
 }
 
-std::optional<std::string> sweep_remove(const RunsContext& context, const SweepRemoveRequest& request,
+std::optional<std::string> sweep_remove(const review::RunsContext& context, const SweepRemoveRequest& request,
                                         core::Diagnostics& diagnostics) {
   if (request.empty_trash) return empty_trash(context, request, diagnostics);
   if (request.sweep.empty()) {
@@ -185,10 +185,10 @@ std::optional<std::string> sweep_remove(const RunsContext& context, const SweepR
   const std::vector<std::string> runs = runs_of(name, context.output_dir, context.clock);
   const std::string what =
       "sweep " + name + " and its " + core::counted(static_cast<std::int64_t>(runs.size()), "run", "runs");
-  if (!go_ahead("move to the trash: " + what + "; go ahead?", request.yes, kRemove, diagnostics))
+  if (!review::go_ahead("move to the trash: " + what + "; go ahead?", request.yes, kRemove, diagnostics))
     return diagnostics.has_errors() ? std::nullopt : std::optional<std::string>("nothing was removed\n");
-  if (!runs.empty() && !runs_remove(context, {.runs = runs, .yes = true}, diagnostics)) return std::nullopt;
-  if (!move_sweep(name, context.output_dir, trash_dir(context.output_dir), diagnostics)) return std::nullopt;
+  if (!runs.empty() && !review::runs_remove(context, {.runs = runs, .yes = true}, diagnostics)) return std::nullopt;
+  if (!move_sweep(name, context.output_dir, review::trash_dir(context.output_dir), diagnostics)) return std::nullopt;
   return what + ": in the trash; `roux sweep restore " + name + "` brings them back\n" +
          (address.empty() ? ""
                           : "what they came to is still in " + address +
@@ -196,16 +196,16 @@ std::optional<std::string> sweep_remove(const RunsContext& context, const SweepR
                                 sweep::PostgresStore::schema_of(name) + "\" CASCADE\n");
 }
 
-std::optional<std::string> sweep_restore(const RunsContext& context, const SweepRemoveRequest& request,
+std::optional<std::string> sweep_restore(const review::RunsContext& context, const SweepRemoveRequest& request,
                                          core::Diagnostics& diagnostics) {
-  const std::string trash = trash_dir(context.output_dir);
+  const std::string trash = review::trash_dir(context.output_dir);
   auto study = sweep_called(trash, request.sweep, diagnostics);
   if (study == nullptr) return std::nullopt;
   const std::string name = study->info().name;
   study.reset();  // before its file moves
   if (!move_sweep(name, trash, context.output_dir, diagnostics)) return std::nullopt;
   const std::vector<std::string> runs = runs_of(name, trash, context.clock);
-  if (!runs.empty() && !runs_restore(context, {.runs = runs}, diagnostics)) return std::nullopt;
+  if (!runs.empty() && !review::runs_restore(context, {.runs = runs}, diagnostics)) return std::nullopt;
   return "sweep " + name + " and its " + core::counted(static_cast<std::int64_t>(runs.size()), "run", "runs") +
          ": back in " + context.output_dir + "\n";
 }

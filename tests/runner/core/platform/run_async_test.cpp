@@ -10,7 +10,7 @@
 
 #include "runner/core/platform/machine.h"
 #include "runner/core/platform/parallel.h"
-#include "tests/support/short_memory.h"
+#include "tests/support/disk/short_memory.h"
 
 namespace runner::core {
 namespace {

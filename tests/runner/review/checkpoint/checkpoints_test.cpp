@@ -8,7 +8,7 @@
 #include "runner/artifact/checkpoint_dir.h"
 #include "tests/support/temp_dir.h"
 
-namespace runner::cli {
+namespace runner::review {
 namespace {
 
 namespace fs = std::filesystem;
@@ -31,7 +31,7 @@ TEST_CASE("checkpoints are listed and verified, damaged ones too", "[cli]") {
   std::ofstream(folder + "/step-000300/manifest.json", std::ios::trunc) << "{";
   const std::string broken = folder + "/step-000300/manifest.json cannot be read: it is no JSON from byte 2 on";
 
-  CHECK(checkpoints_list(folder, Terminal{}, 61000) ==
+  CHECK(checkpoints_list(folder, terminal::Terminal{}, 61000) ==
         "checkpoint   step  branch  size  saved\n"
         "step-000100   100       0   2 B  60 s ago  pinned\n"
         "step-000200   200       0   2 B  60 s ago\n"
@@ -49,7 +49,7 @@ TEST_CASE("checkpoints are listed and verified, damaged ones too", "[cli]") {
             broken + "\n");
   CHECK(verdict.whole == 1);
   CHECK(verdict.damaged == 2);
-  CHECK(checkpoints_list(folder + "/step-000100", Terminal{}, 61000) ==
+  CHECK(checkpoints_list(folder + "/step-000100", terminal::Terminal{}, 61000) ==
         "checkpoint   step  branch  size  saved\n"
         "step-000100   100       0   2 B  60 s ago  pinned\n");
   CHECK(checkpoints_verify(folder + "/step-000100").text == "step-000100: whole, 1 file, 2 B\n");
@@ -57,7 +57,7 @@ TEST_CASE("checkpoints are listed and verified, damaged ones too", "[cli]") {
 
 TEST_CASE("an empty folder has no checkpoint", "[cli]") {
   const TempDir dir;
-  CHECK(checkpoints_list(dir.path(), Terminal{}, 0) == "there is no checkpoint in " + dir.path() + "\n");
+  CHECK(checkpoints_list(dir.path(), terminal::Terminal{}, 0) == "there is no checkpoint in " + dir.path() + "\n");
   CHECK(checkpoints_verify(dir.path()).text.empty());
 }
 
@@ -72,4 +72,4 @@ TEST_CASE("a folder of checkpoints is found by the run's path or its own", "[cli
 }
 
 }  // namespace
-}  // namespace runner::cli
+}  // namespace runner::review

@@ -8,7 +8,7 @@
 #include "runner/core/error.h"
 #include "runner/sweep/study/postgres_store.h"
 #include "runner/sweep/study/study.h"
-#include "tests/support/postgres.h"
+#include "tests/support/process/postgres.h"
 #include "tests/support/temp_dir.h"
 
 using runner::sweep::PostgresStore;

@@ -17,16 +17,16 @@
 #include "components/tensor/tensors.h"
 #include "runner/train/experiment/experiment.h"
 #include "runner/train/step/stepper.h"
-#include "tests/support/built_experiment_torch.h"
-#include "tests/support/counted_memory_torch.h"
-#include "tests/support/recipe_experiment_torch.h"
+#include "tests/support/torch/built_experiment_torch.h"
+#include "tests/support/torch/counted_memory_torch.h"
+#include "tests/support/torch/recipe_experiment_torch.h"
 
 namespace runner::train {
 namespace {
 
 using components::TensorMap;
-using components::model::BasicBlock;
-using components::model::Block;
+using components::block::BasicBlock;
+using components::block::Block;
 using components::model::Model;
 
 constexpr const char* kGpt = R"(

@@ -22,10 +22,10 @@
 #include "runner/train/loop.h"
 #include "runner/train/experiment/precision.h"
 #include "runner/train/experiment/bf16_master_weights.h"
-#include "tests/support/built_experiment_torch.h"
+#include "tests/support/torch/built_experiment_torch.h"
 #include "tests/support/folder.h"
-#include "tests/support/recipe_experiment_torch.h"
-#include "tests/support/tensors_torch.h"
+#include "tests/support/torch/recipe_experiment_torch.h"
+#include "tests/support/torch/tensors_torch.h"
 
 namespace runner::train {
 namespace {
@@ -85,10 +85,10 @@ class Rootless final : public components::loss::Loss {
 std::map<std::string, std::string> formats_seen(Experiment& experiment) {
   std::map<std::string, std::string> seen;
   components::model::BlockHooks hooks;
-  hooks.before_forward = [&](const components::model::Block& block, components::TensorMap& activations) {
+  hooks.before_forward = [&](const components::block::Block& block, components::TensorMap& activations) {
     seen[block.name()] = c10::toString(activations.at(block.inputs().front().name).scalar_type());
   };
-  hooks.after_forward = [&](const components::model::Block& block, components::TensorMap& activations) {
+  hooks.after_forward = [&](const components::block::Block& block, components::TensorMap& activations) {
     seen[block.name()] +=
         std::string(" to ") + c10::toString(activations.at(block.outputs().front().name).scalar_type());
   };

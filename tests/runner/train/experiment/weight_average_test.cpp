@@ -20,8 +20,8 @@
 #include "runner/train/step/stepper.h"
 #include "tests/support/blocks.h"
 #include "tests/support/folder.h"
-#include "tests/support/recipe_experiment_torch.h"
-#include "tests/support/tensors_torch.h"
+#include "tests/support/torch/recipe_experiment_torch.h"
+#include "tests/support/torch/tensors_torch.h"
 
 namespace runner::train {
 namespace {

@@ -31,11 +31,11 @@ eval: {eval_steps: 5}
 callbacks: [{type: early_stopping, monitor: val/loss, patience: 3}]
 )";
 
-registry::Recipe load(const std::vector<std::string>& sets) {
+resolve::Recipe load(const std::vector<std::string>& sets) {
   recipe::ComposeOptions options;
   for (const std::string& set : sets) options.overrides.push_back({recipe::Override::Kind::kSet, set});
   core::Diagnostics diagnostics;
-  auto recipe = registry::load_recipe("recipe.yaml", options, registry::Registry::builtin(), diagnostics);
+  auto recipe = resolve::load_recipe("recipe.yaml", options, registry::Registry::builtin(), diagnostics);
   INFO(core::render(diagnostics));
   REQUIRE(recipe.has_value());
   return std::move(*recipe);
@@ -47,7 +47,7 @@ Recorded recorded_run(const tests::Folder& folder) {
   folder.write("runs/contract-1/recipe.yaml", kRecipe);
   folder.write("runs/contract-1/resolved.json", load({}).resolved_json());
   Recorded recorded;
-  recorded.recipe = registry::read_recorded_recipe("runs/contract-1", "runs/contract-1/resolved.json").value();
+  recorded.recipe = resolve::read_recorded_recipe("runs/contract-1", "runs/contract-1/resolved.json").value();
   recorded.surroundings = Surroundings{2, "AVX2", "2.11.0"};
   recorded.capsule.emplace();
   recorded.capsule->total_steps = 12;
@@ -104,7 +104,7 @@ TEST_CASE("each difference is classed by what it does to the next step", "[train
   };
   for (const Case& c : cases) {
     DYNAMIC_SECTION(c.key << " " << c.sets.front()) {
-      const registry::Recipe present = load(c.sets);
+      const resolve::Recipe present = load(c.sets);
       const bool fits = c.effect != Effect::kImpossible;
       const auto differences = list_differences(recorded, {present.root, *recorded.surroundings, [fits] {
                                                              return fits ? "" : "layers.0.weight is [8, 2] there";
@@ -127,7 +127,7 @@ TEST_CASE("every difference is told at once, with its place in both recipes", "[
   edited.replace(edited.find("hidden: [8]"), 11, "hidden: [9]");
   edited += "logging_steps: 2\n";
   folder.write("recipe.yaml", edited);
-  const registry::Recipe present = load({});
+  const resolve::Recipe present = load({});
   const auto differences = list_differences(
       recorded, {present.root, {1, "AVX512", "2.12.0"}, [] { return std::string("layers.0.weight is another"); }});
   core::Diagnostics diagnostics;
@@ -169,7 +169,7 @@ TEST_CASE("other instructions are told with a way back where there is one", "[tr
   };
   const tests::Folder folder;
   Recorded recorded = recorded_run(folder);
-  const registry::Recipe present = load({});
+  const resolve::Recipe present = load({});
   for (const Case& c : cases) {
     recorded.surroundings->cpu_capability = c.before;
     Surroundings now = *recorded.surroundings;
@@ -215,7 +215,7 @@ TEST_CASE("a length in epochs moves a schedule that follows it, unless what it c
   recorded.capsule->total_steps = 15;
   const auto effects = [&](const std::vector<std::string>& sets) {
     std::string all;
-    const registry::Recipe present = load(sets);
+    const resolve::Recipe present = load(sets);
     for (const Difference& difference : list_differences(recorded, {present.root, {}, {}})) {
       all += difference.key + " " + std::string(to_text(difference.effect)) + "\n";
     }
@@ -239,7 +239,7 @@ TEST_CASE("a longer training goes on where no rate depends on its length", "[tra
     Recorded recorded;
     recorded.recipe = load({}).root;
     bool all_harmless = true;
-    const registry::Recipe present = load({"training.max_steps=24"});
+    const resolve::Recipe present = load({"training.max_steps=24"});
     for (const Difference& difference : list_differences(recorded, {present.root, {}, {}})) {
       all_harmless = all_harmless && difference.effect == Effect::kHarmless;
     }
@@ -255,7 +255,7 @@ TEST_CASE("an average that is given up says what is judged from then on", "[trai
   folder.write("recipe.yaml", text);
   Recorded recorded;
   recorded.recipe = load({}).root;
-  const registry::Recipe present = load({"weight_averaging=null"});
+  const resolve::Recipe present = load({"weight_averaging=null"});
   const auto differences = list_differences(recorded, {present.root, {}, {}});
   REQUIRE(differences.size() == 1);
   CHECK(differences[0].effect == Effect::kChangesTheMaths);
@@ -265,7 +265,7 @@ TEST_CASE("an average that is given up says what is judged from then on", "[trai
 TEST_CASE("a change that was allowed lets the run go on, by its key or by the section above", "[train][contract]") {
   const tests::Folder folder;
   const Recorded recorded = recorded_run(folder);
-  const registry::Recipe present = load({"optimizer.lr=0.5", "logging_steps=2"});
+  const resolve::Recipe present = load({"optimizer.lr=0.5", "logging_steps=2"});
   const auto differences = list_differences(recorded, {present.root, *recorded.surroundings, {}});
   struct Case {
     std::vector<std::string> allowed;
@@ -295,7 +295,7 @@ TEST_CASE("data files that changed since are named, and those that were only tou
   const tests::Folder folder;
   folder.write("corpus.txt", "some text");
   folder.write("recipe.yaml", kRecipe);
-  const registry::Recipe recipe = load({});
+  const resolve::Recipe recipe = load({});
   artifact::Capsule capsule;
   capsule.data = {artifact::read_data_file("train", "corpus.txt").value()};
   const auto changes = [&](const std::optional<std::vector<std::string>>& files = std::nullopt) {

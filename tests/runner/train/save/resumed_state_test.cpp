@@ -12,7 +12,7 @@
 #include "runner/train/experiment/experiment.h"
 #include "runner/train/loop.h"
 #include "tests/support/folder.h"
-#include "tests/support/recipe_experiment_torch.h"
+#include "tests/support/torch/recipe_experiment_torch.h"
 
 namespace runner::train {
 namespace {

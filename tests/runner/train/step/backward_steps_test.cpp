@@ -15,7 +15,7 @@
 #include "runner/train/experiment/experiment.h"
 #include "runner/train/step/stepper.h"
 #include "tests/support/folder.h"
-#include "tests/support/recipe_experiment_torch.h"
+#include "tests/support/torch/recipe_experiment_torch.h"
 
 namespace runner::train {
 namespace {

@@ -31,8 +31,8 @@ std::string shown(const sweep::OpenSweep& open, const RunsListRequest& request) 
   const store_test::FixedClock clock;
   const RunsContext context{"runs", clock, kPlain};
   Diagnostics diagnostics;
-  std::optional<runner::store::Filter> filter;
-  if (!request.filter.empty()) filter = runner::store::Filter::parse(request.filter, diagnostics);
+  std::optional<runner::query::Filter> filter;
+  if (!request.filter.empty()) filter = runner::query::Filter::parse(request.filter, diagnostics);
   auto rows = trials_as_runs(open);
   if (!choose_from(rows, request, filter, context, diagnostics)) return render(diagnostics);
   return list_text(std::move(rows), request, request.columns.empty() ? trial_columns(open) : request.columns, context);

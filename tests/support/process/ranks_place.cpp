@@ -1,4 +1,4 @@
-#include "tests/support/ranks_place.h"
+#include "tests/support/process/ranks_place.h"
 
 #include <cmath>
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/process.h"
+#include "tests/support/process/process.h"
 
 namespace tests {
 

@@ -1,4 +1,4 @@
-#include "tests/support/built_experiment_torch.h"
+#include "tests/support/torch/built_experiment_torch.h"
 
 #include <catch2/catch.hpp>
 #include <utility>

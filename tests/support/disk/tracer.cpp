@@ -1,4 +1,4 @@
-#include "tests/support/tracer.h"
+#include "tests/support/disk/tracer.h"
 
 #include <fcntl.h>
 #include <linux/falloc.h>

@@ -1,4 +1,4 @@
-#include "tests/support/crash_disk.h"
+#include "tests/support/disk/crash_disk.h"
 
 #include <algorithm>
 #include <filesystem>

@@ -1,4 +1,4 @@
-#include "tests/support/ranks_torch.h"
+#include "tests/support/torch/ranks_torch.h"
 
 #include <exception>
 #include <thread>

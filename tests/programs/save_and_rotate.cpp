@@ -25,7 +25,7 @@
 #include "runner/core/error.h"
 #include "runner/store/run_reader.h"
 #include "runner/store/run_writer.h"
-#include "tests/support/tracer.h"
+#include "tests/support/disk/tracer.h"
 
 namespace {
 bool on_shared_file_system = false;

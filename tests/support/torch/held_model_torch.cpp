@@ -1,4 +1,4 @@
-#include "tests/support/held_model_torch.h"
+#include "tests/support/torch/held_model_torch.h"
 
 #include <string>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "tests/support/launched.h"
+#include "tests/support/process/launched.h"
 
 #include <poll.h>
 #include <sys/syscall.h>

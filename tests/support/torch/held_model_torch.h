@@ -11,6 +11,6 @@ namespace tests {
 /// A model of one block that holds these tensors and computes nothing.
 std::unique_ptr<components::model::Model> held_model(components::NamedTensors parameters,
                                                      components::NamedTensors buffers = {},
-                                                     std::vector<components::model::Tie> ties = {});
+                                                     std::vector<components::block::Tie> ties = {});
 
 }  // namespace tests

@@ -1,4 +1,4 @@
-#include "tests/support/counted_memory_torch.h"
+#include "tests/support/torch/counted_memory_torch.h"
 
 #include <c10/core/Allocator.h>
 #include <c10/util/ThreadLocalDebugInfo.h>

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/tracer.h"
+#include "tests/support/disk/tracer.h"
 
 namespace tests {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "runner/train/experiment/experiment.h"
-#include "tests/support/recipe_experiment_torch.h"
+#include "tests/support/torch/recipe_experiment_torch.h"
 
 namespace tests {
 

@@ -1,4 +1,4 @@
-#include "tests/support/file_events.h"
+#include "tests/support/disk/file_events.h"
 
 #include <poll.h>
 #include <sys/inotify.h>

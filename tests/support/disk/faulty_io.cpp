@@ -1,4 +1,4 @@
-#include "tests/support/faulty_io.h"
+#include "tests/support/disk/faulty_io.h"
 
 #include <filesystem>
 #include <system_error>

@@ -1,4 +1,4 @@
-#include "tests/support/recipe_experiment_torch.h"
+#include "tests/support/torch/recipe_experiment_torch.h"
 
 #include <catch2/catch.hpp>
 #include <cstring>
@@ -15,7 +15,7 @@ Built build_recipe_file(const std::vector<std::string>& sets) {
   core::Diagnostics diagnostics;
   recipe::ComposeOptions options;
   for (const std::string& set : sets) options.overrides.push_back({recipe::Override::Kind::kSet, set});
-  const auto recipe = registry::load_recipe("recipe.yaml", options, registry::Registry::builtin(), diagnostics);
+  const auto recipe = resolve::load_recipe("recipe.yaml", options, registry::Registry::builtin(), diagnostics);
   Built built;
   if (recipe) built.experiment = train::build_experiment(*recipe, {}, diagnostics);
   built.messages = core::render(diagnostics, {});

@@ -1,4 +1,4 @@
-#include "tests/support/tensors_torch.h"
+#include "tests/support/torch/tensors_torch.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/from_blob.h>

@@ -1,4 +1,4 @@
-#include "tests/support/small_experiment_torch.h"
+#include "tests/support/torch/small_experiment_torch.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
@@ -9,7 +9,7 @@
 
 #include "components/tensor/tensors.h"
 #include "tests/support/blocks.h"
-#include "tests/support/tensors_torch.h"
+#include "tests/support/torch/tensors_torch.h"
 
 namespace tests {
 namespace {

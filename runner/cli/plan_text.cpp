@@ -1,4 +1,4 @@
-#include "runner/review/plan_text.h"
+#include "runner/cli/plan_text.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "tests/support/http_server.h"
+#include "tests/support/process/http_server.h"
 
 #include <sys/socket.h>
 #include <unistd.h>

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/process.h"
+#include "tests/support/process/process.h"
 #include "tests/support/temp_dir.h"
 
 namespace tests {

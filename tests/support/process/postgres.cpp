@@ -1,4 +1,4 @@
-#include "tests/support/postgres.h"
+#include "tests/support/process/postgres.h"
 
 #include <pwd.h>
 #include <unistd.h>
