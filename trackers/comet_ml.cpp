@@ -14,15 +14,15 @@
 #include "trackers/io/artifact_files.h"
 #include "trackers/io/config_values.h"
 #include "trackers/io/csv_field.h"
-#include "trackers/server/environment.h"
 #include "trackers/io/json_text.h"
 #include "trackers/io/numbers.h"
 #include "trackers/io/png.h"
 #include "trackers/io/record_file.h"
 #include "trackers/io/safe_name.h"
 #include "trackers/io/sha256.h"
-#include "trackers/tracker.h"
 #include "trackers/io/zip_folder.h"
+#include "trackers/server/environment.h"
+#include "trackers/tracker.h"
 
 namespace trackers::comet_ml {
 namespace {

@@ -12,17 +12,17 @@
 #include <utility>
 
 #include "generated/tracker/mlflow.h"  // Config; declares make()
-#include "runner/core/picture/crc32.h"
 #include "runner/core/log.h"
+#include "runner/core/picture/crc32.h"
 #include "runner/core/utf8.h"
 #include "trackers/io/artifact_files.h"
 #include "trackers/io/config_values.h"
-#include "trackers/server/environment.h"
 #include "trackers/io/json_text.h"
-#include "trackers/server/mlflow_names.h"
-#include "trackers/server/mlflow_server.h"
 #include "trackers/io/numbers.h"
 #include "trackers/io/png.h"
+#include "trackers/server/environment.h"
+#include "trackers/server/mlflow_names.h"
+#include "trackers/server/mlflow_server.h"
 #include "trackers/tracker.h"
 
 namespace trackers::mlflow {

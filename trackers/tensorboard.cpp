@@ -19,8 +19,8 @@
 #include "trackers/io/config_values.h"
 #include "trackers/io/png.h"
 #include "trackers/io/record_file.h"
-#include "trackers/tracker.h"
 #include "trackers/io/wire.h"
+#include "trackers/tracker.h"
 
 namespace trackers::tensorboard {
 namespace {

@@ -44,7 +44,7 @@ struct BlockMemory {
   double kept = 0;                ///< what else the graph keeps from the forward pass to the backward pass
   double products = 0;            ///< the part of a pass's tensors that `selective` activation checkpointing keeps
   double low_weights = 0;         ///< copies of weights in the type of the products, until the whole forward pass ends
-  double steady_weights = 0;      ///< the same from the first pass to the end of the training (SteadyWeight)
+  double steady_weights = 0;      ///< the same from the first pass to the end of the training (Bf16WeightCache)
   double forward = 0;             ///< at its most, beyond `kept` and weights, while a pass with a graph runs
   double alone = 0;               ///< at its most, beyond weights, while a pass without a graph runs
   double backward =

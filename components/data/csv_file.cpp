@@ -123,7 +123,7 @@ void check_widths(const CsvFile& file, bool header, RecordErrors& errors) {
 
 }  // namespace
 
-RecordErrors::RecordErrors(runner::core::Diagnostics& diagnostics, runner::core::Place place, std::string path)
+RecordErrors::RecordErrors(runner::core::Diagnostics& diagnostics, runner::core::Location place, std::string path)
     : diagnostics_(diagnostics), place_(std::move(place)), path_(std::move(path)) {}
 
 RecordErrors::~RecordErrors() {

@@ -81,7 +81,7 @@ class Builder {
   }
 
  private:
-  std::optional<std::size_t> column(const std::string& name, const runner::core::Place& place) {
+  std::optional<std::size_t> column(const std::string& name, const runner::core::Location& place) {
     const auto at = std::find(file_.columns.begin(), file_.columns.end(), name);
     if (at != file_.columns.end()) return static_cast<std::size_t>(at - file_.columns.begin());
     const std::string near = runner::core::closest(name, file_.columns);
@@ -94,7 +94,7 @@ class Builder {
 
   void find_columns(const TableEncoding* train) {
     for (std::size_t i = 0; i < config_.target.size(); ++i) {
-      const runner::core::Place place = place_of(inputs_.block, "target", i);
+      const runner::core::Location place = place_of(inputs_.block, "target", i);
       const auto at = column(config_.target[i], place);
       if (!at) continue;
       if (std::count(columns_.targets.begin(), columns_.targets.end(), *at) > 0) {
@@ -120,7 +120,7 @@ class Builder {
     check_types();
   }
 
-  void add_feature(const std::string& name, const runner::core::Place& place) {
+  void add_feature(const std::string& name, const runner::core::Location& place) {
     const auto at = column(name, place);
     if (!at) return;
     if (std::count(columns_.targets.begin(), columns_.targets.end(), *at) > 0) {
@@ -136,7 +136,7 @@ class Builder {
     const runner::core::Node* types = inputs_.block.find("types");
     if (types == nullptr) return;
     for (const auto& entry : types->entries()) {
-      const std::optional<std::size_t> at = column(entry.key, entry.key_place);
+      const std::optional<std::size_t> at = column(entry.key, entry.key_location);
       if (at)
         types_.emplace_back(*at, entry.value.as_string() == "number" ? ColumnType::kNumber : ColumnType::kCategory);
     }

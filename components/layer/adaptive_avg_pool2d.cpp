@@ -2,9 +2,9 @@
 
 #include <memory>
 
+#include "components/block/basic_block.h"
 #include "components/layer/layer.h"
 #include "components/layer/pooling_args.h"
-#include "components/block/basic_block.h"
 #include "components/tensor/tensors.h"
 #include "generated/layer/adaptive_avg_pool2d.h"  // Config; declares make()
 

@@ -9,11 +9,11 @@
 #include <optional>
 #include <string>
 
-#include "components/ops/kernel_policy.h"
+#include "components/block/basic_block.h"
+#include "components/layer/epilogue.h"
 #include "components/layer/fused_batch_norm.h"
 #include "components/layer/layer.h"
-#include "components/layer/epilogue.h"
-#include "components/block/basic_block.h"
+#include "components/ops/kernel_policy.h"
 #include "components/tensor/tensors.h"
 #include "generated/layer/batch_norm.h"  // Config; declares make()
 #include "runner/core/error.h"
@@ -21,7 +21,7 @@
 namespace components::layer::batch_norm {
 namespace {
 
-class BatchNorm final : public block::BasicBlock, public TakesTail {
+class BatchNorm final : public block::BasicBlock, public FusesEpilogue {
  public:
   BatchNorm(const Config& config, const Inputs& inputs)
       : BasicBlock(inputs.name, inputs.input, same_shape(inputs)),

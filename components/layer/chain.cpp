@@ -62,7 +62,7 @@ std::unique_ptr<Chain> Chain::build(const std::vector<runner::core::Node>& block
 Chain::Chain(std::vector<std::shared_ptr<Layer>> layers, const std::vector<runner::core::Node>& blocks)
     : layers_(std::move(layers)), is_relu_(blocks.size() == 1 && is_relu_block(blocks.front())) {
   for (std::size_t i = 0; i < layers_.size(); ++i) {
-    const auto* with_tail = dynamic_cast<const TakesTail*>(layers_[i].get());
+    const auto* with_tail = dynamic_cast<const FusesEpilogue*>(layers_[i].get());
     const bool relu = with_tail != nullptr && i + 1 < layers_.size() && is_relu_block(blocks[i + 1]);
     steps_.push_back({layers_[i].get(), with_tail, relu});
     if (relu) ++i;

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "components/layer/layer.h"
 #include "components/layer/epilogue.h"
+#include "components/layer/layer.h"
 
 namespace components::layer {
 
@@ -53,8 +53,8 @@ class Chain {
  private:
   struct Step {
     const Layer* layer;
-    const TakesTail* with_tail;  ///< the layer, when it is one
-    bool relu;                   ///< that it takes along
+    const FusesEpilogue* with_tail;  ///< the layer, when it is one
+    bool relu;                       ///< that it takes along
   };
   Chain(std::vector<std::shared_ptr<Layer>> layers, const std::vector<runner::core::Node>& blocks);
   at::Tensor run(at::Tensor x, std::size_t steps) const;

@@ -7,11 +7,11 @@
 #include <string>
 #include <utility>
 
-#include "components/ops/kernel_policy.h"
+#include "components/block/basic_block.h"
 #include "components/layer/layer.h"
 #include "components/layer/pooling_args.h"
 #include "components/layer/winograd_conv2d.h"
-#include "components/block/basic_block.h"
+#include "components/ops/kernel_policy.h"
 #include "components/tensor/tensors.h"
 #include "generated/layer/conv2d.h"  // Config; declares make()
 

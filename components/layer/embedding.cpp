@@ -5,8 +5,8 @@
 #include <memory>
 #include <string>
 
-#include "components/layer/layer.h"
 #include "components/block/basic_block.h"
+#include "components/layer/layer.h"
 #include "components/tensor/tensors.h"
 #include "generated/layer/embedding.h"  // Config; declares make()
 
@@ -48,7 +48,7 @@ std::shared_ptr<Layer> make(const Config& config, const Inputs& inputs) {
   }
   if (config.num_embeddings && *config.num_embeddings < inputs.vocab_size) {
     const runner::core::Node* node = inputs.block.find("num_embeddings");
-    inputs.diagnostics.error(node != nullptr ? node->place() : inputs.block.place(),
+    inputs.diagnostics.error(node != nullptr ? node->location() : inputs.block.location(),
                              inputs.path + ": num_embeddings is " + std::to_string(*config.num_embeddings) +
                                  ", but the data holds " + ids + " different ids",
                              "set num_embeddings to " + ids + " or leave it out");

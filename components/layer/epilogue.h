@@ -6,9 +6,9 @@
 namespace components::layer {
 
 /// A layer that can do what follows it in the same pass over memory.
-class TakesTail {
+class FusesEpilogue {
  public:
-  virtual ~TakesTail() = default;
+  virtual ~FusesEpilogue() = default;
   /// `relu(layer(x) + addend)`; `addend` may be null, and without `relu` the sum stays as it is.
   virtual at::Tensor forward_with_tail(const at::Tensor& x, const at::Tensor* addend, bool relu) const = 0;
   /// What that takes, beside the addend.

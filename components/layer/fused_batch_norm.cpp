@@ -19,9 +19,9 @@
 #include <utility>
 #include <vector>
 
+#include "components/kernels/images.h"
 #include "components/ops/kernel_policy.h"
 #include "components/ops/torch_bridge.h"
-#include "components/kernels/images.h"
 #include "components/tensor/tensors.h"
 #include "runner/core/error.h"
 

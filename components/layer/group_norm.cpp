@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "components/layer/layer.h"
 #include "components/block/basic_block.h"
+#include "components/layer/layer.h"
 #include "components/tensor/tensors.h"
 #include "generated/layer/group_norm.h"  // Config; declares make()
 

@@ -35,7 +35,7 @@ std::string type_of(const runner::core::Node& block) {
 
 void misfit(const Inputs& inputs, const char* key, const std::string& what, const std::string& hint) {
   const runner::core::Node* node = key != nullptr ? inputs.block.find(key) : nullptr;
-  inputs.diagnostics.error(node != nullptr ? node->place() : inputs.block.place(),
+  inputs.diagnostics.error(node != nullptr ? node->location() : inputs.block.location(),
                            inputs.path + ": " + type_of(inputs.block) + " " + what + ", but " + inputs.from +
                                " gives " + to_text(inputs.input),
                            hint);

@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
-#include "components/layer/layer.h"
 #include "components/block/basic_block.h"
+#include "components/layer/layer.h"
 #include "components/tensor/tensors.h"
 #include "generated/layer/linear.h"  // Config; declares make()
 

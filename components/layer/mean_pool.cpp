@@ -4,8 +4,8 @@
 
 #include <memory>
 
-#include "components/layer/layer.h"
 #include "components/block/basic_block.h"
+#include "components/layer/layer.h"
 #include "components/tensor/tensors.h"
 #include "generated/layer/mean_pool.h"  // Config; declares make()
 

@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
-#include "components/layer/chain.h"
-#include "components/layer/layer.h"
 #include "components/block/basic_block.h"
 #include "components/block/parts_memory.h"
+#include "components/layer/chain.h"
+#include "components/layer/layer.h"
 #include "components/tensor/tensors.h"
 #include "generated/layer/residual.h"  // Config; declares make()
 
@@ -134,7 +134,7 @@ block::BlockMemory Residual::memory(const block::BlockPass& pass) const {
 bool same_shapes(const Port& body, const Port& around, bool has_shortcut, const Inputs& inputs) {
   if (body.shape == around.shape && body.dtype == around.dtype) return true;
   inputs.diagnostics.error(
-      inputs.block.place(),
+      inputs.block.location(),
       inputs.path + ": residual adds what its body gives, " + to_text(body) + ", to " +
           (has_shortcut ? "what its shortcut gives, " : "its input, ") + to_text(around),
       has_shortcut ? "give both the same shape"

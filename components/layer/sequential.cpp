@@ -2,9 +2,9 @@
 #include <optional>
 #include <utility>
 
+#include "components/block/basic_block.h"
 #include "components/layer/chain.h"
 #include "components/layer/layer.h"
-#include "components/block/basic_block.h"
 #include "components/tensor/tensors.h"
 #include "generated/layer/sequential.h"  // Config; declares make()
 

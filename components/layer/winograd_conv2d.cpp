@@ -16,9 +16,9 @@
 #include <string>
 #include <utility>
 
+#include "components/kernels/winograd.h"
 #include "components/ops/kernel_policy.h"
 #include "components/ops/torch_bridge.h"
-#include "components/kernels/winograd.h"
 #include "components/tensor/tensors.h"
 #include "runner/core/error.h"
 

@@ -12,8 +12,8 @@
 #include <cmath>
 #include <type_traits>
 
-#include "components/ops/torch_bridge.h"
 #include "components/kernels/product.h"
+#include "components/ops/torch_bridge.h"
 #include "components/tensor/tensors.h"
 
 namespace components::model {

@@ -16,12 +16,12 @@
 #include <type_traits>
 #include <utility>
 
-#include "components/ops/kernel_policy.h"
-#include "components/ops/torch_bridge.h"
 #include "components/kernels/product.h"
 #include "components/model/causal_attention.h"
-#include "components/ops/matmul.h"
 #include "components/ops/bf16_weight_cache.h"
+#include "components/ops/kernel_policy.h"
+#include "components/ops/matmul.h"
+#include "components/ops/torch_bridge.h"
 #include "components/tensor/tensors.h"
 #include "runner/core/error.h"
 
@@ -100,7 +100,7 @@ at::Tensor attend(const at::Tensor& qkv, const at::Tensor& bias, const at::Tenso
 }
 
 template <typename T>
-at::Tensor for_products(const at::Tensor& weight, SteadyWeight& low) {
+at::Tensor for_products(const at::Tensor& weight, Bf16WeightCache& low) {
   if constexpr (std::is_same_v<T, float>) {
     return weight;
   } else {
@@ -294,7 +294,8 @@ bool fused_transformer_fits(const at::Tensor& x_BTC, const at::Tensor& weight, s
 }
 
 // In tensors of [N, C] in the type of the products and in float32; forward() and backward() above, line by line.
-block::BlockMemory fused_transformer_memory(const block::BlockPass& pass, std::int64_t features, std::int64_t heads, bool drops) {
+block::BlockMemory fused_transformer_memory(const block::BlockPass& pass, std::int64_t features, std::int64_t heads,
+                                            bool drops) {
   const bool bf16 = lowers_to_bf16();
   const AttentionShape shape{pass.samples, pass.positions, heads, features / heads};
   const AttentionMemory attention =

@@ -26,13 +26,13 @@
 #include <utility>
 #include <vector>
 
-#include "components/ops/dropout.h"
-#include "components/ops/kernel_policy.h"
 #include "components/block/basic_block.h"
 #include "components/model/fused_transformer.h"
 #include "components/model/late_gradient.h"
 #include "components/model/model.h"
 #include "components/ops/bf16_weight_cache.h"
+#include "components/ops/dropout.h"
+#include "components/ops/kernel_policy.h"
 #include "components/tensor/tensors.h"
 #include "generated/model/gpt.h"  // Config; declares make()
 #include "runner/core/error.h"
@@ -292,7 +292,7 @@ class Transformer final : public GptBlock {
   std::int64_t n_head_, n_embd_;
   std::shared_ptr<const Rotation> rotation_;
   Affine ln_1_, attn_qkv_, attn_proj_, ln_2_, mlp_fc_, mlp_proj_;
-  mutable SteadyWeight attn_qkv_low_, attn_proj_low_, mlp_fc_low_, mlp_proj_low_;
+  mutable Bf16WeightCache attn_qkv_low_, attn_proj_low_, mlp_fc_low_, mlp_proj_low_;
 };
 
 /// The last norm and the projection to the vocabulary, whose weight may be the token embedding's.
@@ -359,16 +359,16 @@ std::shared_ptr<const Rotation> make_rotation(const Config& config, const Shape&
 }
 
 /// The key's place when it was written, else the block's.
-const runner::core::Place& place_of(const runner::core::Node& block, const char* key) {
+const runner::core::Location& place_of(const runner::core::Node& block, const char* key) {
   const runner::core::Node* node = block.find(key);
-  return node != nullptr && !node->is_null() ? node->place() : block.place();
+  return node != nullptr && !node->is_null() ? node->location() : block.location();
 }
 
 /// A size from the recipe, or else from the data; an error when the data needs more than is written, or gives none.
 std::int64_t settle_size(const char* key, std::optional<std::int64_t> written, std::int64_t of_data,
                          const std::string& what_data_has, const std::string& hint, const Inputs& inputs) {
   if (!written && of_data <= 0) {
-    inputs.diagnostics.error(inputs.block.place(), std::string("gpt cannot tell ") + key + " from this data",
+    inputs.diagnostics.error(inputs.block.location(), std::string("gpt cannot tell ") + key + " from this data",
                              std::string("set ") + key);
     return 0;
   }
@@ -384,7 +384,7 @@ std::int64_t settle_size(const char* key, std::optional<std::int64_t> written, s
 std::optional<Shape> settle_shape(const Config& config, const Inputs& inputs) {
   const DataSignature& data = inputs.data;
   if (data.input.dtype != Dtype::kInt64 || data.input.shape.size() != 2) {
-    inputs.diagnostics.error(inputs.block.place(),
+    inputs.diagnostics.error(inputs.block.location(),
                              "gpt reads ids, int64 [batch, time], but the data gives " + to_text(data.input),
                              "use data of text, or a model for features such as mlp");
     return std::nullopt;

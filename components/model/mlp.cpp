@@ -88,7 +88,7 @@ std::optional<std::int64_t> features(const Inputs& inputs) {
   const Port& input = inputs.data.input;
   if (input.dtype == Dtype::kFloat32 && input.shape.size() == 2 && input.shape[1] > 0) return input.shape[1];
   inputs.diagnostics.error(
-      inputs.block.place(), "mlp reads features, float32 [batch, n], but the data gives " + to_text(input),
+      inputs.block.location(), "mlp reads features, float32 [batch, n], but the data gives " + to_text(input),
       input.dtype == Dtype::kInt64 ? "for ids use a model such as gpt, or sequential with an embedding"
                                    : "use sequential with a flatten layer");
   return std::nullopt;
@@ -102,7 +102,7 @@ std::optional<std::int64_t> output_width(const Config& config, const Inputs& inp
   if (data.target.dtype == Dtype::kFloat32 && data.target.shape.size() == 2 && data.target.shape[1] > 0) {
     return data.target.shape[1];
   }
-  inputs.diagnostics.error(inputs.block.place(),
+  inputs.diagnostics.error(inputs.block.location(),
                            "mlp cannot tell its output width from a target of " + to_text(data.target),
                            "set out_features");
   return std::nullopt;

@@ -23,7 +23,7 @@ constexpr c10::DispatchKey kKey = c10::DispatchKey::Fake;
 // the positions and costs little.
 constexpr const char* kOperations[] = {"mm", "addmm", "convolution", "_scaled_dot_product_flash_attention_for_cpu"};
 
-thread_local Products* present = nullptr;
+thread_local SavedOutputs* present = nullptr;
 
 void keep_or_take(const c10::OperatorHandle& operation, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   const c10::FunctionSchema& schema = operation.schema();
@@ -59,7 +59,7 @@ class Interception {
   torch::Library others_, kept_;
 };
 
-void begin(Products& products) {
+void begin(SavedOutputs& products) {
   [[maybe_unused]] static const Interception interception;
   RUNNER_ASSERT(present == nullptr, "what is recomputed holds nothing that is recomputed by itself");
   present = &products;
@@ -73,22 +73,22 @@ void end() {
 
 }  // namespace
 
-struct Products::Entry {
+struct SavedOutputs::Entry {
   const c10::FunctionSchema* operation;
   std::vector<at::Tensor> outputs;
   std::vector<std::int64_t> versions;
 };
 
-Products::Products() = default;
-Products::~Products() = default;
+SavedOutputs::SavedOutputs() = default;
+SavedOutputs::~SavedOutputs() = default;
 
-void Products::keep(const c10::OperatorHandle& operation, std::vector<at::Tensor> outputs) {
+void SavedOutputs::keep(const c10::OperatorHandle& operation, std::vector<at::Tensor> outputs) {
   Entry entry{&operation.schema(), std::move(outputs), {}};
   for (const at::Tensor& output : entry.outputs) entry.versions.push_back(output._version());
   entries_.push_back(std::move(entry));
 }
 
-std::vector<at::Tensor> Products::take(const c10::OperatorHandle& operation) {
+std::vector<at::Tensor> SavedOutputs::take(const c10::OperatorHandle& operation) {
   RUNNER_ASSERT(next_ < entries_.size() && entries_[next_].operation == &operation.schema(),
                 "the second pass computes what the first one has computed");
   return std::exchange(entries_[next_++].outputs, {});
@@ -96,7 +96,7 @@ std::vector<at::Tensor> Products::take(const c10::OperatorHandle& operation) {
 
 // A bias that is added in place, for example: it would be added twice. What kernels overwrite below the dispatcher's
 // sight keeps its version; the only one is fused_linear's ReLU, which makes no difference to what it has made.
-void Products::drop_overwritten() {
+void SavedOutputs::drop_overwritten() {
   for (Entry& entry : entries_) {
     for (std::size_t i = 0; i < entry.outputs.size(); ++i) {
       if (entry.outputs[i]._version() == entry.versions[i]) continue;
@@ -106,18 +106,18 @@ void Products::drop_overwritten() {
   }
 }
 
-Products::Keeping::Keeping(Products& products) : products_(products) { begin(products); }
+SavedOutputs::Keeping::Keeping(SavedOutputs& products) : products_(products) { begin(products); }
 
-Products::Keeping::~Keeping() {
+SavedOutputs::Keeping::~Keeping() {
   end();
   products_.drop_overwritten();
 }
 
-Products::Taking::Taking(Products& products) {
+SavedOutputs::Taking::Taking(SavedOutputs& products) {
   begin(products);
   products.taking_ = true;
 }
 
-Products::Taking::~Taking() { end(); }
+SavedOutputs::Taking::~Taking() { end(); }
 
 }  // namespace components::model

@@ -14,29 +14,29 @@ namespace components::model {
 /// The outputs of matrix products, convolutions and fused attention of one pass of this thread, so that a second pass
 /// over the same operations takes them instead of computing them again: what is cheap is repeated, what is dear is not.
 /// One that was overwritten after it had been computed is not kept, and computed again.
-class Products {
+class SavedOutputs {
  public:
-  Products();
-  ~Products();
-  Products(const Products&) = delete;
-  Products& operator=(const Products&) = delete;
+  SavedOutputs();
+  ~SavedOutputs();
+  SavedOutputs(const SavedOutputs&) = delete;
+  SavedOutputs& operator=(const SavedOutputs&) = delete;
 
   /// Keeps what is computed while it lives.
   class Keeping {
    public:
-    explicit Keeping(Products& products);
+    explicit Keeping(SavedOutputs& products);
     ~Keeping();
     Keeping(const Keeping&) = delete;
     Keeping& operator=(const Keeping&) = delete;
 
    private:
-    Products& products_;
+    SavedOutputs& products_;
   };
 
   /// Hands out what was kept while it lives; once. RUNNER_ASSERT when other operations come, or in another order.
   class Taking {
    public:
-    explicit Taking(Products& products);
+    explicit Taking(SavedOutputs& products);
     ~Taking();
     Taking(const Taking&) = delete;
     Taking& operator=(const Taking&) = delete;

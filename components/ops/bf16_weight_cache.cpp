@@ -6,10 +6,10 @@
 
 namespace components {
 
-SteadyWeight::SteadyWeight() : copy_(std::make_unique<at::Tensor>()) {}
-SteadyWeight::~SteadyWeight() = default;
+Bf16WeightCache::Bf16WeightCache() : copy_(std::make_unique<at::Tensor>()) {}
+Bf16WeightCache::~Bf16WeightCache() = default;
 
-at::Tensor SteadyWeight::in_bf16(const at::Tensor& weight) {
+at::Tensor Bf16WeightCache::in_bf16(const at::Tensor& weight) {
   const void* address = weight.const_data_ptr();
   const auto version = static_cast<std::uint32_t>(weight._version());
   if (copy_->defined() && address == address_ && version == version_) return *copy_;

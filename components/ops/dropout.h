@@ -12,7 +12,7 @@ namespace components {
 /// backward pass. Plain operations and fused kernels leave out the same elements.
 class Dropout {
  public:
-  /// Draws. p in [0, 1): the share that is left out.
+  /// CounterRng. p in [0, 1): the share that is left out.
   explicit Dropout(double p);
 
   /// Mask `number` of this pass, for kernels.

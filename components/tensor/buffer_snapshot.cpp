@@ -7,11 +7,11 @@
 
 namespace components {
 
-BufferValues::BufferValues(NamedTensors buffers) : buffers_(std::move(buffers)) {
+BufferSnapshot::BufferSnapshot(NamedTensors buffers) : buffers_(std::move(buffers)) {
   for (const NamedTensor& buffer : buffers_) values_.push_back(buffer.tensor.detach().clone());
 }
 
-void BufferValues::restore() const {
+void BufferSnapshot::restore() const {
   // Not a change that autograd has to know of.
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   for (std::size_t i = 0; i < values_.size(); ++i) buffers_[i].tensor.copy_(values_[i]);

@@ -8,10 +8,10 @@ namespace components {
 
 /// What the buffers of a model held at one moment: a forward pass may move them (running statistics), and one that is
 /// taken back or made again must not do so twice.
-class BufferValues {
+class BufferSnapshot {
  public:
   /// `buffers` are written to in place by restore().
-  explicit BufferValues(NamedTensors buffers);
+  explicit BufferSnapshot(NamedTensors buffers);
   void restore() const;
 
  private:

@@ -12,8 +12,8 @@
 #include "runner/artifact/manifest.h"
 #include "runner/artifact/retention.h"
 #include "runner/artifact/safetensors_writer.h"
-#include "runner/core/platform/files.h"
 #include "runner/core/log.h"
+#include "runner/core/platform/files.h"
 #include "runner/core/units.h"
 
 namespace runner::artifact {
@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 
 std::string join(const std::string& folder, const std::string& name) { return (fs::path(folder) / name).string(); }
 
-class Draft final : public CheckpointDraft {
+class Draft final : public CheckpointWriter {
  public:
   Draft(Io& io, std::string checkpoints_dir, std::int64_t step, const DraftOptions& options)
       : io_(io),
@@ -156,10 +156,10 @@ class Draft final : public CheckpointDraft {
 
 }  // namespace
 
-core::Result<std::unique_ptr<CheckpointDraft>> CheckpointDraft::begin(const std::string& checkpoints_dir,
-                                                                      std::int64_t step, std::int64_t bytes_needed,
-                                                                      Io& io, const DraftOptions& options) {
-  return attempt([&]() -> std::unique_ptr<CheckpointDraft> {
+core::Result<std::unique_ptr<CheckpointWriter>> CheckpointWriter::begin(const std::string& checkpoints_dir,
+                                                                        std::int64_t step, std::int64_t bytes_needed,
+                                                                        Io& io, const DraftOptions& options) {
+  return attempt([&]() -> std::unique_ptr<CheckpointWriter> {
     make_dirs(io, checkpoints_dir);
     remove_leftovers(checkpoints_dir, io);
     const std::int64_t free_bytes = io.free_bytes(checkpoints_dir);

@@ -3,10 +3,10 @@
 #include <map>
 #include <utility>
 
-#include "runner/core/platform/run_async.h"
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
 #include "runner/core/platform/process.h"
+#include "runner/core/platform/run_async.h"
 
 namespace runner::artifact {
 namespace {
@@ -28,7 +28,7 @@ struct Output {
 /// One repository, asked with one patience.
 class Git {
  public:
-  Git(const CodeOptions& options, const std::atomic<bool>& stop)
+  Git(const GitStateOptions& options, const std::atomic<bool>& stop)
       : options_(options), stop_(stop), deadline_ns_(core::system_clock().monotonic_ns() + kPatience_ms * 1'000'000) {}
 
   Output ask(const std::vector<std::string>& question, std::int64_t bytes_max) const {
@@ -57,7 +57,7 @@ class Git {
   }
 
  private:
-  const CodeOptions& options_;
+  const GitStateOptions& options_;
   const std::atomic<bool>& stop_;
   std::int64_t deadline_ns_;
 };
@@ -78,7 +78,7 @@ std::string why(const Output& output) {
 }
 
 /// Lines of `git status --porcelain=v2 --branch`: `# branch.oid HASH`, `1 ...` and so on for a changed file, `? PATH`.
-void read_status(const std::string& text, CodeState& state) {
+void read_status(const std::string& text, GitState& state) {
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = text.find('\n', begin);
     const std::string line = text.substr(begin, end - begin);
@@ -87,7 +87,7 @@ void read_status(const std::string& text, CodeState& state) {
     if (line.starts_with("# branch.head ") && line != "# branch.head (detached)") state.branch = line.substr(14);
     if (line.starts_with("1 ") || line.starts_with("2 ") || line.starts_with("u ")) ++state.changed;
     if (!line.starts_with("? ")) continue;
-    if (state.untracked_count++ < CodeState::kUntrackedMax) state.untracked.push_back(line.substr(2));
+    if (state.untracked_count++ < GitState::kUntrackedMax) state.untracked.push_back(line.substr(2));
   }
 }
 
@@ -101,9 +101,9 @@ std::string without_user(std::string address) {
   return address;
 }
 
-CodeState ask_git(const CodeOptions& options, const std::atomic<bool>& stop) {
+GitState ask_git(const GitStateOptions& options, const std::atomic<bool>& stop) {
   const Git git(options, stop);
-  CodeState state;
+  GitState state;
   const Output status = git.ask({"status", "--porcelain=v2", "--branch"}, kStatusBytesMax);
   if (status.status != 0) {
     state.note = why(status);
@@ -131,7 +131,7 @@ CodeState ask_git(const CodeOptions& options, const std::atomic<bool>& stop) {
 
 }  // namespace
 
-Node CodeState::to_node() const {
+Node GitState::to_node() const {
   Node node = Node::mapping();
   node.set("commit", Node::string(commit));
   node.set("branch", Node::string(branch));
@@ -148,17 +148,17 @@ Node CodeState::to_node() const {
   return node;
 }
 
-CodeState read_code_state(const CodeOptions& options, const std::atomic<bool>& stop) {
+GitState read_git_state(const GitStateOptions& options, const std::atomic<bool>& stop) {
   try {
     return ask_git(options, stop);
   } catch (const core::RunError& error) {  // no process could be started
-    CodeState state;
+    GitState state;
     state.note = error.what();
     return state;
   }
 }
 
-CodeCapture::CodeCapture(const CodeOptions& options)
-    : state_(core::beside([this, options] { return read_code_state(options, stop_); }, kLowestPriority).share()) {}
+GitStateCapture::GitStateCapture(const GitStateOptions& options)
+    : state_(core::run_async([this, options] { return read_git_state(options, stop_); }, kLowestPriority).share()) {}
 
 }  // namespace runner::artifact

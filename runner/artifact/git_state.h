@@ -13,7 +13,7 @@ namespace runner::artifact {
 inline constexpr const char* kDiffFile = "code.diff";
 
 /// What git says about the folder in which a run was started: which commit, and what differs from it.
-struct CodeState {
+struct GitState {
   std::string commit, branch, remote;  ///< "" where there is none; the remote without user and password
   std::int64_t changed = 0;            ///< files under version control that differ from the commit
   std::vector<std::string> untracked;  ///< as git spells them; the first kUntrackedMax
@@ -27,7 +27,7 @@ struct CodeState {
   core::Node to_node() const;  ///< without the diff itself: its size, and the name of the file it goes to
 };
 
-struct CodeOptions {
+struct GitStateOptions {
   std::string folder = ".";
   std::int64_t diff_bytes_max = 1 << 20;
   std::string git = "git";  ///< the program
@@ -35,24 +35,24 @@ struct CodeOptions {
 
 /// Asks the program `git`, which may be missing: then `note` says so. Takes some ten milliseconds, and is given up
 /// after ten seconds or when `stop` is set. Changes nothing in the repository.
-CodeState read_code_state(const CodeOptions& options, const std::atomic<bool>& stop);
+GitState read_git_state(const GitStateOptions& options, const std::atomic<bool>& stop);
 
-/// read_code_state() beside what else there is to do at a start, at the lowest priority.
-class CodeCapture {
+/// read_git_state() beside what else there is to do at a start, at the lowest priority.
+class GitStateCapture {
  public:
-  explicit CodeCapture(const CodeOptions& options);
-  ~CodeCapture() {
+  explicit GitStateCapture(const GitStateOptions& options);
+  ~GitStateCapture() {
     stop_ = true;
     state_.wait();  // somebody else may hold the future, too, and the work looks at stop_ to its end
   }
-  CodeCapture(const CodeCapture&) = delete;
-  CodeCapture& operator=(const CodeCapture&) = delete;
+  GitStateCapture(const GitStateCapture&) = delete;
+  GitStateCapture& operator=(const GitStateCapture&) = delete;
 
-  std::shared_future<CodeState> state() const { return state_; }
+  std::shared_future<GitState> state() const { return state_; }
 
  private:
   std::atomic<bool> stop_{false};
-  std::shared_future<CodeState> state_;
+  std::shared_future<GitState> state_;
 };
 
 }  // namespace runner::artifact

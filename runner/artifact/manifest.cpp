@@ -8,8 +8,8 @@
 #include "runner/artifact/io/io.h"
 #include "runner/core/error.h"
 #include "runner/core/fields.h"
-#include "runner/core/platform/files.h"
 #include "runner/core/json.h"
+#include "runner/core/platform/files.h"
 
 namespace runner::artifact {
 namespace {

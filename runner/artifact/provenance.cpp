@@ -16,8 +16,8 @@
 #include "runner/artifact/io/checksum.h"
 #include "runner/core/error.h"
 #include "runner/core/fields.h"
-#include "runner/core/platform/files.h"
 #include "runner/core/json.h"
+#include "runner/core/platform/files.h"
 
 namespace runner::artifact {
 namespace {
@@ -86,9 +86,9 @@ Node list_of(const std::vector<std::string>& words) {
   return Node::sequence(std::move(items));
 }
 
-Capsule capsule_of(const Node& node, const std::string& path) {
+Provenance provenance_of(const Node& node, const std::string& path) {
   const Fields fields(node, path);
-  Capsule capsule;
+  Provenance capsule;
   capsule.version = fields.text("version");
   capsule.source = fields.text("source");
   capsule.libtorch = fields.text("libtorch");
@@ -119,7 +119,7 @@ Capsule capsule_of(const Node& node, const std::string& path) {
 /// The files of both, by set and path.
 using Files = std::map<std::pair<std::string, std::string>, const DataFile*>;
 
-Files files_of(const Capsule& capsule) {
+Files files_of(const Provenance& capsule) {
   Files files;
   for (const DataFile& file : capsule.data) files[{file.set, file.path}] = &file;
   return files;
@@ -143,7 +143,7 @@ std::string file_text(const DataFile* file) {
 
 }  // namespace
 
-Node Capsule::to_node() const {
+Node Provenance::to_node() const {
   Node node = Node::mapping();
   node.set("capsule_version", Node::integer(kCapsuleVersion));
   node.set("version", Node::string(version));
@@ -178,7 +178,7 @@ Node Capsule::to_node() const {
   return node;
 }
 
-core::Result<Capsule> read_capsule(const std::string& path) {
+core::Result<Provenance> read_provenance(const std::string& path) {
   const auto text = core::read_file(path, kCapsuleBytesMax);
   if (!text) return text.failure();
   const auto node = core::parse_json(text.value());
@@ -190,7 +190,7 @@ core::Result<Capsule> read_capsule(const std::string& path) {
                              ", this program reads up to " + std::to_string(kCapsuleVersion),
                          "use the roux that wrote it, or a newer one"};
   }
-  return core::attempt([&] { return capsule_of(node.value(), path); });
+  return core::attempt([&] { return provenance_of(node.value(), path); });
 }
 
 std::map<std::string, std::string> arithmetic_environment() {
@@ -241,7 +241,7 @@ core::Result<DataFile> read_data_file(const std::string& set, const std::string&
   return found;
 }
 
-std::vector<Cause> list_causes(const Capsule& before, const Capsule& after) {
+std::vector<Cause> list_causes(const Provenance& before, const Provenance& after) {
   std::vector<Cause> causes;
   const auto compare = [&causes](const std::string& what, const std::string& a, const std::string& b) {
     if (a != b) causes.push_back({what, a.empty() ? "not set" : a, b.empty() ? "not set" : b});
@@ -262,7 +262,7 @@ std::vector<Cause> list_causes(const Capsule& before, const Capsule& after) {
   compare("LibTorch", before.libtorch, after.libtorch);
   compare("version of roux", before.version, after.version);
   compare("source of roux", before.source, after.source);
-  const auto value_in = [](const Capsule& capsule, const std::string& name) {
+  const auto value_in = [](const Provenance& capsule, const std::string& name) {
     const auto found = capsule.environment.find(name);
     return found == capsule.environment.end() ? std::string() : found->second;
   };

@@ -27,7 +27,7 @@ struct DataFile {
 
 /// What a run was made with beside its recipe: everything that can make the same recipe end in other bits, and what
 /// tells a person where it came from.
-struct Capsule {
+struct Provenance {
   std::string version, source, libtorch;  ///< of the program, a hash of its source, LibTorch's
   std::string cpu, cpu_capability;
   int threads = 1;
@@ -41,13 +41,13 @@ struct Capsule {
   std::string host;
   int cores = 0;
   std::int64_t memory_bytes = 0;
-  core::Node code;  ///< CodeState::to_node(); null where nobody looked
+  core::Node code;  ///< GitState::to_node(); null where nobody looked
 
   core::Node to_node() const;
 };
 
 /// Failure when the file is missing, damaged or of a newer version.
-core::Result<Capsule> read_capsule(const std::string& path);
+core::Result<Provenance> read_provenance(const std::string& path);
 
 /// Variables of this process that reach into the arithmetic (threads, instruction sets), where they are set.
 std::map<std::string, std::string> arithmetic_environment();
@@ -68,6 +68,6 @@ struct Cause {
   std::string what, before, after;
 };
 /// Data files are told apart by their content, and by size and time where the content was not read.
-std::vector<Cause> list_causes(const Capsule& before, const Capsule& after);
+std::vector<Cause> list_causes(const Provenance& before, const Provenance& after);
 
 }  // namespace runner::artifact

@@ -16,8 +16,8 @@
 #include "runner/artifact/manifest.h"
 #include "runner/artifact/tensor_set.h"
 #include "runner/core/error.h"
-#include "runner/core/platform/files.h"
 #include "runner/core/json.h"
+#include "runner/core/platform/files.h"
 
 namespace runner::artifact {
 namespace {

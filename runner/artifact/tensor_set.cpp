@@ -12,8 +12,8 @@
 #include "runner/artifact/manifest.h"
 #include "runner/artifact/safetensors_header.h"
 #include "runner/core/error.h"
-#include "runner/core/platform/files.h"
 #include "runner/core/json.h"
+#include "runner/core/platform/files.h"
 
 namespace runner::artifact {
 namespace {

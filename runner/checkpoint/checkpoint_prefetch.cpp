@@ -15,9 +15,9 @@
 #include "runner/artifact/safetensors_header.h"
 #include "runner/artifact/tensor_set.h"
 #include "runner/checkpoint/tensor_file.h"
-#include "runner/core/platform/run_async.h"
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
+#include "runner/core/platform/run_async.h"
 
 namespace runner::checkpoint {
 
@@ -93,27 +93,28 @@ class HeldReader final : public artifact::TensorList {
 
 }  // namespace
 
-std::unique_ptr<HeldFiles> HeldFiles::begin(const std::string& checkpoint, std::int64_t memory_bytes) {
+std::unique_ptr<CheckpointPrefetch> CheckpointPrefetch::begin(const std::string& checkpoint,
+                                                              std::int64_t memory_bytes) {
   if (checkpoint.empty()) return nullptr;
   const auto manifest = artifact::read_manifest(checkpoint);
   if (!manifest || artifact::bytes_of(manifest.value()) > memory_bytes / 2) return nullptr;
-  return std::make_unique<HeldFiles>(checkpoint);
+  return std::make_unique<CheckpointPrefetch>(checkpoint);
 }
 
-HeldFiles::HeldFiles(std::string checkpoint)
-    : checkpoint_(std::move(checkpoint)), verdict_(core::beside([this] { return read(); })) {}
+CheckpointPrefetch::CheckpointPrefetch(std::string checkpoint)
+    : checkpoint_(std::move(checkpoint)), verdict_(core::run_async([this] { return read(); })) {}
 
-HeldFiles::~HeldFiles() {
+CheckpointPrefetch::~CheckpointPrefetch() {
   given_up_ = true;
   verdict_.wait();
 }
 
-double HeldFiles::seconds() const {
+double CheckpointPrefetch::seconds() const {
   verdict_.wait();
   return seconds_;
 }
 
-core::Result<artifact::Manifest> HeldFiles::read() {
+core::Result<artifact::Manifest> CheckpointPrefetch::read() {
   const core::Clock& clock = core::system_clock();
   const std::int64_t begin_ns = clock.monotonic_ns();
   auto verdict = artifact::verify_checkpoint(
@@ -123,7 +124,7 @@ core::Result<artifact::Manifest> HeldFiles::read() {
   return verdict;
 }
 
-core::Result<void> HeldFiles::look_at(const std::string& path, const artifact::FileEntry& recorded) {
+core::Result<void> CheckpointPrefetch::look_at(const std::string& path, const artifact::FileEntry& recorded) {
   if (path.ends_with(artifact::kSafetensorsEnding)) {
     const auto file = std::make_shared<HeldFile>();
     try {
@@ -143,14 +144,14 @@ core::Result<void> HeldFiles::look_at(const std::string& path, const artifact::F
   return artifact::verify_file(path, recorded);
 }
 
-core::Result<std::unique_ptr<artifact::SafetensorsReader>> HeldFiles::open(const std::string& path) const {
+core::Result<std::unique_ptr<artifact::SafetensorsReader>> CheckpointPrefetch::open(const std::string& path) const {
   verdict_.wait();
   const auto file = files_.find(path);
   if (file == files_.end()) return artifact::SafetensorsReader::open(path);
   return std::unique_ptr<artifact::SafetensorsReader>(std::make_unique<HeldReader>(file->second));
 }
 
-at::Tensor HeldFiles::take(const artifact::TensorBytes& bytes) {
+at::Tensor CheckpointPrefetch::take(const artifact::TensorBytes& bytes) {
   for (auto& [path, file] : files_) {
     const auto held = file->tensors.find(bytes.name);
     if (held == file->tensors.end() || held->second.tensor.const_data_ptr() != bytes.data) continue;
@@ -159,7 +160,7 @@ at::Tensor HeldFiles::take(const artifact::TensorBytes& bytes) {
   return {};
 }
 
-void HeldFiles::release() {
+void CheckpointPrefetch::release() {
   verdict_.wait();
   files_.clear();
 }

@@ -20,13 +20,13 @@ struct HeldFile;
 /// tensors that the load then hands out. Threads of its own do it from the start on, while model and data are built.
 ///
 /// What cannot be held is verified all the same, and loaded from its file.
-class HeldFiles {
+class CheckpointPrefetch {
  public:
   /// Null when there is no checkpoint (""), its manifest cannot be read, or its tensors are more than half of
   /// `memory_bytes`: the model is in memory a second time then.
-  static std::unique_ptr<HeldFiles> begin(const std::string& checkpoint, std::int64_t memory_bytes);
-  explicit HeldFiles(std::string checkpoint);
-  ~HeldFiles();  ///< gives up what is being read
+  static std::unique_ptr<CheckpointPrefetch> begin(const std::string& checkpoint, std::int64_t memory_bytes);
+  explicit CheckpointPrefetch(std::string checkpoint);
+  ~CheckpointPrefetch();  ///< gives up what is being read
 
   const std::string& checkpoint() const { return checkpoint_; }
   /// What artifact::verify_checkpoint() says of it. Blocks until all files are read.

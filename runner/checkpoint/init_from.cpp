@@ -76,7 +76,7 @@ class Matcher {
  public:
   Matcher(const Node& section, const components::model::Model& model, Diagnostics& diagnostics)
       : config_(sections::init_from::parse_config(section)),
-        place_(section.find("path")->place()),
+        place_(section.find("path")->location()),
         section_(section),
         tensors_(model.parameters()),
         diagnostics_(diagnostics) {
@@ -132,7 +132,7 @@ class Matcher {
       const std::string name = map(bytes.name);
       const auto [at, is_new] = there_.emplace(name, &bytes);
       if (!is_new && twice.insert(name).second) {
-        diagnostics_.error(section_.find("rename")->place(),
+        diagnostics_.error(section_.find("rename")->location(),
                            "init_from.rename makes " + name + " of both " + at->second->name + " and " + bytes.name,
                            "make the pattern match one of them only");
       }
@@ -190,7 +190,7 @@ class Matcher {
           continue;
         }
         const std::string near = core::closest(text, all);
-        diagnostics_.error(pattern.place(), std::string("init_from.") + key + " names no tensor: \"" + text + "\"",
+        diagnostics_.error(pattern.location(), std::string("init_from.") + key + " names no tensor: \"" + text + "\"",
                            near.empty() ? "`*` stands for any text" : "did you mean \"" + near + "\"?");
       }
     }
@@ -246,7 +246,7 @@ class Matcher {
   }
 
   const Config config_;
-  const core::Place place_;
+  const core::Location place_;
   const Node& section_;
   components::NamedTensors tensors_;
   Diagnostics& diagnostics_;
@@ -320,12 +320,12 @@ std::optional<InitWeights> plan_init_from(const Node& section, const components:
   if (path == nullptr || !path->is_string()) return std::nullopt;
   const auto source = find_source(path->as_string(), output_dir);
   if (!source) {
-    diagnostics.error(path->place(), "init_from: " + source.failure().message, source.failure().hint);
+    diagnostics.error(path->location(), "init_from: " + source.failure().message, source.failure().hint);
     return std::nullopt;
   }
   const auto reader = artifact::open_tensors(source.value());
   if (!reader) {
-    diagnostics.error(path->place(), "init_from: " + reader.failure().message,
+    diagnostics.error(path->location(), "init_from: " + reader.failure().message,
                       hint_for(source.value(), reader.failure()));
     return std::nullopt;
   }

@@ -103,9 +103,9 @@ bool Snapshot::copy_to(artifact::AlignedBytes& memory) {
   return true;
 }
 
-std::unique_ptr<artifact::CheckpointDraft> Snapshot::write(const SaveOptions& options) const {
-  auto draft = artifact::CheckpointDraft::begin(options.checkpoints_dir, options.fields.step, bytes(),
-                                                artifact::system_io(), {options.direct_io, options.pace.get()})
+std::unique_ptr<artifact::CheckpointWriter> Snapshot::write(const SaveOptions& options) const {
+  auto draft = artifact::CheckpointWriter::begin(options.checkpoints_dir, options.fields.step, bytes(),
+                                                 artifact::system_io(), {options.direct_io, options.pace.get()})
                    .value();
   std::vector<const TensorFile*> largest_first;
   for (const TensorFile& file : files_) largest_first.push_back(&file);
@@ -116,7 +116,7 @@ std::unique_ptr<artifact::CheckpointDraft> Snapshot::write(const SaveOptions& op
   return draft;
 }
 
-std::string Snapshot::commit(artifact::CheckpointDraft& draft, const SaveOptions& options) const {
+std::string Snapshot::commit(artifact::CheckpointWriter& draft, const SaveOptions& options) const {
   artifact::ManifestFields fields = options.fields;
   fields.threads = threads_;
   fields.cpu_capability = cpu_capability_;

@@ -43,7 +43,7 @@ Node as_written(const Node& value) {
   if (!value.is_string()) return value;
   const std::string& text = value.as_string();
   const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
-  return digits && text.size() < 10 ? Node::integer(std::stoll(text), value.place()) : value;
+  return digits && text.size() < 10 ? Node::integer(std::stoll(text), value.location()) : value;
 }
 
 std::string lower(std::string text) {
@@ -67,9 +67,9 @@ Node list_of(const Node& commas) {
   std::istringstream words(commas.as_string());
   for (std::string word; std::getline(words, word, ',');) {
     word.erase(0, word.find_first_not_of(' '));
-    items.push_back(as_written(Node::string(word, commas.place())));
+    items.push_back(as_written(Node::string(word, commas.location())));
   }
-  return Node::sequence(std::move(items), commas.place());
+  return Node::sequence(std::move(items), commas.location());
 }
 
 /// What a value of an option that works becomes; null where it says what is so anyway.
@@ -83,10 +83,10 @@ Node translated(const AccelerateOption& option, const Node& value, core::Diagnos
     if (text == "fp16") return Node::string("16-mixed");
     if (text == "bf16") return Node::string("bf16-mixed");
     if (text == "fp8") {
-      diagnostics.warning(value.place(), "mixed_precision fp8 is not there yet",
+      diagnostics.warning(value.location(), "mixed_precision fp8 is not there yet",
                           "`roux explain precision` shows the modes there are");
     } else {
-      diagnostics.error(value.place(), "mixed_precision must be no, fp16, bf16 or fp8, got " + value.scalar_text());
+      diagnostics.error(value.location(), "mixed_precision must be no, fp16, bf16 or fp8, got " + value.scalar_text());
     }
     return Node::null();
   }
@@ -94,7 +94,7 @@ Node translated(const AccelerateOption& option, const Node& value, core::Diagnos
   if (name == "use_cpu") return means_no(value) ? Node::null() : Node::string("cpu");
   if (name == "gpu_ids") {
     if (text == "all") return Node::null();
-    return value.is_string() ? list_of(value) : Node::sequence({value}, value.place());
+    return value.is_string() ? list_of(value) : Node::sequence({value}, value.location());
   }
   if (name == "main_process_ip" || name == "log_dir" || name == "role") return value;
   return as_written(value);
@@ -116,7 +116,7 @@ const char* word(State state) {
 void look_at_what_follows(const Node::Entry& entry, core::Diagnostics& diagnostics) {
   const std::string value = entry.value.is_string() ? entry.value.as_string() : "";
   const auto tell = [&](const std::string& why) {
-    diagnostics.warning(entry.value.place(), entry.key + " " + value + " " + why);
+    diagnostics.warning(entry.value.location(), entry.key + " " + value + " " + why);
   };
   if (entry.key == "compute_environment" && value == "AMAZON_SAGEMAKER") tell(std::string("is refused: ") + kCloud);
   if (entry.key != "distributed_type" || value.empty()) return;
@@ -146,7 +146,7 @@ void take(const Node::Entry& entry, Node& recipe, core::Diagnostics& diagnostics
     std::vector<std::string> names;
     for (const AccelerateOption& known : accelerate_options()) names.emplace_back(known.name);
     const std::string near = core::closest(entry.key, names);
-    return diagnostics.error(entry.key_place, "Accelerate has no option " + entry.key,
+    return diagnostics.error(entry.key_location, "Accelerate has no option " + entry.key,
                              near.empty() ? "" : "did you mean " + near + "?");
   }
   if (option->state == State::kFollows) return look_at_what_follows(entry, diagnostics);
@@ -154,9 +154,10 @@ void take(const Node::Entry& entry, Node& recipe, core::Diagnostics& diagnostics
   if (option->state != State::kWorks) {
     const std::string parts = take_parts(entry.value, recipe, diagnostics);
     if (means_no(entry.value) || (entry.value.is_mapping() && parts.empty())) return;
-    return diagnostics.warning(
-        entry.key_place, entry.key + (parts.empty() ? "" : " (" + parts + ")") +
-                             (option->state == State::kLater ? " is not there yet: " : " is refused: ") + option->note);
+    return diagnostics.warning(entry.key_location,
+                               entry.key + (parts.empty() ? "" : " (" + parts + ")") +
+                                   (option->state == State::kLater ? " is not there yet: " : " is refused: ") +
+                                   option->note);
   }
   if (Node value = translated(*option, entry.value, diagnostics); !value.is_null()) {
     put(recipe, option->key, std::move(value));

@@ -10,8 +10,8 @@
 #include "runner/core/clock.h"
 #include "runner/core/path.h"
 #include "runner/core/utf8.h"
-#include "runner/registry/registry.h"
 #include "runner/query/filter.h"
+#include "runner/registry/registry.h"
 #include "runner/store/database/text.h"
 
 namespace runner::cli {

@@ -6,12 +6,12 @@
 
 namespace runner::cli {
 
-std::shared_future<artifact::CodeState> review::code_of(const resolve::Recipe& recipe) {
+std::shared_future<artifact::GitState> git_state_of(const resolve::Recipe& recipe) {
   const auto capture = sections::capture::parse_config(recipe.at("capture"));
   if (!capture.git) return {};
   const std::atomic<bool> stop{false};
-  std::promise<artifact::CodeState> code;
-  code.set_value(artifact::read_code_state({".", capture.diff_limit}, stop));
+  std::promise<artifact::GitState> code;
+  code.set_value(artifact::read_git_state({".", capture.diff_limit}, stop));
   return code.get_future().share();
 }
 

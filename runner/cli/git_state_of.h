@@ -9,6 +9,6 @@ namespace runner::cli {
 
 /// What git says about the present folder, for the trials of a sweep, which have that in common; waits for it. Invalid
 /// where the recipe does not want to know.
-std::shared_future<artifact::CodeState> review::code_of(const resolve::Recipe& recipe);
+std::shared_future<artifact::GitState> git_state_of(const resolve::Recipe& recipe);
 
 }  // namespace runner::cli

@@ -151,7 +151,7 @@ std::vector<std::string> rank_command(const Session& session, const engine::Trai
 
 }  // namespace
 
-std::optional<core::RankPlace> rank_here(Session& session, const resolve::Recipe& recipe) {
+std::optional<core::RankInfo> rank_here(Session& session, const resolve::Recipe& recipe) {
   const auto launch = sections::launch::parse_config(recipe.at("launch"));
   const auto started = launch::rank_of_environment(meeting_wish(launch));
   if (!started) {

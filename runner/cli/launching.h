@@ -11,7 +11,7 @@ namespace runner::cli {
 
 /// Which one of several processes this is, for a recipe that asks for so many of them; nothing: started by itself.
 /// Fails the session when the environment contradicts itself or the recipe.
-std::optional<core::RankPlace> rank_here(Session& session, const resolve::Recipe& recipe);
+std::optional<core::RankInfo> rank_here(Session& session, const resolve::Recipe& recipe);
 
 /// Whether training this recipe takes processes that have yet to be started.
 bool starts_ranks(const resolve::Recipe& recipe);

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "runner/review/runs.h"
 #include "runner/cli/session.h"
+#include "runner/review/runs.h"
 
 // What the subcommands of `roux runs` have in common on the command line.
 

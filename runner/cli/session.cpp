@@ -140,7 +140,7 @@ recipe::ComposeOptions compose_options(const RecipeFlags& flags, core::Diagnosti
   for (const std::string& text : flags.ext) {
     const std::size_t equals = text.find('=');
     if (equals == std::string::npos || equals == 0) {
-      core::Place place;
+      core::Location place;
       place.source = std::make_shared<core::Source>(core::Source{"--ext " + text, "", core::Source::Kind::kFlag});
       diagnostics.error(place, "--ext must be NAME=VALUE, got \"" + text + "\"");
       continue;

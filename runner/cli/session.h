@@ -19,7 +19,7 @@ class App;
 }
 
 namespace runner::store {
-class LightTables;
+class InMemoryRun;
 }
 
 namespace runner::cli {
@@ -35,10 +35,10 @@ struct RecipeFlags {
 
 /// What a training finds that somebody else began in a process of theirs: a trial of a sweep.
 struct Host {
-  std::shared_future<artifact::CodeState> code;  ///< of the folder, looked at before; invalid where nobody did
-  const std::atomic<int>* signal = nullptr;      ///< engine::TrainRequest::signal
-  std::string* errors = nullptr;                 ///< takes what is wrong in place of standard error
-  std::shared_ptr<store::LightTables> light;     ///< engine::TrainRequest::light
+  std::shared_future<artifact::GitState> code;  ///< of the folder, looked at before; invalid where nobody did
+  const std::atomic<int>* signal = nullptr;     ///< engine::TrainRequest::signal
+  std::string* errors = nullptr;                ///< takes what is wrong in place of standard error
+  std::shared_ptr<store::InMemoryRun> light;    ///< engine::TrainRequest::light
 };
 
 /// One call of the program: its global flags, and how it ends.

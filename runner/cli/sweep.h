@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "runner/terminal/text.h"
 #include "runner/cli/session.h"
 #include "runner/sweep/studies.h"
+#include "runner/terminal/text.h"
 
 namespace runner::cli {
 

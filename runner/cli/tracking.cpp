@@ -10,12 +10,12 @@
 #include <utility>
 
 #include "generated/section/tracker_common.h"
-#include "runner/core/platform/run_async.h"
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
-#include "runner/core/platform/process.h"
 #include "runner/core/platform/child_log.h"
+#include "runner/core/platform/process.h"
+#include "runner/core/platform/run_async.h"
 #include "runner/review/tracker_status.h"
 
 namespace runner::cli {
@@ -42,10 +42,10 @@ struct Tracking::Follower {
       : name(std::move(called)),
         finish_timeout_s(timeout_s),
         process(command, {}, core::Process::Fate::kOutlivesParent) {
-    reading = core::beside([this] {
-      core::Relay relay("tracker " + name, kLinesMax);
+    reading = core::run_async([this] {
+      core::ChildLog relay("tracker " + name, kLinesMax);
       for (std::string line;
-           process.read_line(line, kForEver_ms, core::Relay::kLineBytesMax) != core::Process::Read::kEnd;) {
+           process.read_line(line, kForEver_ms, core::ChildLog::kLineBytesMax) != core::Process::Read::kEnd;) {
         relay.say(line);
       }
     });

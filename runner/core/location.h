@@ -15,7 +15,7 @@ struct Source {
 };
 
 /// Where a value or a key stands. Cheap to copy: the text is shared.
-struct Place {
+struct Location {
   std::shared_ptr<const Source> source;  ///< Null when the value has no place of its own.
   int line = 0;                          ///< From 1; 0 means the source as a whole.
   int column = 0;                        ///< From 1, in code points.

@@ -21,13 +21,13 @@ class Node {
   struct Entry;
 
   Node() = default;
-  static Node null(Place place = {});
-  static Node boolean(bool value, Place place = {});
-  static Node integer(std::int64_t value, Place place = {});
-  static Node floating(double value, Place place = {});
-  static Node string(std::string value, Place place = {});
-  static Node sequence(std::vector<Node> items = {}, Place place = {});
-  static Node mapping(Place place = {});
+  static Node null(Location place = {});
+  static Node boolean(bool value, Location place = {});
+  static Node integer(std::int64_t value, Location place = {});
+  static Node floating(double value, Location place = {});
+  static Node string(std::string value, Location place = {});
+  static Node sequence(std::vector<Node> items = {}, Location place = {});
+  static Node mapping(Location place = {});
 
   Kind kind() const { return kind_; }
   bool is_null() const { return kind_ == Kind::kNull; }
@@ -58,14 +58,14 @@ class Node {
   Node* find(std::string_view key);
   const Entry* find_entry(std::string_view key) const;
   /// Adds or replaces; a replaced key keeps its position in the order.
-  Node& set(std::string_view key, Node value, Place key_place = {});
+  Node& set(std::string_view key, Node value, Location key_location = {});
   bool erase(std::string_view key);
 
   /// `training.max_steps`, `model.layers[2].out_features`; null when there is no such place. No wildcards.
   const Node* at_path(std::string_view path) const;
 
-  const Place& place() const { return place_; }
-  void set_place(Place place) { place_ = std::move(place); }
+  const Location& location() const { return place_; }
+  void set_location(Location place) { place_ = std::move(place); }
 
   /// How the value came here, outermost first, beyond its place: "extends recipes/base.yaml", "variable vars.width",
   /// "default of optimizer/adamw", "alias learning_rate", "settled by the batch algebra". For `explain`.
@@ -85,13 +85,13 @@ class Node {
   std::string written_;
   std::vector<Node> items_;
   std::vector<Entry> entries_;
-  Place place_;
+  Location place_;
   std::vector<std::string> history_;
 };
 
 struct Node::Entry {
   std::string key;
-  Place key_place;
+  Location key_location;
   Node value;
 };
 

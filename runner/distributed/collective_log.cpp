@@ -4,20 +4,20 @@
 
 namespace runner::distributed {
 
-std::int64_t Trail::begin(std::string what) {
+std::int64_t CollectiveLog::begin(std::string what) {
   const std::lock_guard lock(mutex_);
   under_way_.push_back({++begun_, std::move(what)});
   return begun_;
 }
 
 // Where one was given up before, with an exception, nobody waits for it any more.
-void Trail::wait_in(std::int64_t number) {
+void CollectiveLog::wait_in(std::int64_t number) {
   const std::lock_guard lock(mutex_);
   while (under_way_.front().number < number) under_way_.pop_front();
   waits_ = true;
 }
 
-void Trail::came_out(std::int64_t number) {
+void CollectiveLog::came_out(std::int64_t number) {
   const std::lock_guard lock(mutex_);
   while (!under_way_.empty() && under_way_.front().number <= number) {
     last_ = std::move(under_way_.front());
@@ -26,7 +26,7 @@ void Trail::came_out(std::int64_t number) {
   waits_ = false;
 }
 
-std::string Trail::text() const {
+std::string CollectiveLog::text() const {
   const std::lock_guard lock(mutex_);
   if (begun_ == 0) return "is before its first collective";
   std::string text = last_.number > 0 ? "computes, after " + last_.text() : "computes";

@@ -9,7 +9,7 @@ namespace runner::distributed {
 
 /// Where one rank is among its collectives: the one that it waits in, or the last one that it came out of, and those
 /// under way. Read by another thread when somebody asks. They are waited for in the order they began in.
-class Trail {
+class CollectiveLog {
  public:
   std::int64_t begin(std::string what);  ///< a collective; its number, from 1
   /// The caller blocks in it from now on.

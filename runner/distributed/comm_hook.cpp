@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kSite = "gradients";
 
-class WholeExchange final : public GradientExchange {
+class WholeExchange final : public CommHook {
  public:
   explicit WholeExchange(ProcessGroup& group) : group_(group) {}
   bool takes_mean() const override { return false; }
@@ -32,7 +32,7 @@ class WholeExchange final : public GradientExchange {
 /// Divides before it adds up, so that a sum overflows no sooner than what it is a sum of.
 ///
 /// Source  torch.distributed.algorithms.ddp_comm_hooks.default_hooks, fp16_compress_hook and bf16_compress_hook
-class CastExchange final : public GradientExchange {
+class CastExchange final : public CommHook {
  public:
   CastExchange(ProcessGroup& group, at::ScalarType type) : group_(group), type_(type) {}
   bool takes_mean() const override { return true; }
@@ -62,10 +62,9 @@ class CastExchange final : public GradientExchange {
 
 /// Hands another exchange a copy of the bucket in a smaller number format. The copy is packed: the place in it decides
 /// in which order ranks are added up, and that shows in so few digits.
-class WrappedExchange final : public GradientExchange {
+class WrappedExchange final : public CommHook {
  public:
-  WrappedExchange(std::unique_ptr<GradientExchange> inner, at::ScalarType type)
-      : inner_(std::move(inner)), type_(type) {}
+  WrappedExchange(std::unique_ptr<CommHook> inner, at::ScalarType type) : inner_(std::move(inner)), type_(type) {}
   bool takes_mean() const override { return inner_->takes_mean(); }
   void set_out(const at::Tensor&, const std::vector<at::Tensor>& gradients) override {
     std::int64_t numbers = 0;
@@ -90,12 +89,12 @@ class WrappedExchange final : public GradientExchange {
   void load_state(const core::StateReader& reader) override { inner_->load_state(reader); }
 
  private:
-  std::unique_ptr<GradientExchange> inner_;
+  std::unique_ptr<CommHook> inner_;
   at::ScalarType type_;
   std::vector<std::pair<at::Tensor, at::Tensor>> under_way_;  // a gradient, and its copy
 };
 
-std::unique_ptr<GradientExchange> make_hook(ProcessGroup& group, const ExchangeOptions& options) {
+std::unique_ptr<CommHook> make_hook(ProcessGroup& group, const ExchangeOptions& options) {
   switch (options.hook) {
     case ExchangeOptions::Hook::kNone: break;
     case ExchangeOptions::Hook::kFp16: return std::make_unique<CastExchange>(group, at::kHalf);
@@ -108,7 +107,7 @@ std::unique_ptr<GradientExchange> make_hook(ProcessGroup& group, const ExchangeO
 
 }  // namespace
 
-std::unique_ptr<GradientExchange> make_exchange(ProcessGroup& group, const ExchangeOptions& options) {
+std::unique_ptr<CommHook> make_exchange(ProcessGroup& group, const ExchangeOptions& options) {
   auto hook = make_hook(group, options);
   const bool wrapped = options.wrapper != ExchangeOptions::Wrapper::kNone;
   if (!wrapped || options.hook == ExchangeOptions::Hook::kNone) return hook;

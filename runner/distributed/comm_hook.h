@@ -17,7 +17,7 @@ constexpr const char* kOwnState = "own.";
 
 /// How a bucket of gradients travels: whole, in a smaller number format, or as an approximation of low rank. What a
 /// compression has to remember (what it left out, and where it looks next) is its state, of each rank its own.
-class GradientExchange : public core::Stateful {
+class CommHook : public core::Stateful {
  public:
   /// Whether what comes back is the mean of the ranks' gradients; else their sum, to the last bit. A number format
   /// overflows, and an approximation errs, by what it is given.
@@ -51,6 +51,6 @@ struct ExchangeOptions {
   bool has_state() const { return hook == Hook::kPowerSgd || hook == Hook::kBatchedPowerSgd; }
 };
 
-std::unique_ptr<GradientExchange> make_exchange(ProcessGroup& group, const ExchangeOptions& options);
+std::unique_ptr<CommHook> make_exchange(ProcessGroup& group, const ExchangeOptions& options);
 
 }  // namespace runner::distributed

@@ -30,15 +30,15 @@ class Speakers {
     return *speakers;
   }
 
-  void add(LastWords* one) {
+  void add(ExitMessage* one) {
     const std::lock_guard lock(mutex_);
     all_.push_back(one);
   }
-  void remove(LastWords* one) {
+  void remove(ExitMessage* one) {
     const std::lock_guard lock(mutex_);
     std::erase(all_, one);
   }
-  void keep_silent(LastWords* one) {
+  void keep_silent(ExitMessage* one) {
     const std::lock_guard lock(mutex_);
     one->silent_ = true;
   }
@@ -61,7 +61,7 @@ class Speakers {
   void speak(const std::exception& error) {
     std::unique_lock lock(mutex_);
     if (all_.empty()) return;
-    const auto speaker = std::find_if(all_.begin(), all_.end(), [](const LastWords* one) { return !one->silent_; });
+    const auto speaker = std::find_if(all_.begin(), all_.end(), [](const ExitMessage* one) { return !one->silent_; });
     if (speaker == all_.end()) {
       lock.unlock();
       for (;;) pause();
@@ -74,16 +74,16 @@ class Speakers {
   }
 
   std::mutex mutex_;
-  std::vector<LastWords*> all_;
+  std::vector<ExitMessage*> all_;
   const std::terminate_handler before_;
 };
 
-LastWords::LastWords(std::function<core::RunError(const std::exception&)> words) : words_(std::move(words)) {
+ExitMessage::ExitMessage(std::function<core::RunError(const std::exception&)> words) : words_(std::move(words)) {
   Speakers::of_process().add(this);
 }
 
-LastWords::~LastWords() { Speakers::of_process().remove(this); }
+ExitMessage::~ExitMessage() { Speakers::of_process().remove(this); }
 
-void LastWords::keep_silent() { Speakers::of_process().keep_silent(this); }
+void ExitMessage::keep_silent() { Speakers::of_process().keep_silent(this); }
 
 }  // namespace runner::distributed

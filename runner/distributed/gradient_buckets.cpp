@@ -55,8 +55,8 @@ class GradientBuckets::Hook final : public torch::autograd::PostAccumulateGradHo
   std::size_t parameter_;
 };
 
-GradientBuckets::GradientBuckets(ProcessGroup& group, GradientExchange& exchange,
-                                 const std::vector<at::Tensor>& parameters, const Options& options)
+GradientBuckets::GradientBuckets(ProcessGroup& group, CommHook& exchange, const std::vector<at::Tensor>& parameters,
+                                 const Options& options)
     : group_(group), exchange_(exchange), notes_(options.notes) {
   for (auto parameter = parameters.rbegin(); parameter != parameters.rend(); ++parameter) {
     if (parameter->requires_grad()) parameters_.push_back(*parameter);

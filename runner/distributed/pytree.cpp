@@ -8,16 +8,16 @@
 
 namespace runner::distributed {
 
-Nested map_tensors(const Nested& value, const char* operation,
+Pytree map_tensors(const Pytree& value, const char* operation,
                    const std::function<at::Tensor(const at::Tensor&)>& change) {
   if (const at::Tensor* tensor = value.tensor()) return {change(*tensor)};
-  if (const Nested::List* list = value.list()) {
-    Nested::List changed;
-    for (const Nested& item : *list) changed.push_back(map_tensors(item, operation, change));
+  if (const Pytree::List* list = value.list()) {
+    Pytree::List changed;
+    for (const Pytree& item : *list) changed.push_back(map_tensors(item, operation, change));
     return {std::move(changed)};
   }
-  if (const Nested::Mapping* mapping = value.mapping()) {
-    Nested::Mapping changed;
+  if (const Pytree::Mapping* mapping = value.mapping()) {
+    Pytree::Mapping changed;
     for (const auto& [key, item] : *mapping) changed.emplace_back(key, map_tensors(item, operation, change));
     return {std::move(changed)};
   }
@@ -36,12 +36,12 @@ std::string description_of(const at::Tensor& tensor) {
   return text + "]";
 }
 
-std::string description_of(const Nested& value) {
+std::string description_of(const Pytree& value) {
   if (const at::Tensor* tensor = value.tensor()) return description_of(*tensor);
   if (value.data() != nullptr) return "data";
   std::string text;
-  if (const Nested::List* list = value.list()) {
-    for (const Nested& item : *list) text += (text.empty() ? "" : ", ") + description_of(item);
+  if (const Pytree::List* list = value.list()) {
+    for (const Pytree& item : *list) text += (text.empty() ? "" : ", ") + description_of(item);
     return "[" + text + "]";
   }
   for (const auto& [key, item] : *value.mapping()) {

@@ -13,9 +13,9 @@
 namespace runner::distributed {
 
 /// A tensor, plain data, or a list or mapping of such: what a batch may be made of.
-struct Nested {
-  using List = std::vector<Nested>;
-  using Mapping = std::vector<std::pair<std::string, Nested>>;  ///< in order of arrival
+struct Pytree {
+  using List = std::vector<Pytree>;
+  using Mapping = std::vector<std::pair<std::string, Pytree>>;  ///< in order of arrival
 
   std::variant<at::Tensor, core::Node, List, Mapping> value;
 
@@ -26,12 +26,12 @@ struct Nested {
 };
 
 /// The same structure with `change` of each tensor. RunError naming `operation` where there is plain data.
-Nested map_tensors(const Nested& value, const char* operation,
+Pytree map_tensors(const Pytree& value, const char* operation,
                    const std::function<at::Tensor(const at::Tensor&)>& change);
 
 /// `float [2, 3]`
 std::string description_of(const at::Tensor& tensor);
 /// `{a: float [2], b: [long [1], data]}`
-std::string description_of(const Nested& value);
+std::string description_of(const Pytree& value);
 
 }  // namespace runner::distributed

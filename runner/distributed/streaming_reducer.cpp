@@ -25,15 +25,15 @@ std::vector<at::Tensor> chosen(const std::vector<at::Tensor>& parameters, const 
 
 }  // namespace
 
-struct GradientRelay::Bucket {
+struct StreamingReducer::Bucket {
   std::vector<std::size_t> members;   // among parameters_
   std::size_t missing = 0;            // of them, in this pass
   at::Tensor flat;                    // only from the first arrival until all is handed on
   std::vector<at::Tensor> gradients;  // parts of it, by member; then how many ranks have one for each of them
 };
 
-GradientRelay::GradientRelay(GradientExchange& exchange, const std::vector<at::Tensor>& parameters,
-                             std::int64_t bucket_bytes)
+StreamingReducer::StreamingReducer(CommHook& exchange, const std::vector<at::Tensor>& parameters,
+                                   std::int64_t bucket_bytes)
     : exchange_(exchange),
       parameters_(chosen(parameters, backwards(parameters))),
       places_(backwards(parameters)),
@@ -46,9 +46,9 @@ GradientRelay::GradientRelay(GradientExchange& exchange, const std::vector<at::T
   }
 }
 
-GradientRelay::~GradientRelay() = default;
+StreamingReducer::~StreamingReducer() = default;
 
-void GradientRelay::begin(Receive receive) {
+void StreamingReducer::begin(Receive receive) {
   receive_ = std::move(receive);
   next_ = 0;
   used_.assign(index_of_.size(), false);
@@ -59,7 +59,7 @@ void GradientRelay::begin(Receive receive) {
   }
 }
 
-void GradientRelay::open(Bucket& bucket, std::size_t number) {
+void StreamingReducer::open(Bucket& bucket, std::size_t number) {
   if (bucket.flat.defined()) return;
   const auto members = static_cast<std::int64_t>(bucket.members.size());
   bucket.flat = at::zeros({cut_.floats[number] + members}, at::kFloat);
@@ -69,7 +69,7 @@ void GradientRelay::open(Bucket& bucket, std::size_t number) {
   bucket.gradients.push_back(bucket.flat.narrow(0, cut_.floats[number], members));
 }
 
-void GradientRelay::arrived(std::size_t parameter) {
+void StreamingReducer::arrived(std::size_t parameter) {
   const at::NoGradGuard no_grad;
   const std::size_t i = index_of_[parameter], number = cut_.parts[i].bucket;
   Bucket& bucket = buckets_[number];
@@ -84,7 +84,7 @@ void GradientRelay::arrived(std::size_t parameter) {
 }
 
 /// The next bucket, after the one before it is done with: no more than one travels.
-void GradientRelay::set_out() {
+void StreamingReducer::set_out() {
   hand_on();
   Bucket& bucket = buckets_[next_];
   open(bucket, next_);
@@ -93,7 +93,7 @@ void GradientRelay::set_out() {
   ++next_;
 }
 
-void GradientRelay::hand_on() {
+void StreamingReducer::hand_on() {
   if (!travels_) return;
   exchange_.come_back();
   travels_ = false;
@@ -109,7 +109,7 @@ void GradientRelay::hand_on() {
   bucket.flat.reset();
 }
 
-std::vector<bool> GradientRelay::finish() {
+std::vector<bool> StreamingReducer::finish() {
   const at::NoGradGuard no_grad;
   while (next_ < buckets_.size()) set_out();
   hand_on();

@@ -15,14 +15,14 @@ namespace runner::distributed {
 /// forgets it: for an optimizer that steps in the backward pass. Buckets are those of GradientBuckets and set out in
 /// the same order on every rank; one travels while the pass fills the next. So there are no more gradients than those
 /// of two buckets, and those that came before their turn.
-class GradientRelay {
+class StreamingReducer {
  public:
   /// Gets a parameter's place among those given and its gradient over all ranks.
   using Receive = std::function<void(std::size_t parameter, at::Tensor gradient)>;
 
   /// `exchange` lives longer, and remembers nothing of a bucket.
-  GradientRelay(GradientExchange& exchange, const std::vector<at::Tensor>& parameters, std::int64_t bucket_bytes);
-  ~GradientRelay();
+  StreamingReducer(CommHook& exchange, const std::vector<at::Tensor>& parameters, std::int64_t bucket_bytes);
+  ~StreamingReducer();
 
   /// Before a backward pass, or instead of one where this rank has no samples: as often on every rank.
   void begin(Receive receive);
@@ -38,7 +38,7 @@ class GradientRelay {
   void set_out();
   void hand_on();
 
-  GradientExchange& exchange_;
+  CommHook& exchange_;
   std::vector<at::Tensor> parameters_;  // that need a gradient, from the last one to the first
   std::vector<std::size_t> places_;     // by those: among the ones given
   std::vector<std::size_t> index_of_;   // by place: among those

@@ -43,7 +43,7 @@ class LibTorchEngine final : public Engine {
     return guarded([&] { return train::train(recipe, request, peak_flops(recipe), diagnostics); });
   }
   void warm_up() override { guarded(engine::warm_up); }
-  std::optional<LrSweep> find_lr(const resolve::Recipe& recipe, const LrSweepRequest& request,
+  std::optional<LrSweep> find_lr(const resolve::Recipe& recipe, const LrRangeRequest& request,
                                  core::Diagnostics& diagnostics) override {
     return guarded([&] { return train::find_lr(recipe, request, diagnostics); });
   }
@@ -57,7 +57,7 @@ class LibTorchEngine final : public Engine {
     const auto host = guarded([&] { return distributed::host_store(listening, port); });
     for (;;) pause();  // a signal that does not end us changes nothing
   }
-  std::vector<std::string> self_test(const core::RankPlace& place, double timeout_s) override {
+  std::vector<std::string> self_test(const core::RankInfo& place, double timeout_s) override {
     return guarded([&] { return engine::self_test(place, timeout_s); });
   }
   MachineLimits measure(const std::string& scratch_dir) override {

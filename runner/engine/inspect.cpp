@@ -16,9 +16,9 @@
 #include "runner/core/log.h"
 #include "runner/core/suggest.h"
 #include "runner/store/run_reader.h"
-#include "runner/train/observe/evaluator.h"
 #include "runner/train/experiment/experiment.h"
 #include "runner/train/experiment/stepper_options.h"
+#include "runner/train/observe/evaluator.h"
 #include "runner/train/train.h"
 
 namespace runner::engine {
@@ -73,7 +73,7 @@ std::optional<Loaded> load(const resolve::Recipe& recipe, const EvalRequest& req
     std::string all;
     for (const std::string& name : names) all += (all.empty() ? "" : ", ") + name;
     const std::string near = core::closest(request.data, names);
-    diagnostics.error(sets.place(), "no data set is called \"" + request.data + "\"",
+    diagnostics.error(sets.location(), "no data set is called \"" + request.data + "\"",
                       (near.empty() ? "" : "did you mean \"" + near + "\"? ") + ("the recipe has " + all));
     return std::nullopt;
   }

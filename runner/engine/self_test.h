@@ -9,6 +9,6 @@ namespace runner::engine {
 
 /// Meets the other ranks and goes through everything that a training does with them. One line for each thing that
 /// holds, the same on all ranks; RunError saying what does not, and on which rank.
-std::vector<std::string> self_test(const core::RankPlace& place, double timeout_s);
+std::vector<std::string> self_test(const core::RankInfo& place, double timeout_s);
 
 }  // namespace runner::engine

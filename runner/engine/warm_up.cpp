@@ -6,10 +6,10 @@
 
 #include "runner/core/diagnostics.h"
 #include "runner/core/error.h"
-#include "runner/resolve/load.h"
 #include "runner/registry/registry.h"
-#include "runner/train/observe/evaluator.h"
+#include "runner/resolve/load.h"
 #include "runner/train/experiment/experiment.h"
+#include "runner/train/observe/evaluator.h"
 
 namespace runner::engine {
 namespace {

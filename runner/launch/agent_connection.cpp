@@ -53,7 +53,8 @@ core::Result<sockaddr_in> resolved(const std::string& name, std::uint16_t port) 
 
 }  // namespace
 
-Link::Link(int descriptor, const Options& options) : descriptor_(descriptor), peer_(address_of_peer(descriptor)) {
+AgentConnection::AgentConnection(int descriptor, const Options& options)
+    : descriptor_(descriptor), peer_(address_of_peer(descriptor)) {
   fcntl(descriptor, F_SETFL, O_NONBLOCK);
   fcntl(descriptor, F_SETFD, FD_CLOEXEC);
   set(descriptor, IPPROTO_TCP, TCP_NODELAY, 1);
@@ -64,13 +65,13 @@ Link::Link(int descriptor, const Options& options) : descriptor_(descriptor), pe
   set(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, kQuestions * options.monitor_interval_s * 1000);
 }
 
-Link::~Link() {
+AgentConnection::~AgentConnection() {
   if (descriptor_ >= 0) close(descriptor_);
 }
 
-Link::Link(Link&& other) noexcept { *this = std::move(other); }
+AgentConnection::AgentConnection(AgentConnection&& other) noexcept { *this = std::move(other); }
 
-Link& Link::operator=(Link&& other) noexcept {
+AgentConnection& AgentConnection::operator=(AgentConnection&& other) noexcept {
   std::swap(descriptor_, other.descriptor_);
   std::swap(peer_, other.peer_);
   std::swap(begun_, other.begun_);
@@ -78,12 +79,12 @@ Link& Link::operator=(Link&& other) noexcept {
   return *this;
 }
 
-void Link::end(const std::string& why) {
+void AgentConnection::end(const std::string& why) {
   why_ = why;
   close(std::exchange(descriptor_, -1));
 }
 
-void Link::send(const core::Node& message) {
+void AgentConnection::send(const core::Node& message) {
   if (!is_open()) return;
   const std::string line = core::to_json(message, -1) + "\n";
   // Messages are few and short: one that does not fit into the kernel's buffer has met a machine that reads nothing.
@@ -92,7 +93,7 @@ void Link::send(const core::Node& message) {
   end(sent < 0 ? system_text(errno) : "it reads nothing");
 }
 
-std::vector<core::Node> Link::receive() {
+std::vector<core::Node> AgentConnection::receive() {
   std::vector<core::Node> messages;
   char bytes[65536];
   while (is_open()) {

@@ -12,16 +12,16 @@ namespace runner::launch {
 /// A connection between the supervisors of two machines: mappings as lines of JSON, in both directions. A machine that
 /// is off or cut off is noticed by the kernel, which asks the other one after each interval of silence, so that a
 /// supervisor that is only slow is not lost.
-class Link {
+class AgentConnection {
  public:
   struct Options {
     int monitor_interval_s = 1;
   };
   /// Takes over a connected socket.
-  Link(int descriptor, const Options& options);
-  ~Link();
-  Link(Link&& other) noexcept;
-  Link& operator=(Link&& other) noexcept;
+  AgentConnection(int descriptor, const Options& options);
+  ~AgentConnection();
+  AgentConnection(AgentConnection&& other) noexcept;
+  AgentConnection& operator=(AgentConnection&& other) noexcept;
 
   int descriptor() const { return descriptor_; }  ///< to be polled; -1 when it has ended
   bool is_open() const { return descriptor_ >= 0; }

@@ -22,7 +22,7 @@ std::optional<std::string> error_in(const std::string& line) {
 
 }  // namespace
 
-std::string last_words(const std::deque<std::string>& lines) {
+std::string exit_message(const std::deque<std::string>& lines) {
   std::size_t begin = lines.size();
   for (std::size_t i = lines.size(); i > 0 && begin == lines.size(); --i) {
     if (error_in(lines[i - 1])) begin = i - 1;
@@ -38,11 +38,11 @@ std::string last_words(const std::deque<std::string>& lines) {
   return text;
 }
 
-std::string last_words(const std::string& printed) {
+std::string exit_message(const std::string& printed) {
   std::deque<std::string> lines;
   std::istringstream text(printed);
   for (std::string line; std::getline(text, line);) lines.push_back(line);
-  return last_words(lines);
+  return exit_message(lines);
 }
 
 std::string in_one_line(const std::string& words) {

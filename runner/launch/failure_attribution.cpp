@@ -56,13 +56,13 @@ RankEnd rank_end_of(const Node& node) {
   return end;
 }
 
-void Verdict::add(RankEnd end) { ends_.push_back(std::move(end)); }
+void FailureAttribution::add(RankEnd end) { ends_.push_back(std::move(end)); }
 
-bool Verdict::has_failure() const {
+bool FailureAttribution::has_failure() const {
   return std::any_of(ends_.begin(), ends_.end(), [](const RankEnd& end) { return end.failed(); });
 }
 
-const RankEnd* Verdict::culprit() const {
+const RankEnd* FailureAttribution::culprit() const {
   const RankEnd* lost = nullptr;
   bool stopped = false;
   for (const RankEnd& end : ends_) {
@@ -80,15 +80,15 @@ const RankEnd* Verdict::culprit() const {
   return stopped ? nullptr : lost;
 }
 
-bool Verdict::is_done() const {
+bool FailureAttribution::is_done() const {
   return std::all_of(ends_.begin(), ends_.end(), [](const RankEnd& end) { return end.status == core::kExitDone; });
 }
 
-bool Verdict::was_asked_to_end() const {
+bool FailureAttribution::was_asked_to_end() const {
   return std::any_of(ends_.begin(), ends_.end(), [](const RankEnd& end) { return end.handed_on != 0; });
 }
 
-int Verdict::status() const {
+int FailureAttribution::status() const {
   if (const RankEnd* blamed = culprit(); blamed != nullptr) {
     return blamed->status == core::kExitPeerLost ? core::kExitFailed : blamed->status;
   }

@@ -18,7 +18,7 @@ struct RankEnd {
   int signal = 0;         ///< that ended it
   int handed_on = 0;      ///< signal that its supervisor had got and handed on to it
   bool given_up = false;  ///< its supervisor killed it, after others had failed
-  std::string words;      ///< what it said last: RankProcess::last_words()
+  std::string words;      ///< what it said last: RankProcess::exit_message()
   std::string text = {};  ///< the whole message, where status and words do not make it
 
   bool failed() const;  ///< by itself: neither done, nor resumable, nor killed because of others
@@ -30,7 +30,7 @@ core::Node to_node(const RankEnd& end);
 RankEnd rank_end_of(const core::Node& node);
 
 /// Who is to blame for the end of one life of the group. Ends are added in the order in which they were seen.
-class Verdict {
+class FailureAttribution {
  public:
   void add(RankEnd end);
   bool has_failure() const;

@@ -11,7 +11,7 @@ namespace runner::launch {
 namespace {
 
 /// The words of one program that starts processes.
-struct Starter {
+struct Launcher {
   const char* name;
   const char* is_there;  ///< a variable that only its processes have
   const char *rank, *size, *local_rank, *local_size;
@@ -20,7 +20,7 @@ struct Starter {
 
 // In this order: processes of srun may have the variables of PMI as well. A batch script has SLURM_PROCID, too, but is
 // no step; each restart of a job is a step of its own.
-constexpr Starter kStarters[] = {
+constexpr Launcher kStarters[] = {
     {"srun", "SLURM_STEP_ID", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", nullptr, "SLURM_JOB_ID",
      "SLURM_RESTART_COUNT"},
     {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
@@ -33,8 +33,8 @@ constexpr const char* kHint = "it is set by what started this process";
 constexpr std::uint32_t kFirstPort = 20'000, kPorts = 10'000;
 constexpr std::uint16_t kPortWithoutJob = 29'500;
 
-const Starter* starter_here() {
-  const auto found = std::find_if(std::begin(kStarters), std::end(kStarters), [](const Starter& starter) {
+const Launcher* starter_here() {
+  const auto found = std::find_if(std::begin(kStarters), std::end(kStarters), [](const Launcher& starter) {
     return set_variable(starter.is_there) != nullptr && set_variable(starter.size) != nullptr;
   });
   return found == std::end(kStarters) ? nullptr : found;
@@ -47,7 +47,7 @@ std::uint32_t hash_of(const std::string& text) {
   return hash;
 }
 
-std::uint16_t port_of_job(const Starter& starter) {
+std::uint16_t port_of_job(const Launcher& starter) {
   std::string job;
   for (const char* name : {starter.job, starter.step}) {
     const char* value = name != nullptr ? set_variable(name) : nullptr;
@@ -56,7 +56,7 @@ std::uint16_t port_of_job(const Starter& starter) {
   return job.empty() ? kPortWithoutJob : static_cast<std::uint16_t>(kFirstPort + hash_of(job) % kPorts);
 }
 
-int local_size_of(const Starter& starter, int size) {
+int local_size_of(const Launcher& starter, int size) {
   if (starter.local_size != nullptr && set_variable(starter.local_size) != nullptr) {
     return number_in(starter.local_size, 1, size, kHint);
   }
@@ -70,7 +70,7 @@ int local_size_of(const Starter& starter, int size) {
                        kHint, core::kExitUsage);
 }
 
-std::string address_of(const MeetingWish& wish, const core::RankPlace& place, const Starter& starter) {
+std::string address_of(const MeetingWish& wish, const core::RankInfo& place, const Launcher& starter) {
   if (const char* address = set_variable("MASTER_ADDR")) return address;
   if (wish.address) return *wish.address;
   if (place.local_size == place.size) return "127.0.0.1";
@@ -85,10 +85,10 @@ std::string address_of(const MeetingWish& wish, const core::RankPlace& place, co
 }  // namespace
 
 core::Result<std::optional<StartedRank>> rank_of_starter(const MeetingWish& wish) {
-  const Starter* starter = starter_here();
+  const Launcher* starter = starter_here();
   if (starter == nullptr) return std::optional<StartedRank>();
   return core::attempt([&] {
-    core::RankPlace place;
+    core::RankInfo place;
     place.size = number_in(starter->size, 1, kRanksMax, kHint);
     if (place.size == 1) return std::optional<StartedRank>();
     place.rank = number_in(starter->rank, 0, place.size - 1, kHint);
@@ -105,7 +105,7 @@ core::Result<std::optional<StartedRank>> rank_of_starter(const MeetingWish& wish
 }
 
 std::optional<std::pair<std::string, std::string>> size_of_starter() {
-  const Starter* starter = starter_here();
+  const Launcher* starter = starter_here();
   const std::string size = starter != nullptr ? set_variable(starter->size) : "1";
   if (size == "1") return std::nullopt;
   return std::pair<std::string, std::string>(starter->size, size);

@@ -60,7 +60,7 @@ LocalRanks::~LocalRanks() = default;
 
 std::unique_ptr<RankProcess> LocalRanks::start(const LaunchPlan& plan, const Share& share, const MeetingPoint& meeting,
                                                int local_rank) {
-  core::RankPlace place;
+  core::RankInfo place;
   place.rank = share.first_rank + local_rank;
   place.size = share.world_size;
   place.local_rank = local_rank;
@@ -106,7 +106,7 @@ RankEnd LocalRanks::end_of(const RankProcess& process, int rank) const {
   end.signal = process.signal();
   end.handed_on = handed_on_;
   end.given_up = gave_up_;
-  end.words = process.last_words();
+  end.words = process.exit_message();
   return end;
 }
 

@@ -34,7 +34,7 @@ Hello own_hello(const LaunchPlan& plan) {
   return hello;
 }
 
-Followers::Followers(const LaunchPlan& plan) : plan_(plan) {
+NodeAgents::NodeAgents(const LaunchPlan& plan) : plan_(plan) {
   if (plan.machines.count == 1) return;
   socket_ = std::make_unique<core::ListeningSocket>(plan.machines.port);
   // Its own ranks meet there, too; an address that a router translates may lead here all the same.
@@ -42,16 +42,16 @@ Followers::Followers(const LaunchPlan& plan) : plan_(plan) {
   plan.say(plan.machines.address + " is no address of this machine: main_process_ip has to be that of machine 0");
 }
 
-Followers::~Followers() = default;
+NodeAgents::~NodeAgents() = default;
 
-int Followers::slots(int machine) const {
+int NodeAgents::slots(int machine) const {
   const int each = plan_.num_processes / plan_.machines.count;
   return each + (machine < plan_.num_processes % plan_.machines.count ? 1 : 0);
 }
 
-bool Followers::complete() const { return static_cast<int>(machines_.size()) + 1 == plan_.machines.count; }
+bool NodeAgents::complete() const { return static_cast<int>(machines_.size()) + 1 == plan_.machines.count; }
 
-std::optional<LaunchEnd> Followers::gather(const Signals& signals, double patience_s) {
+std::optional<LaunchEnd> NodeAgents::gather(const Signals& signals, double patience_s) {
   if (socket_ == nullptr) return std::nullopt;
   const core::Clock& clock = core::system_clock();
   const std::int64_t deadline_ns = clock.monotonic_ns() + static_cast<std::int64_t>(patience_s * 1e9);
@@ -65,7 +65,7 @@ std::optional<LaunchEnd> Followers::gather(const Signals& signals, double patien
       return absent(patience_s);
     }
     std::vector<pollfd> waiting = {{signals.descriptor(), POLLIN, 0}, {socket_->descriptor(), POLLIN, 0}};
-    for (const Link& link : newcomers_) waiting.push_back({link.descriptor(), POLLIN, 0});
+    for (const AgentConnection& link : newcomers_) waiting.push_back({link.descriptor(), POLLIN, 0});
     add_to(waiting);
     poll(waiting.data(), waiting.size(), static_cast<int>(std::min<std::int64_t>(left_ms, 60'000)));
     if (const auto signal = signals.next()) return LaunchEnd{128 + *signal, "", ""};
@@ -77,7 +77,7 @@ std::optional<LaunchEnd> Followers::gather(const Signals& signals, double patien
   return std::nullopt;
 }
 
-LaunchEnd Followers::absent(double patience_s) const {
+LaunchEnd NodeAgents::absent(double patience_s) const {
   std::string who;
   int count = 0;
   for (int rank = 1; rank < plan_.machines.count; ++rank) {
@@ -96,7 +96,7 @@ LaunchEnd Followers::absent(double patience_s) const {
           hint};
 }
 
-void Followers::start_missing() {
+void NodeAgents::start_missing() {
   for (int rank = 1; rank < static_cast<int>(plan_.machines.hosts.size()); ++rank) {
     if (machines_.contains(rank)) continue;
     const std::string& host = plan_.machines.hosts[static_cast<std::size_t>(rank)];
@@ -108,11 +108,11 @@ void Followers::start_missing() {
   }
 }
 
-std::optional<LaunchEnd> Followers::look_at_remote_starts() {
+std::optional<LaunchEnd> NodeAgents::look_at_remote_starts() {
   for (auto& [rank, process] : remote_) {
     process->read_output();
     if (machines_.contains(rank) || !process->has_ended()) continue;
-    const std::string words = process->last_words();
+    const std::string words = process->exit_message();
     return LaunchEnd{core::kExitFailed,
                      "machine " + std::to_string(rank) + " (" + plan_.machines.hosts[static_cast<std::size_t>(rank)] +
                          ") could not be started: ssh ended with exit status " + std::to_string(process->status()) +
@@ -122,15 +122,15 @@ std::optional<LaunchEnd> Followers::look_at_remote_starts() {
   return std::nullopt;
 }
 
-void Followers::accept_one() {
+void NodeAgents::accept_one() {
   const int descriptor = accept4(socket_->descriptor(), nullptr, nullptr, SOCK_CLOEXEC);
-  if (descriptor >= 0) newcomers_.emplace_back(descriptor, Link::Options{plan_.machines.monitor_interval_s});
+  if (descriptor >= 0) newcomers_.emplace_back(descriptor, AgentConnection::Options{plan_.machines.monitor_interval_s});
 }
 
-std::optional<LaunchEnd> Followers::hear_newcomers() {
-  std::vector<Link> silent;
+std::optional<LaunchEnd> NodeAgents::hear_newcomers() {
+  std::vector<AgentConnection> silent;
   std::optional<LaunchEnd> end;
-  for (Link& link : newcomers_) {
+  for (AgentConnection& link : newcomers_) {
     const std::vector<core::Node> messages = link.receive();
     const auto hello = messages.empty() ? std::nullopt : hello_of(messages.front());
     if (hello && !end) {
@@ -143,7 +143,7 @@ std::optional<LaunchEnd> Followers::hear_newcomers() {
   return end;
 }
 
-std::optional<LaunchEnd> Followers::welcome(Link link, const Hello& hello) {
+std::optional<LaunchEnd> NodeAgents::welcome(AgentConnection link, const Hello& hello) {
   const Hello own = own_hello(plan_);
   int rank = hello.rank.value_or(1);
   while (!hello.rank && machines_.contains(rank)) ++rank;
@@ -165,11 +165,11 @@ std::optional<LaunchEnd> Followers::welcome(Link link, const Hello& hello) {
   return std::nullopt;
 }
 
-void Followers::forget_lost() {
+void NodeAgents::forget_lost() {
   std::erase_if(machines_, [](const auto& entry) { return !entry.second.link.is_open(); });
 }
 
-Share Followers::deal(int life, const std::string& run_dir) {
+Share NodeAgents::deal(int life, const std::string& run_dir) {
   Share own;
   own.local_size = slots(0);
   own.world_size = own.local_size;
@@ -188,18 +188,18 @@ Share Followers::deal(int life, const std::string& run_dir) {
   return own;
 }
 
-void Followers::start(std::uint16_t store_port) {
+void NodeAgents::start(std::uint16_t store_port) {
   for (auto& [rank, machine] : machines_) machine.link.send(message(Start{machine.share, store_port}));
 }
 
-void Followers::add_to(std::vector<pollfd>& waiting) const {
+void NodeAgents::add_to(std::vector<pollfd>& waiting) const {
   for (const auto& [rank, machine] : machines_) waiting.push_back({machine.link.descriptor(), POLLIN, 0});
   for (const auto& [rank, process] : remote_) {
     for (const int output : process->outputs()) waiting.push_back({output, POLLIN, 0});
   }
 }
 
-std::vector<RankEnd> Followers::look() {
+std::vector<RankEnd> NodeAgents::look() {
   std::vector<RankEnd> ends;
   for (auto& [rank, process] : remote_) process->read_output();
   const bool late = timeout_ms() == 0;
@@ -225,23 +225,23 @@ std::vector<RankEnd> Followers::look() {
   return ends;
 }
 
-bool Followers::over() const {
+bool NodeAgents::over() const {
   return std::all_of(machines_.begin(), machines_.end(),
                      [](const auto& entry) { return entry.second.ended >= entry.second.share.local_size; });
 }
 
-void Followers::stop() {
+void NodeAgents::stop() {
   for (auto& [rank, machine] : machines_) machine.link.send(stop_message());
   deadline_ns_ = core::system_clock().monotonic_ns() + (plan_.grace_ms + plan_.answer_ms) * 1'000'000;
 }
 
-int Followers::timeout_ms() const {
+int NodeAgents::timeout_ms() const {
   if (deadline_ns_ == 0 || over()) return -1;
   const std::int64_t left_ns = deadline_ns_ - core::system_clock().monotonic_ns();
   return left_ns <= 0 ? 0 : static_cast<int>(left_ns / 1'000'000 + 1);
 }
 
-void Followers::end(const LaunchEnd& end) {
+void NodeAgents::end(const LaunchEnd& end) {
   for (auto& [rank, machine] : machines_) machine.link.send(message(end));
 }
 

@@ -18,11 +18,11 @@
 namespace runner::launch {
 
 /// The other machines of a launch, as the one that leads sees them; none where there is one machine.
-class Followers {
+class NodeAgents {
  public:
   /// Listens where they are to come. RunError when the port is taken, naming by whom.
-  explicit Followers(const LaunchPlan& plan);
-  ~Followers();
+  explicit NodeAgents(const LaunchPlan& plan);
+  ~NodeAgents();
 
   /// Waits for those that are not there, starting them where the plan lists hosts; with the plan's patience. The end of
   /// the launch when too few came, when one of them does not fit, or when a signal came.
@@ -42,7 +42,7 @@ class Followers {
 
  private:
   struct Machine {
-    Link link;
+    AgentConnection link;
     std::string host;
     Share share;
     int ended = 0;  ///< of its ranks, in this life
@@ -51,7 +51,7 @@ class Followers {
   int slots(int machine) const;
   void start_missing();
   void accept_one();
-  std::optional<LaunchEnd> welcome(Link link, const Hello& hello);
+  std::optional<LaunchEnd> welcome(AgentConnection link, const Hello& hello);
   std::optional<LaunchEnd> hear_newcomers();
   std::optional<LaunchEnd> look_at_remote_starts();
   void forget_lost();
@@ -60,7 +60,7 @@ class Followers {
 
   const LaunchPlan& plan_;
   std::unique_ptr<core::ListeningSocket> socket_;
-  std::vector<Link> newcomers_;                         ///< that have said nothing yet
+  std::vector<AgentConnection> newcomers_;              ///< that have said nothing yet
   std::map<int, Machine> machines_;                     ///< by their rank
   std::int64_t deadline_ns_ = 0;                        ///< for their word about how their ranks ended; 0: none
   std::map<int, std::unique_ptr<RankProcess>> remote_;  ///< ssh to them, by their rank

@@ -38,8 +38,8 @@ bool compare_times(const std::string& value, const std::string& operation, const
                    const core::Clock& clock) {
   constexpr std::int64_t kDayMs = 86'400'000;
   std::string date = literal;
-  if (literal == "today") date = utc_date(clock.wall_ms());
-  if (literal == "yesterday") date = utc_date(clock.wall_ms() - kDayMs);
+  if (literal == "today") date = store::utc_date(clock.wall_ms());
+  if (literal == "yesterday") date = store::utc_date(clock.wall_ms() - kDayMs);
   if (operation == "~") return value.find(date) != std::string::npos;
   return ordered(operation, value.substr(0, date.size()), date);
 }
@@ -77,12 +77,12 @@ bool is_true(const std::optional<Node>& value) {
   return !value->scalar_text().empty();
 }
 
-bool has_tag(const RunSummary& run, const std::string& wanted) {
+bool has_tag(const store::RunSummary& run, const std::string& wanted) {
   return std::any_of(run.tags.begin(), run.tags.end(),
                      [&](const std::string& tag) { return core::matches_wildcard(wanted, tag); });
 }
 
-bool asks(const Expression& expression, const RunSummary& run, const core::Clock& clock) {
+bool asks(const Expression& expression, const store::RunSummary& run, const core::Clock& clock) {
   if (expression.kind == Expression::Kind::kTag) return has_tag(run, expression.literals.front().as_string());
   const std::optional<Node> value = run_value(run, expression.name, clock);
   const auto equals = [&](const Node& literal) { return compare(expression, value, literal, clock); };
@@ -96,7 +96,7 @@ bool asks(const Expression& expression, const RunSummary& run, const core::Clock
   }
 }
 
-bool accepts(const Expression& expression, const RunSummary& run, const core::Clock& clock) {
+bool accepts(const Expression& expression, const store::RunSummary& run, const core::Clock& clock) {
   const auto holds = [&](const auto& part) { return accepts(*part, run, clock); };
   const auto& parts = expression.parts;
   switch (expression.kind) {
@@ -113,12 +113,13 @@ void for_each_name(const Expression& expression, const std::function<void(const 
 }
 
 /// A metric is a number: compared with a word it would meet nothing, and nobody would know why.
-void check_literals(const Expression& leaf, const std::vector<RunSummary>& runs, core::Diagnostics& diagnostics) {
+void check_literals(const Expression& leaf, const std::vector<store::RunSummary>& runs,
+                    core::Diagnostics& diagnostics) {
   if (leaf.operation.empty() || leaf.operation == "~") return;
   const auto word = std::find_if(leaf.literals.begin(), leaf.literals.end(), [](const Node& literal) {
     return literal.is_string() && !core::parse_duration_s(literal.as_string());
   });
-  const auto has_metric = [&](const RunSummary& run) { return run.metrics.contains(leaf.name); };
+  const auto has_metric = [&](const store::RunSummary& run) { return run.metrics.contains(leaf.name); };
   if (word == leaf.literals.end() || std::none_of(runs.begin(), runs.end(), has_metric)) return;
   diagnostics.error(leaf.place,
                     "the metric " + leaf.name + " is a number, and " + core::quote(word->as_string()) + " is none",
@@ -139,7 +140,8 @@ std::optional<Filter> Filter::parse(const std::string& text, core::Diagnostics& 
   return filter;
 }
 
-std::vector<std::string> Filter::recipe_names(const std::vector<RunSummary>& runs, const core::Clock& clock) const {
+std::vector<std::string> Filter::recipe_names(const std::vector<store::RunSummary>& runs,
+                                              const core::Clock& clock) const {
   std::vector<std::string> names;
   for_each_name(*root_, [&](const Expression& leaf) {
     if (query::needs_recipe(runs, leaf.name, clock)) names.push_back(leaf.name);
@@ -153,15 +155,15 @@ bool Filter::names(const std::string& name) const {
   return found;
 }
 
-void Filter::check_names(const std::vector<RunSummary>& runs, const core::Clock& clock,
+void Filter::check_names(const std::vector<store::RunSummary>& runs, const core::Clock& clock,
                          core::Diagnostics& diagnostics) const {
   for_each_name(*root_, [&](const Expression& leaf) {
     if (check_name(leaf.name, leaf.place, runs, clock, diagnostics)) check_literals(leaf, runs, diagnostics);
   });
 }
 
-bool Filter::accepts(const RunSummary& run, const core::Clock& clock) const {
-  return store::accepts(*root_, run, clock);
+bool Filter::accepts(const store::RunSummary& run, const core::Clock& clock) const {
+  return query::accepts(*root_, run, clock);
 }
 
 }  // namespace runner::query

@@ -15,14 +15,14 @@ namespace runner::query {
 /// What a run says under a name: `status`, `step`, ... (built in), a metric (`val/loss`; `train/` may be written before
 /// the loop's own), a key of its summary (`summary.steps_per_s`), or a path of its recipe (`optimizer.lr`; a component
 /// gives its type). In this order. Nothing when this run has no such thing; never a mapping or a null.
-std::optional<core::Node> run_value(const RunSummary& run, const std::string& name, const core::Clock& clock);
+std::optional<core::Node> run_value(const store::RunSummary& run, const std::string& name, const core::Clock& clock);
 
 /// The names that run_value knows by itself.
 const std::vector<std::string>& builtin_names();
 /// Every name under which at least one run says something, for suggestions.
-std::vector<std::string> known_names(const std::vector<RunSummary>& runs);
+std::vector<std::string> known_names(const std::vector<store::RunSummary>& runs);
 /// Whether `name` can be answered without reading the runs' recipes, given what they hold.
-bool needs_recipe(const std::vector<RunSummary>& runs, const std::string& name, const core::Clock& clock);
+bool needs_recipe(const std::vector<store::RunSummary>& runs, const std::string& name, const core::Clock& clock);
 
 /// `val/loss < 2 and optimizer.type == "adamw" and not (status == failed or name ~ smoke)`.
 ///
@@ -41,12 +41,13 @@ class Filter {
   Filter& operator=(Filter&&) noexcept;
 
   /// Those of its names for which needs_recipe() holds.
-  std::vector<std::string> recipe_names(const std::vector<RunSummary>& runs, const core::Clock& clock) const;
+  std::vector<std::string> recipe_names(const std::vector<store::RunSummary>& runs, const core::Clock& clock) const;
   /// Whether the filter asks for this name: then runs that are usually hidden by it are not.
   bool names(const std::string& name) const;
   /// Names that no run knows, with a suggestion. Nothing to tell when there are no runs.
-  void check_names(const std::vector<RunSummary>& runs, const core::Clock& clock, core::Diagnostics& diagnostics) const;
-  bool accepts(const RunSummary& run, const core::Clock& clock) const;
+  void check_names(const std::vector<store::RunSummary>& runs, const core::Clock& clock,
+                   core::Diagnostics& diagnostics) const;
+  bool accepts(const store::RunSummary& run, const core::Clock& clock) const;
 
   struct Expression;
 
@@ -56,7 +57,7 @@ class Filter {
 };
 
 /// The same complaint for a name given elsewhere (`--sort`, `--columns`).
-bool check_name(const std::string& name, const core::Place& place, const std::vector<RunSummary>& runs,
+bool check_name(const std::string& name, const core::Location& place, const std::vector<store::RunSummary>& runs,
                 const core::Clock& clock, core::Diagnostics& diagnostics);
 
 }  // namespace runner::query

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "runner/core/location.h"
 #include "runner/core/node.h"
 #include "runner/core/pattern.h"
-#include "runner/core/location.h"
 #include "runner/query/filter.h"
 
 namespace runner::query {
@@ -28,7 +28,7 @@ struct Filter::Expression {
   Kind kind = Kind::kHas;
   std::vector<std::unique_ptr<Expression>> parts;  ///< of or, and, not
   std::string name;
-  core::Place place;
+  core::Location place;
   std::string operation;
   std::vector<core::Node> literals;
   std::optional<core::Pattern> pattern;

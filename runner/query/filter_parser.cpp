@@ -8,8 +8,8 @@
 #include "runner/core/units.h"
 #include "runner/core/utf8.h"
 #include "runner/query/filter_expression.h"
-#include "runner/store/run_writer.h"
 #include "runner/store/database/text.h"
+#include "runner/store/run_writer.h"
 
 namespace runner::query {
 namespace {
@@ -126,7 +126,7 @@ class Parser {
   bool is_keyword() const { return is_word("and") || is_word("or") || is_word("not") || is_word("in"); }
   void advance() { token_ = lexer_.next(); }
 
-  core::Place place() const {
+  core::Location place() const {
     const std::string_view before = std::string_view(text_).substr(0, token_.at);
     const std::size_t line_begin = before.rfind('\n') + 1;  // npos + 1 is 0
     const auto line = static_cast<int>(std::count(before.begin(), before.end(), '\n'));
@@ -283,7 +283,7 @@ class Parser {
   bool fits(const Expression& comparison, Node& literal) {
     if (literal.is_null()) return true;
     if (comparison.name == "created" || comparison.name == "ended") {
-      auto date = date_prefix(literal.scalar_text());
+      auto date = store::date_prefix(literal.scalar_text());
       if (!date) {
         refuse("\"" + core::escape_for_terminal(literal.scalar_text()) + "\" is no date",
                "write 2026-11-21, 2026-11-21T08:30 (UTC), today or yesterday; `age < 2h` counts from now");
@@ -306,7 +306,7 @@ class Parser {
       return false;
     }
     if (comparison.name != "status" || (comparison.operation != "==" && comparison.operation != "!=")) return true;
-    const std::vector<std::string> known = status_texts();
+    const std::vector<std::string> known = store::status_texts();
     const std::string status = literal.scalar_text();
     if (std::find(known.begin(), known.end(), status) != known.end()) return true;
     const std::string near = core::closest(status, known);

@@ -22,47 +22,51 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
-std::int64_t end_ms(const RunSummary& run, const core::Clock& clock) {
+std::int64_t end_ms(const store::RunSummary& run, const core::Clock& clock) {
   return run.owner ? clock.wall_ms() : std::max(run.ended_ms, run.created_ms);
 }
 
 struct Builtin {
   std::string_view name;
-  std::optional<Node> (*value)(const RunSummary&, const core::Clock&);
+  std::optional<Node> (*value)(const store::RunSummary&, const core::Clock&);
 };
 
 constexpr Builtin kBuiltins[] = {
-    {"id", [](const RunSummary& run, const core::Clock&) { return text_or_nothing(run.id); }},
-    {"name", [](const RunSummary& run, const core::Clock&) { return text_or_nothing(run.name); }},
-    {"label", [](const RunSummary& run, const core::Clock&) { return text_or_nothing(run.label); }},
-    {"tags", [](const RunSummary& run, const core::Clock&) { return text_or_nothing(joined(run.tags)); }},
-    {"notes", [](const RunSummary& run, const core::Clock&) { return text_or_nothing(joined(run.notes)); }},
-    {"archived", [](const RunSummary& run, const core::Clock&) { return std::optional(Node::boolean(run.archived)); }},
-    {"status",
-     [](const RunSummary& run, const core::Clock&) { return text_or_nothing(std::string(to_text(run.status))); }},
-    {"reason", [](const RunSummary& run, const core::Clock&) { return text_or_nothing(run.reason); }},
-    {"smoke", [](const RunSummary& run, const core::Clock&) { return std::optional(Node::boolean(run.smoke)); }},
-    {"step", [](const RunSummary& run, const core::Clock&) { return std::optional(Node::integer(run.step)); }},
-    {"branch", [](const RunSummary& run, const core::Clock&) { return std::optional(Node::integer(run.branch)); }},
+    {"id", [](const store::RunSummary& run, const core::Clock&) { return text_or_nothing(run.id); }},
+    {"name", [](const store::RunSummary& run, const core::Clock&) { return text_or_nothing(run.name); }},
+    {"label", [](const store::RunSummary& run, const core::Clock&) { return text_or_nothing(run.label); }},
+    {"tags", [](const store::RunSummary& run, const core::Clock&) { return text_or_nothing(joined(run.tags)); }},
+    {"notes", [](const store::RunSummary& run, const core::Clock&) { return text_or_nothing(joined(run.notes)); }},
+    {"archived",
+     [](const store::RunSummary& run, const core::Clock&) { return std::optional(Node::boolean(run.archived)); }},
+    {"status", [](const store::RunSummary& run,
+                  const core::Clock&) { return text_or_nothing(std::string(to_text(run.status))); }},
+    {"reason", [](const store::RunSummary& run, const core::Clock&) { return text_or_nothing(run.reason); }},
+    {"smoke", [](const store::RunSummary& run, const core::Clock&) { return std::optional(Node::boolean(run.smoke)); }},
+    {"step", [](const store::RunSummary& run, const core::Clock&) { return std::optional(Node::integer(run.step)); }},
+    {"branch",
+     [](const store::RunSummary& run, const core::Clock&) { return std::optional(Node::integer(run.branch)); }},
     {"created",  // UTC
-     [](const RunSummary& run, const core::Clock&) { return text_or_nothing(utc_stamp(run.created_ms)); }},
+     [](const store::RunSummary& run, const core::Clock&) {
+       return text_or_nothing(store::utc_stamp(run.created_ms));
+     }},
     {"ended",  // nothing while it runs
-     [](const RunSummary& run, const core::Clock&) {
-       return text_or_nothing(run.ended_ms > 0 ? utc_stamp(run.ended_ms) : "");
+     [](const store::RunSummary& run, const core::Clock&) {
+       return text_or_nothing(run.ended_ms > 0 ? store::utc_stamp(run.ended_ms) : "");
      }},
     {"age",  // seconds since it began
-     [](const RunSummary& run, const core::Clock& clock) {
+     [](const store::RunSummary& run, const core::Clock& clock) {
        return std::optional(Node::floating(static_cast<double>(clock.wall_ms() - run.created_ms) / 1000.0));
      }},
     {"duration",  // seconds from its beginning to its end, or until now
-     [](const RunSummary& run, const core::Clock& clock) {
+     [](const store::RunSummary& run, const core::Clock& clock) {
        return std::optional(Node::floating(static_cast<double>(end_ms(run, clock) - run.created_ms) / 1000.0));
      }},
-    {"recipe_hash", [](const RunSummary& run, const core::Clock&) { return text_or_nothing(run.recipe_hash); }},
-    {"run_dir", [](const RunSummary& run, const core::Clock&) { return text_or_nothing(run.run_dir); }},
+    {"recipe_hash", [](const store::RunSummary& run, const core::Clock&) { return text_or_nothing(run.recipe_hash); }},
+    {"run_dir", [](const store::RunSummary& run, const core::Clock&) { return text_or_nothing(run.run_dir); }},
 };
 
-std::optional<Node> metric_value(const RunSummary& run, const std::string& name) {
+std::optional<Node> metric_value(const store::RunSummary& run, const std::string& name) {
   auto at = run.metrics.find(name);
   if (at == run.metrics.end() && name.starts_with("train/")) at = run.metrics.find(name.substr(6));
   if (at == run.metrics.end()) return std::nullopt;
@@ -77,7 +81,7 @@ std::optional<Node> leaf(const Node* node) {
   return *node;
 }
 
-std::optional<Node> own_value(const RunSummary& run, const std::string& name, const core::Clock& clock) {
+std::optional<Node> own_value(const store::RunSummary& run, const std::string& name, const core::Clock& clock) {
   for (const Builtin& builtin : kBuiltins) {
     if (name == builtin.name) return builtin.value(run, clock);
   }
@@ -110,14 +114,14 @@ const std::vector<std::string>& builtin_names() {
   return names;
 }
 
-std::optional<Node> run_value(const RunSummary& run, const std::string& name, const core::Clock& clock) {
+std::optional<Node> run_value(const store::RunSummary& run, const std::string& name, const core::Clock& clock) {
   if (auto own = own_value(run, name, clock)) return own;
   return is_builtin(name) ? std::nullopt : leaf(run.resolved.at_path(name));
 }
 
-std::vector<std::string> known_names(const std::vector<RunSummary>& runs) {
+std::vector<std::string> known_names(const std::vector<store::RunSummary>& runs) {
   std::set<std::string> names(builtin_names().begin(), builtin_names().end());
-  for (const RunSummary& run : runs) {
+  for (const store::RunSummary& run : runs) {
     for (const auto& [name, value] : run.metrics) names.insert(name);
     for (const Node::Entry& entry : run.summary.entries()) names.insert("summary." + entry.key);
     collect_paths(run.resolved, "", names);
@@ -125,16 +129,16 @@ std::vector<std::string> known_names(const std::vector<RunSummary>& runs) {
   return {names.begin(), names.end()};
 }
 
-bool needs_recipe(const std::vector<RunSummary>& runs, const std::string& name, const core::Clock& clock) {
+bool needs_recipe(const std::vector<store::RunSummary>& runs, const std::string& name, const core::Clock& clock) {
   if (is_builtin(name)) return false;
   return std::none_of(runs.begin(), runs.end(),
-                      [&](const RunSummary& run) { return own_value(run, name, clock).has_value(); });
+                      [&](const store::RunSummary& run) { return own_value(run, name, clock).has_value(); });
 }
 
-bool check_name(const std::string& name, const core::Place& place, const std::vector<RunSummary>& runs,
+bool check_name(const std::string& name, const core::Location& place, const std::vector<store::RunSummary>& runs,
                 const core::Clock& clock, core::Diagnostics& diagnostics) {
   if (runs.empty() || is_builtin(name)) return true;
-  const auto has = [&](const RunSummary& run) {
+  const auto has = [&](const store::RunSummary& run) {
     // A key that is there but null, as an optional one often is, is no unknown key.
     return run_value(run, name, clock).has_value() || run.resolved.at_path(name) != nullptr;
   };

@@ -16,8 +16,8 @@
 namespace runner::recipe {
 namespace {
 
+using core::Location;
 using core::Node;
-using core::Place;
 
 // Ends the reading; the reason is in the diagnostics already.
 struct Stop {};
@@ -62,15 +62,15 @@ class Builder final : public YAML::EventHandler {
     if (width == 0 && is_value && open_.back().key_plain && open_.back().key.find(':') != std::string::npos) {
       // `{lr:0.1}` is one key to YAML, and nobody's wish.
       const Open& top = open_.back();
-      diagnostics_.error(top.key_place, "no space after \":\" in " + core::quote(top.key), "write key: value");
+      diagnostics_.error(top.key_location, "no space after \":\" in " + core::quote(top.key), "write key: value");
       open_.back().drop_value = true;
     }
     // `key:` with nothing after it: yaml-cpp's mark is wherever the next token is, the key is what the user looks at.
     Node node =
-        Node::null(width == 0 && is_value ? open_.back().key_place : place_at(at, std::max<std::size_t>(width, 1)));
+        Node::null(width == 0 && is_value ? open_.back().key_location : place_at(at, std::max<std::size_t>(width, 1)));
     node.set_written(std::string(rest.substr(0, width)));
     if (!is_value && !open_.empty() && open_.back().node.is_mapping()) {
-      diagnostics_.error(node.place(), "a key is missing before the colon",
+      diagnostics_.error(node.location(), "a key is missing before the colon",
                          "a key is text: put it in quotes if it is empty");
       throw Stop{};
     }
@@ -80,7 +80,7 @@ class Builder final : public YAML::EventHandler {
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const std::size_t at = offset(mark);
     const std::size_t end = text_.text().find_first_of(" \t\r\n,[]{}", at);
-    const Place place = place_at(at, std::min(end, text_.text().size()) - at);
+    const Location place = place_at(at, std::min(end, text_.text().size()) - at);
     if (expects_key()) {
       diagnostics_.error(place, "an alias cannot be a key", "write the key out");
       throw Stop{};
@@ -106,7 +106,7 @@ class Builder final : public YAML::EventHandler {
                 const std::string& value) override {
     const std::size_t start = offset(mark);
     const std::size_t at = refuse_tag(start, tag);
-    const Place place = place_at(at, scalar_width(at, value));
+    const Location place = place_at(at, scalar_width(at, value));
     refuse_open_quote(at);
     if (expects_key()) {
       if (anchor != YAML::NullAnchor) diagnostics_.error(place, "an anchor (&) on a key", "put it before the value");
@@ -120,7 +120,7 @@ class Builder final : public YAML::EventHandler {
       auto read = core::resolve_scalar(value);
       if (read.ok()) {
         node = std::move(read).value();
-        node.set_place(place);
+        node.set_location(place);
       } else {
         diagnostics_.error(place, read.failure().message, read.failure().hint);
         node = Node::null(place);
@@ -142,7 +142,7 @@ class Builder final : public YAML::EventHandler {
   void OnMapEnd() override { close(); }
 
   /// Where the innermost list or mapping begins that is not complete.
-  Place open_place() const { return open_.empty() ? Place{} : open_.back().node.place(); }
+  Location open_place() const { return open_.empty() ? Location{} : open_.back().node.location(); }
   bool any_document() const { return documents_ > 0; }
   std::optional<Node> take() { return std::move(root_); }
   std::size_t last_offset() const { return last_offset_; }
@@ -157,7 +157,7 @@ class Builder final : public YAML::EventHandler {
     bool key_plain = false;
     bool drop_value = false;  // of a key that was refused
     std::string key;
-    Place key_place;
+    Location key_location;
     std::unordered_map<std::string, int> lines;  // of the keys so far
   };
   struct Anchored {
@@ -171,7 +171,7 @@ class Builder final : public YAML::EventHandler {
     return last_offset_;
   }
 
-  Place place_at(std::size_t at, std::size_t width) { return text_.place(at, at + width); }
+  Location place_at(std::size_t at, std::size_t width) { return text_.place(at, at + width); }
 
   // An anchor or a tag stands before its value; the value is what messages point at.
   std::size_t skip_properties(std::size_t at) const {
@@ -210,7 +210,7 @@ class Builder final : public YAML::EventHandler {
     throw Stop{};
   }
 
-  Place collection_place(const YAML::Mark& mark, const std::string& tag, YAML::EmitterStyle::value style) {
+  Location collection_place(const YAML::Mark& mark, const std::string& tag, YAML::EmitterStyle::value style) {
     const std::size_t at = refuse_tag(offset(mark), tag);
     return place_at(at, style == YAML::EmitterStyle::Flow ? flow_width(at) : block_width(at));
   }
@@ -268,14 +268,14 @@ class Builder final : public YAML::EventHandler {
 
   bool expects_key() const { return !open_.empty() && open_.back().node.is_mapping() && !open_.back().has_key; }
 
-  void take_key(const std::string& key, const Place& place, const std::string& tag) {
+  void take_key(const std::string& key, const Location& place, const std::string& tag) {
     Open& top = open_.back();
     top.has_key = true;
     top.key = key;
-    top.key_place = place;
+    top.key_location = place;
     top.key_plain = tag == "?";
     if (top.key_plain && key.size() > 1 && key[0] == '-' && key[1] != '-') {
-      Place dash = place;
+      Location dash = place;
       dash.width = 1;
       diagnostics_.error(dash, "no space after \"-\" in " + core::quote(key), "write - " + key.substr(1) + ": ...");
       top.drop_value = true;
@@ -295,7 +295,7 @@ class Builder final : public YAML::EventHandler {
     }
   }
 
-  void count(const Place& place, std::int64_t nodes) {
+  void count(const Location& place, std::int64_t nodes) {
     nodes_ += nodes;
     if (nodes_ <= limits_.nodes_max) return;
     diagnostics_.error(place, "more than " + std::to_string(limits_.nodes_max) + " values in one file",
@@ -303,18 +303,18 @@ class Builder final : public YAML::EventHandler {
     throw Stop{};
   }
 
-  [[noreturn]] void too_deep(const Place& place) {
+  [[noreturn]] void too_deep(const Location& place) {
     diagnostics_.error(place, "nested more than " + std::to_string(limits_.nesting_depth_max) + " levels deep");
     throw Stop{};
   }
 
   void add(Node node, YAML::anchor_t anchor) {
-    count(node.place(), 1);
+    count(node.location(), 1);
     if (anchor != YAML::NullAnchor) anchors_[anchor] = {node, 1, 0};
     attach(std::move(node));
   }
 
-  void add_copy(const Anchored& target, const Place& place) {
+  void add_copy(const Anchored& target, const Location& place) {
     count(place, target.nodes);
     if (!open_.empty()) open_.back().depth = std::max(open_.back().depth, target.depth + 1);
     Node copy = target.node;
@@ -332,7 +332,7 @@ class Builder final : public YAML::EventHandler {
       top.node.items().push_back(std::move(node));
       return;
     }
-    if (!top.drop_value) top.node.entries().push_back({std::move(top.key), top.key_place, std::move(node)});
+    if (!top.drop_value) top.node.entries().push_back({std::move(top.key), top.key_location, std::move(node)});
     top.has_key = top.drop_value = false;
   }
 
@@ -340,18 +340,18 @@ class Builder final : public YAML::EventHandler {
     if (expects_key()) {
       const char bracket = text_.text()[last_offset_];
       if ((bracket == '[' || bracket == '{') && !is_closed(last_offset_)) {
-        Place place = node.place();
+        Location place = node.location();
         place.width = 1;
         diagnostics_.error(place, std::string("this ") + bracket + " is never closed",
                            bracket == '[' ? "close it with ]" : "close it with }");
         throw Stop{};
       }
-      diagnostics_.error(node.place(), node.is_mapping() ? "a mapping cannot be a key" : "a list cannot be a key",
+      diagnostics_.error(node.location(), node.is_mapping() ? "a mapping cannot be a key" : "a list cannot be a key",
                          "put text that begins with [ or { in quotes");
       throw Stop{};
     }
-    if (static_cast<int>(open_.size()) >= limits_.nesting_depth_max) too_deep(node.place());
-    count(node.place(), 1);
+    if (static_cast<int>(open_.size()) >= limits_.nesting_depth_max) too_deep(node.location());
+    count(node.location(), 1);
     Open next;
     next.node = std::move(node);
     next.anchor = anchor;
@@ -406,10 +406,10 @@ void complain(SourceText& text, const Builder& builder, const YAML::Exception& e
     return point_at(static_cast<std::size_t>(line.data() - bytes.data()) + line.find("${"), complaint.message,
                     complaint.hint);
   }
-  const core::Place open = builder.open_place();
+  const core::Location open = builder.open_place();
   if (message.find("flow not found") != std::string_view::npos && open.known()) {
     const int line = text.place(at, at).line;
-    core::Place bracket = open;
+    core::Location bracket = open;
     bracket.width = 1;
     if (line > open.line) complaint.hint += "; reading stopped at line " + std::to_string(line);
     diagnostics.error(bracket, std::move(complaint.message), std::move(complaint.hint));
@@ -440,7 +440,7 @@ std::optional<Node> read_yaml_leniently(std::shared_ptr<const core::Source> sour
     return std::nullopt;
   }
   if (!builder.any_document()) {
-    diagnostics.error(Place{source, 0, 0, 1}, "the file is empty", "a recipe begins with recipe_version: 1");
+    diagnostics.error(Location{source, 0, 0, 1}, "the file is empty", "a recipe begins with recipe_version: 1");
     return std::nullopt;
   }
   return builder.take();
@@ -456,7 +456,7 @@ std::optional<Node> read_yaml(std::shared_ptr<const core::Source> source, const 
 
 std::optional<Node> read_value(std::shared_ptr<const core::Source> source, const std::string& text,
                                core::Diagnostics& diagnostics) {
-  const Place place{source, 0, 0, 1};
+  const Location place{source, 0, 0, 1};
   if (text.find_first_not_of(" \t\r\n") == std::string::npos) return Node::null(place);
   // Read behind a key, where a bracket cannot be taken for the beginning of a key of its own.
   const auto value_source =
@@ -475,10 +475,10 @@ std::optional<Node> read_value(std::shared_ptr<const core::Source> source, const
   std::optional<Node> node = std::move(mapping->entries().front().value);
   // A flag has no lines of its own: every value in it stands at the flag.
   const auto relocate = [&](const auto& self, Node& value) -> void {
-    value.set_place(place);
+    value.set_location(place);
     for (Node& item : value.items()) self(self, item);
     for (auto& entry : value.entries()) {
-      entry.key_place = place;
+      entry.key_location = place;
       self(self, entry.value);
     }
   };

@@ -51,7 +51,7 @@ struct Property {
   std::string kind;                         ///< x-kind of a component
   std::shared_ptr<Property> element;        ///< of an array or a map
   std::vector<Property> properties;         ///< of an object
-  core::Place place;                        ///< where the fragment defines it
+  core::Location place;                     ///< where the fragment defines it
 };
 
 /// A rule between keys of one component (x-checks), in the small expression language of registry/expression.h.

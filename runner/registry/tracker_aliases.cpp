@@ -41,9 +41,9 @@ class TrackerList {
     if (!trackers.is_string()) return;
     const std::string& word = trackers.as_string();
     if (word == "none") {
-      trackers = Node::sequence({}, trackers.place());
+      trackers = Node::sequence({}, trackers.location());
     } else if (word == "all" || registry_.find(kKind, word) != nullptr) {
-      trackers = Node::sequence({trackers}, trackers.place());
+      trackers = Node::sequence({trackers}, trackers.location());
     }
   }
 
@@ -70,8 +70,8 @@ class TrackerList {
       const Fragment& fragment = *registry_.find(kKind, name);
       const ToolUse use = tool_use(fragment);
       if (use.is_configured) {
-        Node block = Node::mapping(all.place());
-        block.set("type", Node::string(name, all.place()), all.place());
+        Node block = Node::mapping(all.location());
+        block.set("type", Node::string(name, all.location()), all.location());
         block.add_history("trackers: all");
         blocks.push_back(std::move(block));
         taken.push_back(use.why.empty() ? name : name + " (" + use.why + ")");
@@ -87,7 +87,7 @@ class TrackerList {
     if (!without_sign.empty()) text += "; no sign of " + enumerated(without_sign, "or");
     if (!to_name.empty())
       text += "; " + enumerated(to_name) + (to_name.size() == 1 ? " has" : " have") + " to be named";
-    diagnostics_.notice(all.place(), text, "`roux explain tracker/NAME` says what shows that a tool is in use");
+    diagnostics_.notice(all.location(), text, "`roux explain tracker/NAME` says what shows that a tool is in use");
   }
 
   void give_init_kwargs() {
@@ -96,7 +96,7 @@ class TrackerList {
     const Node::Entry given = *found;
     recipe_.erase("init_kwargs");
     if (!given.value.is_mapping()) {
-      diagnostics_.error(given.value.place(),
+      diagnostics_.error(given.value.location(),
                          "init_kwargs must be a mapping of trackers, got " + described(given.value),
                          "write init_kwargs: {wandb: {project: NAME}}, or the keys in the tracker's own block");
       return;
@@ -113,20 +113,20 @@ class TrackerList {
         blocks != nullptr ? std::find_if(blocks->begin(), blocks->end(), same_type) : std::vector<Node>::iterator();
     if (blocks == nullptr || block == blocks->end()) {
       const bool known = registry_.find(kKind, given.key) != nullptr;
-      if (known && all_) return diagnostics_.notice(given.key_place, written + " is left out: all does not take it");
-      return diagnostics_.error(given.key_place, written + " is for a tracker that `trackers` does not name",
+      if (known && all_) return diagnostics_.notice(given.key_location, written + " is left out: all does not take it");
+      return diagnostics_.error(given.key_location, written + " is for a tracker that `trackers` does not name",
                                 known ? "add " + given.key + " to trackers" : "`roux list tracker` shows all");
     }
     if (!given.value.is_mapping()) {
-      return diagnostics_.error(given.value.place(), written + " must be a mapping, got " + described(given.value));
+      return diagnostics_.error(given.value.location(), written + " must be a mapping, got " + described(given.value));
     }
     if (block->is_string()) {
-      Node mapping = Node::mapping(block->place());
-      mapping.set("type", *block, block->place());
+      Node mapping = Node::mapping(block->location());
+      mapping.set("type", *block, block->location());
       *block = std::move(mapping);
     }
     const std::string path = "trackers[" + std::to_string(block - blocks->begin()) + "]";
-    diagnostics_.notice(given.key_place, written + " is read as keys of " + path);
+    diagnostics_.notice(given.key_location, written + " is read as keys of " + path);
     for (const Node::Entry& entry : given.value.entries()) put(*block, path, entry, written);
   }
 
@@ -136,14 +136,14 @@ class TrackerList {
     const bool is_run_name = given.key == "name" && fragment != nullptr && fragment->find("run_name") != nullptr;
     const std::string key = is_run_name ? "run_name" : given.key;
     if (const Node::Entry* other = block.find_entry(key)) {
-      return diagnostics_.error(given.key_place,
+      return diagnostics_.error(given.key_location,
                                 joined_path(written, given.key) + " and " + joined_path(path, key) + " (" +
-                                    line_beside(other->key_place, given.key_place) + ") are the same setting",
+                                    line_beside(other->key_location, given.key_location) + ") are the same setting",
                                 "keep " + joined_path(path, key));
     }
     Node value = given.value;
     value.add_history("alias " + joined_path(written, given.key));
-    block.set(key, std::move(value), given.key_place);
+    block.set(key, std::move(value), given.key_location);
   }
 
   Node& recipe_;
@@ -160,21 +160,22 @@ void take_init_trackers(Node& recipe, core::Diagnostics& diagnostics) {
   const Node::Entry given = *found;
   recipe.erase("init_trackers");
   if (!given.value.is_mapping()) {
-    return diagnostics.error(given.value.place(), "init_trackers must be a mapping, got " + described(given.value),
+    return diagnostics.error(given.value.location(), "init_trackers must be a mapping, got " + described(given.value),
                              "write init_trackers: {project_name: NAME, init_kwargs: {wandb: {group: NAME}}}");
   }
   for (const Node::Entry& entry : given.value.entries()) {
     const std::string written = "init_trackers." + entry.key;
     if (entry.key == "config") {
-      diagnostics.error(entry.key_place, "init_trackers.config is not needed: trackers are told the whole recipe",
+      diagnostics.error(entry.key_location, "init_trackers.config is not needed: trackers are told the whole recipe",
                         "what is of your own stands under vars:, and is told with it");
     } else if (entry.key != "project_name" && entry.key != "init_kwargs") {
-      diagnostics.error(entry.key_place, "init_trackers has no key \"" + entry.key + "\"",
+      diagnostics.error(entry.key_location, "init_trackers has no key \"" + entry.key + "\"",
                         "it takes project_name and init_kwargs");
     } else if (recipe.find(entry.key) != nullptr) {
-      diagnostics.error(entry.key_place, written + " and " + entry.key + " are the same setting", "keep one of them");
+      diagnostics.error(entry.key_location, written + " and " + entry.key + " are the same setting",
+                        "keep one of them");
     } else {
-      recipe.set(entry.key, entry.value, entry.key_place);
+      recipe.set(entry.key, entry.value, entry.key_location);
     }
   }
 }

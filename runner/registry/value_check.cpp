@@ -105,7 +105,7 @@ std::string type_hint(const Node& value, const Property& property, const std::st
 }
 
 bool refuse(const Node& value, const std::string& message, const std::string& hint, core::Diagnostics& diagnostics) {
-  diagnostics.error(value.place(), message, hint);
+  diagnostics.error(value.location(), message, hint);
   return false;
 }
 
@@ -140,7 +140,7 @@ bool check_number(Node& value, const Property& property, const std::string& path
     return refuse(value, path + " must be a finite number, got " + described(value), "", diagnostics);
   if (!check_range(value, number, property, path, diagnostics)) return false;
   // 1 and 1.0 are one value for a number: they must give one hash.
-  if (value.is_integer()) value = with_kind(Node::floating(number, value.place()), value);
+  if (value.is_integer()) value = with_kind(Node::floating(number, value.location()), value);
   return true;
 }
 
@@ -150,7 +150,7 @@ bool check_integer(Node& value, const Property& property, const std::string& pat
     const double number = value.as_double();
     if (std::abs(number) > kIntegerMax || number != std::floor(number) || std::isnan(number))
       return refuse_type(value, property, path, diagnostics);
-    value = with_kind(Node::integer(static_cast<std::int64_t>(number), value.place()), value);
+    value = with_kind(Node::integer(static_cast<std::int64_t>(number), value.location()), value);
   }
   return check_range(value, value.as_double(), property, path, diagnostics);
 }
@@ -162,7 +162,7 @@ bool check_text(Node& value, const Property& property, const std::string& path, 
     const bool word = (value.is_number() || value.is_bool()) &&
                       std::find(names.begin(), names.end(), value.scalar_text()) != names.end();
     if (!word) return refuse_type(value, property, path, diagnostics);
-    value = Node::string(value.scalar_text(), value.place());
+    value = Node::string(value.scalar_text(), value.location());
   }
   const std::string& text = value.as_string();
   if (!names.empty()) {
@@ -228,7 +228,7 @@ bool check_secret(const Node& value, const std::string& path, core::Diagnostics&
   if (came_from_environment(value)) return true;
   if (value.is_mapping() && value.entries().size() == 1 && value.find("file") && value.find("file")->is_string())
     return true;
-  diagnostics.error(without_text(value.place()), path + " is a secret and must not stand in a recipe in plain text",
+  diagnostics.error(without_text(value.location()), path + " is a secret and must not stand in a recipe in plain text",
                     "write \"${env:NAME}\", or {file: PATH} for a file that holds it");
   return false;
 }
@@ -268,7 +268,7 @@ bool search_secrets(const Node& node, const std::string& path, bool by_name, boo
   if (node.is_string() && !came_from_environment(node)) {
     found = by_name ? named && !node.as_string().empty() : !named && has_key_shape(node.as_string());
     if (found)
-      diagnostics.error(without_text(node.place()), path + " looks like a secret in plain text",
+      diagnostics.error(without_text(node.location()), path + " looks like a secret in plain text",
                         "write \"${env:NAME}\" and set it in the environment: a recipe is copied into every run");
   }
   for (std::size_t i = 0; i < node.items().size(); ++i)
@@ -281,9 +281,9 @@ bool search_secrets(const Node& node, const std::string& path, bool by_name, boo
 
 }  // namespace
 
-core::Place without_text(const core::Place& place) {
+core::Location without_text(const core::Location& place) {
   if (!place.known()) return place;
-  core::Place bare = place;
+  core::Location bare = place;
   std::string name = place.source->name;
   if (place.source->kind == core::Source::Kind::kFlag) name = name.substr(0, name.find('='));
   bare.source = std::make_shared<core::Source>(core::Source{std::move(name), "", place.source->kind});
@@ -347,7 +347,7 @@ void read_environment_text(Node& value, const Property& property) {
   auto read = core::resolve_scalar(value.as_string());
   if (!read.ok()) return;
   Node scalar = std::move(read).value();
-  scalar.set_place(value.place());
+  scalar.set_location(value.location());
   scalar.set_history(value.history());
   value = std::move(scalar);
 }

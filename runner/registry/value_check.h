@@ -27,7 +27,7 @@ void check_plain_secrets(const core::Node& root, core::Diagnostics& diagnostics)
 bool check_plain_secrets(const core::Node::Entry& entry, const std::string& path, core::Diagnostics& diagnostics);
 
 /// The excerpt of a message would print a secret once more, so the place keeps its numbers and loses its text.
-core::Place without_text(const core::Place& place);
+core::Location without_text(const core::Location& place);
 
 /// A step of history that says the value came from the environment.
 bool came_from_environment(const core::Node& value, std::string* reference = nullptr);

@@ -93,7 +93,7 @@ std::string taken_text(const Fragment& tracker) {
   return "takes it where there is " + enumerated(signs, "or");
 }
 
-std::string line_beside(const core::Place& place, const core::Place& other) {
+std::string line_beside(const core::Location& place, const core::Location& other) {
   if (place.line > 0 && place.source == other.source) return "line " + std::to_string(place.line);
   return place.known() ? place.text() : "elsewhere";
 }

@@ -34,6 +34,6 @@ std::string kept_text(const Fragment& tracker);
 std::string taken_text(const Fragment& tracker);
 
 /// `line 14` when both stand in one file, else the whole place.
-std::string line_beside(const core::Place& place, const core::Place& other);
+std::string line_beside(const core::Location& place, const core::Location& other);
 
 }  // namespace runner::registry

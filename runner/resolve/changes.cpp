@@ -46,8 +46,8 @@ class Walk {
     }
     Change change;
     change.path = path;
-    change.before_place = (before != nullptr ? before : &holds_before)->place();
-    change.after_place = (after != nullptr ? after : &holds_after)->place();
+    change.before_place = (before != nullptr ? before : &holds_before)->location();
+    change.after_place = (after != nullptr ? after : &holds_after)->location();
     if (before != nullptr) change.before = *before;
     if (after != nullptr) change.after = *after;
     changes.push_back(std::move(change));
@@ -70,20 +70,20 @@ class Walk {
 /// Values that `written` says in the same way get their place there.
 void relocate(Node& settled, const Node& written) {
   if (settled.is_mapping() && written.is_mapping()) {
-    settled.set_place(written.place());
+    settled.set_location(written.location());
     for (Node::Entry& entry : settled.entries()) {
       if (const Node* there = written.find(entry.key)) relocate(entry.value, *there);
     }
   } else if (settled.is_mapping() && written.is_string()) {  // `loss: mse` is short for {type: mse}
     if (Node* type = settled.find("type"); type != nullptr && type->same_value(written)) {
-      settled.set_place(written.place());
-      type->set_place(written.place());
+      settled.set_location(written.location());
+      type->set_location(written.location());
     }
   } else if (settled.is_sequence() && written.is_sequence() && settled.items().size() == written.items().size()) {
-    settled.set_place(written.place());
+    settled.set_location(written.location());
     for (std::size_t i = 0; i < settled.items().size(); ++i) relocate(settled.items()[i], written.items()[i]);
   } else if (same(settled, written)) {
-    settled.set_place(written.place());
+    settled.set_location(written.location());
   }
 }
 

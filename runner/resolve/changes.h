@@ -14,7 +14,7 @@ namespace runner::resolve {
 struct Change {
   std::string path;                         ///< `optimizer.lr`, `model.layers[2].p`
   std::optional<core::Node> before, after;  ///< nothing: absent
-  core::Place before_place, after_place;
+  core::Location before_place, after_place;
 
   std::string before_text() const;  ///< as JSON; `absent`
   std::string after_text() const;

@@ -136,7 +136,7 @@ void data_set_names(SettledTree& tree) {
       return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
     });
     if (!fits)
-      tree.error_at(entry.key_place,
+      tree.error_at(entry.key_location,
                     "the name of a data set must be letters, digits, '_' and '-', got " + quoted(entry.key),
                     "metrics are called NAME/loss after it");
   }
@@ -312,7 +312,7 @@ void init_from_rename(SettledTree& tree) {
   for (const Node::Entry& rule : rules->entries()) {
     if (!rule.value.is_string()) continue;
     const core::Result<void> fits = core::NameMap::check(rule.key, rule.value.as_string());
-    if (!fits) tree.error_at(rule.key_place, "init_from.rename: " + fits.failure().message, fits.failure().hint);
+    if (!fits) tree.error_at(rule.key_location, "init_from.rename: " + fits.failure().message, fits.failure().hint);
   }
 }
 

@@ -7,9 +7,9 @@
 #include <string_view>
 
 #include "runner/core/error.h"
-#include "runner/resolve/consistency.h"
 #include "runner/registry/validate.h"
 #include "runner/registry/value_check.h"
+#include "runner/resolve/consistency.h"
 
 namespace runner::resolve {
 namespace {
@@ -24,7 +24,7 @@ Node escaped(const Node& node) {
     if (written.compare(i, 2, "${") == 0) text += '$';
     text += written[i];
   }
-  Node result = Node::string(std::move(text), node.place());
+  Node result = Node::string(std::move(text), node.location());
   result.set_history(node.history());
   return result;
 }
@@ -36,7 +36,7 @@ void make_readable(Node& node, bool in_vars) {
   for (const std::string& step : node.history()) secret = secret || step == "secret";
   std::string reference;
   if (secret && node.is_string() && registry::came_from_environment(node, &reference)) {
-    node = Node::string(reference, node.place());
+    node = Node::string(reference, node.location());
     return;
   }
   if (node.is_string() && node.as_string().find("${") != std::string::npos) node = escaped(node);

@@ -12,7 +12,7 @@ namespace {
 
 using core::Node;
 
-bool is_written(const core::Place& place) {
+bool is_written(const core::Location& place) {
   return place.known() && place.source->kind != core::Source::Kind::kDefault;
 }
 
@@ -57,7 +57,7 @@ bool SettledTree::given(const std::string& path) const {
 
 bool SettledTree::written(const std::string& path) const {
   const Node* node = root_.at_path(path);
-  return node != nullptr && given(path) && is_written(node->place());
+  return node != nullptr && given(path) && is_written(node->location());
 }
 
 bool SettledTree::was_refused(const std::string& path) const {
@@ -76,21 +76,21 @@ void SettledTree::fill(const std::string& path, Node value, const std::string& w
   }
   const std::string key = path.substr(parent.empty() ? 0 : parent.size() + 1);
   const Node* there = block->find(key);
-  if (there != nullptr && (refused(*there) || (!there->is_null() && is_written(there->place())))) return;
-  core::Place place;
+  if (there != nullptr && (refused(*there) || (!there->is_null() && is_written(there->location())))) return;
+  core::Location place;
   place.source = std::make_shared<core::Source>(core::Source{why, "", core::Source::Kind::kDefault});
-  value.set_place(place);
+  value.set_location(place);
   value.add_history(why);
   block->set(key, std::move(value), place);
 }
 
-core::Place SettledTree::place_of(std::string path) const {
+core::Location SettledTree::place_of(std::string path) const {
   while (!path.empty()) {
     const Node* node = root_.at_path(path);
-    if (node != nullptr && is_written(node->place())) return node->place();
+    if (node != nullptr && is_written(node->location())) return node->location();
     path = parent_of(path);
   }
-  core::Place whole = root_.place();
+  core::Location whole = root_.location();
   whole.line = 0;
   return whole;
 }
@@ -103,7 +103,7 @@ void SettledTree::warning(const std::string& path, std::string message, std::str
   diagnostics_.warning(place_of(path), std::move(message), std::move(hint));
 }
 
-void SettledTree::error_at(const core::Place& place, std::string message, std::string hint) {
+void SettledTree::error_at(const core::Location& place, std::string message, std::string hint) {
   diagnostics_.error(place, std::move(message), std::move(hint));
 }
 
@@ -111,10 +111,10 @@ std::string SettledTree::with_line(const std::string& path) const {
   const Node* node = value(path);
   RUNNER_ASSERT(node != nullptr, "only given values are quoted");
   std::string text = path.substr(path.rfind('.') + 1) + " " + node->scalar_text();
-  if (!is_written(node->place())) return text;
-  if (node->place().line > 0 && node->place().source == root_.place().source)
-    return text + " (line " + std::to_string(node->place().line) + ")";
-  return text + " (" + node->place().text() + ")";
+  if (!is_written(node->location())) return text;
+  if (node->location().line > 0 && node->location().source == root_.location().source)
+    return text + " (line " + std::to_string(node->location().line) + ")";
+  return text + " (" + node->location().text() + ")";
 }
 
 }  // namespace runner::resolve

@@ -32,13 +32,13 @@ class SettledTree {
   /// At the value of `path`, or at the nearest block around it that somebody wrote; else at the recipe as a whole.
   void error(const std::string& path, std::string message, std::string hint = "");
   void warning(const std::string& path, std::string message, std::string hint = "");
-  void error_at(const core::Place& place, std::string message, std::string hint = "");
+  void error_at(const core::Location& place, std::string message, std::string hint = "");
 
   /// `micro_batch_size 8 (line 12)`, or without the line where there is none.
   std::string with_line(const std::string& path) const;
 
  private:
-  core::Place place_of(std::string path) const;
+  core::Location place_of(std::string path) const;
 
   core::Node& root_;
   core::Diagnostics& diagnostics_;

@@ -107,7 +107,7 @@ std::optional<std::string> runs_rename(const RunsContext& context, const RunsSay
     return std::nullopt;
   }
   store::set_label(run->run_dir, request.text);
-  if (request.text.empty()) return line_of(*run, "has the name of its recipe again, " + printable(run->name));
+  if (request.text.empty()) return line_of(*run, "has the name of its recipe again, " + core::printable(run->name));
   return line_of(*run, "is called " + core::escape_for_terminal(request.text) + " now");
 }
 

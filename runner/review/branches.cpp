@@ -1,9 +1,10 @@
 #include "runner/review/branches.h"
+#include "runner/core/utf8.h"
 
 #include <charconv>
 
-#include "runner/terminal/text.h"
 #include "runner/store/database/text.h"
+#include "runner/terminal/text.h"
 
 namespace runner::review {
 namespace {
@@ -64,7 +65,7 @@ std::string branches_lines(const std::vector<BranchRow>& branches) {
       text += ", abandoned after step " + std::to_string(*row.kept_to);
     }
     if (&row == &branches.back()) text += " (current)";
-    if (!row.why.empty()) text += "; " + printable(row.why);
+    if (!row.why.empty()) text += "; " + core::printable(row.why);
     text += "; " + store::utc_text(row.time_ms) + "\n";
   }
   return text;

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "runner/review/runs.h"
 #include "runner/chart/curve.h"
+#include "runner/review/runs.h"
 
 namespace runner::review {
 

@@ -1,4 +1,5 @@
 #include "runner/review/histograms.h"
+#include "runner/core/utf8.h"
 
 #include <algorithm>
 #include <array>
@@ -36,7 +37,7 @@ std::vector<terminal::Cell> row_of(const Node& data, const terminal::Terminal& t
   const Node* name = data.find("name");
   const Node* not_finite = data.find("not_finite");
   const bool bad = not_finite != nullptr && not_finite->as_double() > 0;
-  return {{"  " + (name != nullptr ? printable(name->scalar_text()) : "")},
+  return {{"  " + (name != nullptr ? core::printable(name->scalar_text()) : "")},
           {figure(data, "min")},
           {bars_text(counts_of(data), terminal)},
           {figure(data, "max")},
@@ -79,12 +80,12 @@ std::string histograms_text(const std::vector<store::EventRow>& events, const te
     }
   }
   const std::vector<terminal::Column> columns = {{"  at step " + std::to_string(last), false, true},
-                                       {"min", true, false},
-                                       {"", false, false},
-                                       {"max", true, false},
-                                       {"mean", true, false},
-                                       {"std", true, false},
-                                       {"", false, false}};
+                                                 {"min", true, false},
+                                                 {"", false, false},
+                                                 {"max", true, false},
+                                                 {"mean", true, false},
+                                                 {"std", true, false},
+                                                 {"", false, false}};
   std::string text = terminal::table_text(columns, rows, terminal);
   if (left_out > 0) text += "  and " + std::to_string(left_out) + " more: --format json shows all\n";
   return text;

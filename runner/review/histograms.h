@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "runner/terminal/text.h"
 #include "runner/store/run_reader.h"
+#include "runner/terminal/text.h"
 
 namespace runner::review {
 

@@ -4,10 +4,10 @@
 #include <sstream>
 #include <utility>
 
-#include "runner/review/runs.h"
 #include "runner/core/units.h"
 #include "runner/core/utf8.h"
 #include "runner/query/filter.h"
+#include "runner/review/runs.h"
 #include "runner/store/run_files.h"
 
 namespace runner::review {
@@ -52,7 +52,8 @@ bool less(const Node& a, const Node& b) {
 
 /// For programs and headings: NaN and infinity as other programs write them, not as YAML does.
 std::string plain_text(const Node& value) {
-  if (value.kind() == Node::Kind::kFloat && !std::isfinite(value.as_double())) return terminal::number_text(value.as_double());
+  if (value.kind() == Node::Kind::kFloat && !std::isfinite(value.as_double()))
+    return terminal::number_text(value.as_double());
   return value.scalar_text();
 }
 
@@ -82,9 +83,9 @@ std::string text_of(const RunSummary& run, const std::string& column, const Runs
   if (!value) return "";
   if (column == "age") return terminal::ago_text(run.created_ms, context.clock.wall_ms());
   if (column == "duration") return core::format_duration(value->as_double());
-  if (column == "name" && !run.label.empty()) return printable(run.label);
+  if (column == "name" && !run.label.empty()) return core::printable(run.label);
   if (value->kind() == Node::Kind::kFloat) return terminal::number_text(value->as_double());
-  return printable(value->scalar_text());
+  return core::printable(value->scalar_text());
 }
 
 bool is_number_column(const Runs& runs, const std::string& column, const core::Clock& clock) {
@@ -121,10 +122,10 @@ std::vector<Group> grouped(Runs runs, const std::string& name, const core::Clock
 /// Of a trial of a sweep.
 terminal::Paint state_paint(const std::string& state) {
   static const std::map<std::string, terminal::Paint> paints = {{"complete", terminal::Paint::kGreen},
-                                                      {"running", terminal::Paint::kCyan},
-                                                      {"pruned", terminal::Paint::kYellow},
-                                                      {"failed", terminal::Paint::kRed},
-                                                      {"waiting", terminal::Paint::kDim}};
+                                                                {"running", terminal::Paint::kCyan},
+                                                                {"pruned", terminal::Paint::kYellow},
+                                                                {"failed", terminal::Paint::kRed},
+                                                                {"waiting", terminal::Paint::kDim}};
   const auto at = paints.find(state);
   return at == paints.end() ? terminal::Paint::kNone : at->second;
 }
@@ -140,8 +141,9 @@ std::string as_table(const Runs& runs, const std::vector<std::string>& names, co
     std::vector<terminal::Cell> row;
     for (const std::string& name : names) {
       const std::string text = text_of(run, name, context);
-      row.push_back(name == "status" ? status_cell(run)
-                                     : terminal::Cell{text, name == "state" ? state_paint(text) : terminal::Paint::kNone});
+      row.push_back(name == "status"
+                        ? status_cell(run)
+                        : terminal::Cell{text, name == "state" ? state_paint(text) : terminal::Paint::kNone});
     }
     rows.push_back(std::move(row));
   }
@@ -161,9 +163,9 @@ std::string as_grouped_table(const std::vector<Group>& groups, const RunsListReq
     const std::string value = group.value ? core::quote(group.value->scalar_text(), kGroupCodePointsMax) : "none";
     text += "\n" +
             terminal::painted(core::escape_for_terminal(request.group_by) + " " +
-                        (group.value && !group.value->is_string() ? plain_text(*group.value) : value) + ", " +
-                        core::counted(static_cast<std::int64_t>(group.runs.size()), "run", "runs"),
-                    terminal::Paint::kBold, context.terminal) +
+                                  (group.value && !group.value->is_string() ? plain_text(*group.value) : value) + ", " +
+                                  core::counted(static_cast<std::int64_t>(group.runs.size()), "run", "runs"),
+                              terminal::Paint::kBold, context.terminal) +
             "\n";
     for (std::size_t i = 0; i < group.runs.size() && std::getline(table, line); ++i) text += line + "\n";
   }
@@ -173,7 +175,8 @@ std::string as_grouped_table(const std::vector<Group>& groups, const RunsListReq
 std::string as_csv(const Runs& runs, const std::vector<std::string>& names, const RunsContext& context) {
   std::string text;
   const auto add_line = [&](const auto& field_of) {
-    for (std::size_t i = 0; i < names.size(); ++i) text += (i == 0 ? "" : ",") + terminal::csv_field(field_of(names[i]));
+    for (std::size_t i = 0; i < names.size(); ++i)
+      text += (i == 0 ? "" : ",") + terminal::csv_field(field_of(names[i]));
     text += "\n";
   };
   add_line([](const std::string& name) { return name; });
@@ -216,7 +219,7 @@ std::string as_json(std::vector<Group> groups, const RunsListRequest& request, c
   return core::to_json(list) + "\n";
 }
 
-core::Place flag(const std::string& text) {
+core::Location flag(const std::string& text) {
   return {std::make_shared<core::Source>(core::Source{text, "", core::Source::Kind::kFlag}), 0, 0, 1};
 }
 

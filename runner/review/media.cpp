@@ -1,4 +1,5 @@
 #include "runner/review/media.h"
+#include "runner/core/utf8.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -50,7 +51,9 @@ std::string absolute(const std::string& run_dir, const ArtefactRow& artefact) {
 }
 
 std::string cell_text(const Node& cell) {
-  return cell.kind() == Node::Kind::kFloat ? terminal::number_text(cell.as_double()) : cell.is_null() ? "" : cell.scalar_text();
+  return cell.kind() == Node::Kind::kFloat ? terminal::number_text(cell.as_double())
+         : cell.is_null()                  ? ""
+                                           : cell.scalar_text();
 }
 
 std::string beginning(const Table& table, const terminal::Terminal& terminal) {
@@ -58,13 +61,13 @@ std::string beginning(const Table& table, const terminal::Terminal& terminal) {
   std::vector<terminal::Column> columns;
   for (std::size_t i = 0; i < width; ++i) {
     const bool numbers = !table.rows.empty() && table.rows[0][i].is_number();
-    columns.push_back({(i == 0 ? "    " : "") + printable(table.columns[i]), numbers && i > 0, true});
+    columns.push_back({(i == 0 ? "    " : "") + core::printable(table.columns[i]), numbers && i > 0, true});
   }
   std::vector<std::vector<terminal::Cell>> rows;
   for (std::size_t r = 0; r < std::min(table.rows.size(), kRowsShown); ++r) {
     std::vector<terminal::Cell>& row = rows.emplace_back();
     for (std::size_t i = 0; i < width; ++i) {
-      row.push_back({(i == 0 ? "    " : "") + printable(cell_text(table.rows[r][i]))});
+      row.push_back({(i == 0 ? "    " : "") + core::printable(cell_text(table.rows[r][i]))});
     }
   }
   return terminal::table_text(columns, rows, terminal);
@@ -84,8 +87,8 @@ std::string tables_text(const std::string& run_dir, const std::vector<ArtefactRo
   std::string text;
   for (const ArtefactRow* artefact : newest(artefacts, "table")) {
     const std::optional<Table> table = trackers::read_table(absolute(run_dir, *artefact));
-    text += "  " + printable(name_of(*artefact)) + " at step " + std::to_string(artefact->step) + ", " +
-            (table ? size_text(*table) : "gone") + ": " + printable(artefact->path) + "\n";
+    text += "  " + core::printable(name_of(*artefact)) + " at step " + std::to_string(artefact->step) + ", " +
+            (table ? size_text(*table) : "gone") + ": " + core::printable(artefact->path) + "\n";
     if (table) text += beginning(*table, terminal);
   }
   return text;
@@ -96,18 +99,18 @@ std::string pictures_text(const std::vector<ArtefactRow>& artefacts, const termi
   for (const ArtefactRow* artefact : newest(artefacts, "image")) {
     const std::string width = field(*artefact, "width");
     const Node* bytes = artefact->data.is_mapping() ? artefact->data.find("bytes") : nullptr;
-    rows.push_back({{"  " + printable(name_of(*artefact))},
+    rows.push_back({{"  " + core::printable(name_of(*artefact))},
                     {std::to_string(artefact->step)},
                     {width.empty() ? "" : width + " x " + field(*artefact, "height")},
                     {bytes != nullptr && bytes->is_integer() ? core::format_bytes(bytes->as_integer()) : ""},
-                    {printable(artefact->path)}});
+                    {core::printable(artefact->path)}});
   }
   if (rows.empty()) return "";
   const std::vector<terminal::Column> columns = {{"  picture", false, true},
-                                       {"step", true, false},
-                                       {"pixels", false, false},
-                                       {"size", true, false},
-                                       {"file", false, false}};
+                                                 {"step", true, false},
+                                                 {"pixels", false, false},
+                                                 {"size", true, false},
+                                                 {"file", false, false}};
   return terminal::table_text(columns, rows, terminal);
 }
 

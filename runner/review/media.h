@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "runner/chart/document.h"
-#include "runner/terminal/text.h"
 #include "runner/store/run_reader.h"
+#include "runner/terminal/text.h"
 
 namespace runner::review {
 

@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "runner/review/terminal_plot.h"
 #include "runner/core/platform/files.h"
 #include "runner/core/utf8.h"
+#include "runner/review/terminal_plot.h"
 
 namespace runner::review {
 namespace {
@@ -67,8 +67,8 @@ void add_picture_flags(CLI::App& command, PictureRequest& request) {
       ->check(CLI::Range(5, 4000));
 }
 
-std::optional<std::string> put_picture(Picture picture, const PictureRequest& request, const terminal::Terminal& terminal,
-                                       core::Diagnostics& diagnostics) {
+std::optional<std::string> put_picture(Picture picture, const PictureRequest& request,
+                                       const terminal::Terminal& terminal, core::Diagnostics& diagnostics) {
   if (request.svg.empty() && request.png.empty()) return as_characters(picture, request, terminal);
   for (const auto& [flag, size] : {std::pair("--width", request.width), std::pair("--height", request.height)}) {
     if (size == 0 || size >= kPixelsMin) continue;

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "runner/review/runs.h"
 #include "runner/chart/chart.h"
 #include "runner/review/curves.h"
+#include "runner/review/runs.h"
 
 namespace CLI {
 class App;
@@ -30,8 +30,8 @@ struct Picture {
 void add_picture_flags(CLI::App& command, PictureRequest& request);
 
 /// The picture itself where it is characters, else what was written. Nothing when `diagnostics` has the reason.
-std::optional<std::string> put_picture(Picture picture, const PictureRequest& request, const terminal::Terminal& terminal,
-                                       core::Diagnostics& diagnostics);
+std::optional<std::string> put_picture(Picture picture, const PictureRequest& request,
+                                       const terminal::Terminal& terminal, core::Diagnostics& diagnostics);
 
 struct RunsPlotRequest {
   CurvesRequest curves = {};

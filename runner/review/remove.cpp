@@ -6,13 +6,14 @@
 #include <filesystem>
 #include <iostream>
 
-#include "runner/review/annotate.h"
 #include "runner/core/error.h"
 #include "runner/core/platform/files.h"
 #include "runner/core/units.h"
+#include "runner/core/utf8.h"
+#include "runner/review/annotate.h"
+#include "runner/store/database/text.h"
 #include "runner/store/lease.h"
 #include "runner/store/run_index.h"
-#include "runner/store/database/text.h"
 
 namespace runner::review {
 namespace {
@@ -39,7 +40,7 @@ void refuse_held(const Runs& runs, core::Diagnostics& diagnostics) {
     if (!run.owner) continue;
     diagnostics.error({},
                       run.id + " is running: pid " + std::to_string(run.owner->pid) + " on " +
-                          printable(run.owner->host) + " since " + store::utc_text(run.owner->since_ms),
+                          core::printable(run.owner->host) + " since " + store::utc_text(run.owner->since_ms),
                       "stop it first, or wait for its end");
   }
 }

@@ -6,8 +6,8 @@
 #include <tuple>
 #include <utility>
 
-#include "runner/review/runs.h"
 #include "runner/query/filter.h"
+#include "runner/review/runs.h"
 #include "runner/store/run_files.h"
 #include "runner/store/system_metrics.h"
 
@@ -175,8 +175,9 @@ Node run_json(const store::RunSummary& run) {
 }
 
 terminal::Cell status_cell(const store::RunSummary& run) {
-  static constexpr std::array<terminal::Paint, 6> kPaints = {terminal::Paint::kCyan,   terminal::Paint::kGreen, terminal::Paint::kRed,
-                                                   terminal::Paint::kYellow, terminal::Paint::kRed,   terminal::Paint::kRed};
+  static constexpr std::array<terminal::Paint, 6> kPaints = {terminal::Paint::kCyan, terminal::Paint::kGreen,
+                                                             terminal::Paint::kRed,  terminal::Paint::kYellow,
+                                                             terminal::Paint::kRed,  terminal::Paint::kRed};
   return {std::string(to_text(run.status)), kPaints[static_cast<std::size_t>(run.status)]};
 }
 

@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "runner/terminal/text.h"
 #include "runner/core/clock.h"
 #include "runner/core/diagnostics.h"
 #include "runner/core/node.h"
 #include "runner/query/filter.h"
 #include "runner/store/run_reader.h"
+#include "runner/terminal/text.h"
 
 namespace runner::review {
 

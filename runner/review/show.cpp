@@ -4,15 +4,16 @@
 #include <optional>
 #include <utility>
 
-#include "runner/artifact/provenance.h"
 #include "runner/artifact/checkpoint_dir.h"
-#include "runner/review/runs.h"
+#include "runner/artifact/provenance.h"
+#include "runner/core/units.h"
+#include "runner/core/utf8.h"
 #include "runner/review/branches.h"
 #include "runner/review/histograms.h"
 #include "runner/review/media.h"
+#include "runner/review/runs.h"
 #include "runner/review/terminal_plot.h"
 #include "runner/review/tracker_status.h"
-#include "runner/core/units.h"
 #include "runner/store/annotations.h"
 #include "runner/store/database/text.h"
 
@@ -32,7 +33,7 @@ struct Page {
   std::vector<store::ArtefactRow> artefacts;  ///< along the branch's lineage
   store::Annotations annotations;
   std::vector<artifact::CheckpointInfo> checkpoints;
-  std::optional<artifact::Capsule> capsule;  ///< nothing in the first milliseconds of a run
+  std::optional<artifact::Provenance> capsule;  ///< nothing in the first milliseconds of a run
 };
 
 /// Lines of a name and a value, the values in one column.
@@ -42,10 +43,10 @@ class Lines {
 
   std::string text() const {
     std::size_t width = 0;
-    for (const auto& [name, value] : lines_) width = std::max(width, terminal_columns(name));
+    for (const auto& [name, value] : lines_) width = std::max(width, core::terminal_columns(name));
     std::string text;
     for (const auto& [name, value] : lines_) {
-      text += "  " + name + std::string(width - terminal_columns(name) + 2, ' ') + value + "\n";
+      text += "  " + name + std::string(width - core::terminal_columns(name) + 2, ' ') + value + "\n";
     }
     return text;
   }
@@ -56,8 +57,8 @@ class Lines {
 
 std::string value_text(const Node& value) {
   if (value.kind() == Node::Kind::kFloat) return terminal::number_text(value.as_double());
-  if (value.is_mapping() || value.is_sequence()) return printable(core::to_json(value, -1));
-  return printable(value.scalar_text());
+  if (value.is_mapping() || value.is_sequence()) return core::printable(core::to_json(value, -1));
+  return core::printable(value.scalar_text());
 }
 
 std::string joined(const std::vector<std::string>& words, const char* between) {
@@ -87,7 +88,7 @@ std::string recipe_file(const std::string& run_dir) {
 
 std::string field(const Node& code, const char* key) {
   const Node* value = code.find(key);
-  return value != nullptr ? printable(value->scalar_text()) : "";
+  return value != nullptr ? core::printable(value->scalar_text()) : "";
 }
 
 /// `1a2b3c4d5e6f on main, 3 files changed (code.diff), 2 untracked`.
@@ -110,13 +111,13 @@ std::string code_text(const Node& code) {
 }
 
 /// Where it came from and where it was made.
-void add_origin(const artifact::Capsule& capsule, Lines& lines) {
+void add_origin(const artifact::Provenance& capsule, Lines& lines) {
   if (capsule.code.is_mapping()) {
     lines.add("code", code_text(capsule.code));
     if (const std::string remote = field(capsule.code, "remote"); !remote.empty()) lines.add("", remote);
   }
   if (capsule.host.empty()) return;
-  lines.add("made on", printable(capsule.host) + ", " + capsule.cpu + ", " +
+  lines.add("made on", core::printable(capsule.host) + ", " + capsule.cpu + ", " +
                            core::counted(capsule.cores, "core", "cores") + ", " +
                            core::format_bytes(capsule.memory_bytes));
   lines.add("made with", "roux " + capsule.version + " (" + capsule.source + ", " + capsule.build + "), LibTorch " +
@@ -126,26 +127,26 @@ void add_origin(const artifact::Capsule& capsule, Lines& lines) {
 std::string head_text(const Page& page, const RunsContext& context) {
   const RunSummary& run = page.run;
   const terminal::Cell status = status_cell(run);
-  std::string title = terminal::painted(printable(run.name), terminal::Paint::kBold, context.terminal) + "  " +
+  std::string title = terminal::painted(core::printable(run.name), terminal::Paint::kBold, context.terminal) + "  " +
                       terminal::painted(status.text, status.paint, context.terminal);
-  if (!run.reason.empty()) title += ": " + printable(run.reason);
+  if (!run.reason.empty()) title += ": " + core::printable(run.reason);
   Lines lines;
   lines.add("id", run.id);
-  if (!run.label.empty()) lines.add("label", printable(run.label));
-  if (!run.tags.empty()) lines.add("tags", printable(joined(run.tags, ", ")));
+  if (!run.label.empty()) lines.add("label", core::printable(run.label));
+  if (!run.tags.empty()) lines.add("tags", core::printable(joined(run.tags, ", ")));
   if (run.archived) lines.add("archived", "yes; `roux runs list --all` shows it");
   if (run.owner) {
-    lines.add("held by", "pid " + std::to_string(run.owner->pid) + " on " + printable(run.owner->host) + " since " +
-                             store::utc_text(run.owner->since_ms));
+    lines.add("held by", "pid " + std::to_string(run.owner->pid) + " on " + core::printable(run.owner->host) +
+                             " since " + store::utc_text(run.owner->since_ms));
   }
   lines.add("began", times_text(run, context.clock));
   lines.add("step", std::to_string(run.step) + (run.branch > 0 ? " (branch " + std::to_string(run.branch) + ")" : ""));
   for (const Node::Entry& entry : run.summary.entries()) {
     if (entry.key != "step" && !run.metrics.contains(entry.key) && !entry.value.is_mapping()) {
-      lines.add(printable(entry.key), value_text(entry.value));
+      lines.add(core::printable(entry.key), value_text(entry.value));
     }
   }
-  if (!page.details.command_line.empty()) lines.add("command", printable(joined(page.details.command_line, " ")));
+  if (!page.details.command_line.empty()) lines.add("command", core::printable(joined(page.details.command_line, " ")));
   if (page.capsule) add_origin(*page.capsule, lines);
   lines.add("folder", run.run_dir);
   const std::string hash = run.recipe_hash.empty() ? "" : " (recipe hash " + run.recipe_hash + ")";
@@ -156,7 +157,7 @@ std::string head_text(const Page& page, const RunsContext& context) {
   }
   lines.add("", recipe_file(run.run_dir) + "resolved.json" + hash + ", run.db" + folders);
   for (const auto& [time_ms, note] : page.annotations.notes) {
-    lines.add("note", printable(note) + " (" + terminal::ago_text(time_ms, context.clock.wall_ms()) + ")");
+    lines.add("note", core::printable(note) + " (" + terminal::ago_text(time_ms, context.clock.wall_ms()) + ")");
   }
   return title + "\n" + lines.text();
 }
@@ -167,15 +168,16 @@ std::string heading(const char* title, const RunsContext& context) {
 
 std::string metrics_text(const Page& page, const RunsContext& context) {
   if (page.details.series.empty()) return "";
-  const std::vector<terminal::Column> columns = {{"  metric", false, true}, {"first", true, false},   {"last", true, false},
-                                       {"best", true, false},     {"at step", true, false}, {"points", true, false}};
+  const std::vector<terminal::Column> columns = {{"  metric", false, true}, {"first", true, false},
+                                                 {"last", true, false},     {"best", true, false},
+                                                 {"at step", true, false},  {"points", true, false}};
   std::vector<std::vector<terminal::Cell>> rows;
   for (const store::SeriesSummary& series : page.details.series) {
     const Better better = better_end(series.key(), page.run.resolved);
     const double best = better == Better::kHigher ? series.most : series.least;
     const std::int64_t at = better == Better::kHigher ? series.most_step : series.least_step;
     const bool told = better != Better::kUnknown && !std::isnan(best);
-    rows.push_back({{"  " + printable(series.key())},
+    rows.push_back({{"  " + core::printable(series.key())},
                     {terminal::number_text(series.first)},
                     {terminal::number_text(series.last)},
                     {told ? terminal::number_text(best) : "-"},
@@ -204,13 +206,13 @@ std::string checkpoints_text(const Page& page, const RunsContext& context) {
                     {std::to_string(checkpoint.step)},
                     {core::format_bytes(bytes_of(checkpoint))},
                     {terminal::ago_text(checkpoint.manifest.created_ms, context.clock.wall_ms())},
-                    {printable(metrics)}});
+                    {core::printable(metrics)}});
   }
   const std::vector<terminal::Column> columns = {{"  folder", false, true},
-                                       {"step", true, false},
-                                       {"size", true, false},
-                                       {"written", false, false},
-                                       {"", false, true}};
+                                                 {"step", true, false},
+                                                 {"size", true, false},
+                                                 {"written", false, false},
+                                                 {"", false, true}};
   return heading("checkpoints", context) + terminal::table_text(columns, rows, context.terminal);
 }
 
@@ -223,7 +225,7 @@ std::string event_text(const store::EventRow& event) {
   std::string text = event.kind + std::string(event.kind.size() < 12 ? 12 - event.kind.size() : 1, ' ');
   for (const Node::Entry& entry : event.data.entries()) text += " " + entry.key + "=" + value_text(entry.value);
   std::replace(text.begin(), text.end(), '\n', ' ');
-  return printable(text);
+  return core::printable(text);
 }
 
 bool has_a_part_of_its_own(const store::EventRow& event) {
@@ -292,7 +294,7 @@ std::string samples_text(const Page& page, const RunsContext& context) {
       shown.resize(end);
       shown += context.terminal.unicode ? "\u2026" : "...";
     }
-    text += indented(printable(shown)) + "\n";
+    text += indented(core::printable(shown)) + "\n";
   }
   return text;
 }
@@ -393,7 +395,7 @@ std::optional<std::string> show_metric(const RunsContext& context, const RunSumm
   const auto curves = branch_curves(run.run_dir, request.metric, request.branch, diagnostics);
   if (!curves) return std::nullopt;
   if (request.format == "json") return curves_json(*curves, request);
-  return printable(run.name) + " " + run.id + "  " + printable(request.metric) + "\n" +
+  return core::printable(run.name) + " " + run.id + "  " + core::printable(request.metric) + "\n" +
          plot_text(to_curves(*curves, request.metric), plot_options(context.terminal), context.terminal);
 }
 
@@ -424,7 +426,7 @@ std::optional<std::string> runs_show(const RunsContext& context, const RunsShowR
     page.annotations = store::read_annotations(page.run.run_dir);
   }
   if (const std::string path = store::branch_file(page.run.run_dir, artifact::kCapsuleFile); !path.empty()) {
-    if (auto capsule = artifact::read_capsule(path)) page.capsule = std::move(capsule).value();
+    if (auto capsule = artifact::read_provenance(path)) page.capsule = std::move(capsule).value();
   }
   page.checkpoints = artifact::list_checkpoints(page.run.run_dir + "/checkpoints");
   if (request.format == "json") return page_json(page);

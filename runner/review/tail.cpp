@@ -7,8 +7,8 @@
 #include <optional>
 #include <utility>
 
-#include "runner/core/platform/files.h"
 #include "runner/core/name_map.h"
+#include "runner/core/platform/files.h"
 #include "runner/core/utf8.h"
 #include "runner/store/feed.h"
 #include "runner/store/run_files.h"

@@ -1,4 +1,5 @@
 #include "runner/review/terminal_plot.h"
+#include "runner/core/utf8.h"
 
 #include <algorithm>
 #include <array>
@@ -12,13 +13,16 @@
 namespace runner::review {
 namespace {
 
-constexpr std::array<terminal::Paint, 6> kPaints = {terminal::Paint::kCyan,    terminal::Paint::kYellow, terminal::Paint::kGreen,
-                                          terminal::Paint::kMagenta, terminal::Paint::kRed,    terminal::Paint::kBlue};
+constexpr std::array<terminal::Paint, 6> kPaints = {terminal::Paint::kCyan,  terminal::Paint::kYellow,
+                                                    terminal::Paint::kGreen, terminal::Paint::kMagenta,
+                                                    terminal::Paint::kRed,   terminal::Paint::kBlue};
 constexpr double kDecade = 1;  // of a logarithmic axis
 constexpr std::array<const char*, 6> kAsciiMarks = {"*", "o", "+", "x", "#", "@"};
 constexpr std::array<const char*, 6> kUnicodeMarks = {"\u25CF", "\u25CB", "\u25B2", "\u25B3", "\u25A0", "\u25A1"};
 // From light to dark.
-constexpr std::array<terminal::Paint, 5> kShadePaints = {terminal::Paint::kDim, terminal::Paint::kBlue, terminal::Paint::kCyan, terminal::Paint::kYellow, terminal::Paint::kGreen};
+constexpr std::array<terminal::Paint, 5> kShadePaints = {terminal::Paint::kDim, terminal::Paint::kBlue,
+                                                         terminal::Paint::kCyan, terminal::Paint::kYellow,
+                                                         terminal::Paint::kGreen};
 constexpr std::array<const char*, 5> kShadeAsciiMarks = {".", "-", "o", "O", "@"};
 constexpr std::array<const char*, 5> kShadeUnicodeMarks = {"\u00B7", "\u2218", "\u25CB", "\u25CE", "\u25CF"};
 constexpr std::array<const char*, 5> kFieldAscii = {" ", ".", ":", "=", "#"};
@@ -83,7 +87,7 @@ class Canvas {
   void dot(int x, int y, int curve) {
     static constexpr std::uint8_t kBits[4][2] = {{0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}};
     const int from_top = rows() - 1 - y;
-    terminal::Cell& cell = cells_[static_cast<std::size_t>(from_top / dots_y_) * width_ + x / dots_x_];
+    Cell& cell = cells_[static_cast<std::size_t>(from_top / dots_y_) * width_ + x / dots_x_];
     cell.dots |= dots_y_ == 4 ? kBits[from_top % 4][x % 2] : 1;
     cell.curve = curve;
   }
@@ -93,7 +97,7 @@ class Canvas {
   std::string row(int index, const terminal::Terminal& terminal, const Behind& behind) const {
     std::string text;
     for (int x = 0; x < width_; ++x) {
-      const terminal::Cell& cell = cells_[static_cast<std::size_t>(index) * width_ + x];
+      const Cell& cell = cells_[static_cast<std::size_t>(index) * width_ + x];
       if (cell.dots == 0) {
         text += behind(x);
         continue;
@@ -106,7 +110,7 @@ class Canvas {
   }
 
  private:
-  struct terminal::Cell {
+  struct Cell {
     std::uint8_t dots = 0;
     int curve = 0;
   };
@@ -117,7 +121,7 @@ class Canvas {
 
   int width_, height_, dots_x_, dots_y_;
   std::vector<Style> styles_;
-  std::vector<terminal::Cell> cells_;
+  std::vector<Cell> cells_;
 };
 
 double logarithm(double value) { return value > 0 ? std::log10(value) : std::nan(""); }
@@ -135,7 +139,8 @@ std::vector<chart::Curve> on_axes(std::vector<chart::Curve> curves, const chart:
 }
 
 std::string axis_text(double value, bool logarithmic) {
-  return terminal::number_text(logarithmic ? std::min(std::pow(10.0, value), std::numeric_limits<double>::max()) : value);
+  return terminal::number_text(logarithmic ? std::min(std::pow(10.0, value), std::numeric_limits<double>::max())
+                                           : value);
 }
 
 void draw(const chart::Curve& curve, int index, const chart::Range& x, const chart::Range& y, Canvas& canvas) {
@@ -156,7 +161,8 @@ void draw(const chart::Curve& curve, int index, const chart::Range& x, const cha
 }
 
 /// Where an axis reaches: what it is told to, else what is drawn.
-void span(const std::vector<chart::Curve>& curves, const chart::ChartOptions& options, chart::Range& x, chart::Range& y) {
+void span(const std::vector<chart::Curve>& curves, const chart::ChartOptions& options, chart::Range& x,
+          chart::Range& y) {
   const auto fix = [](chart::Range& range, const std::optional<std::pair<double, double>>& told, bool logarithmic,
                       const std::vector<std::string>& names) {
     if (told) {
@@ -177,7 +183,8 @@ void span(const std::vector<chart::Curve>& curves, const chart::ChartOptions& op
   }
 }
 
-std::vector<std::string> y_labels(const chart::Range& y, int height, const chart::ChartOptions& options, const terminal::Terminal& terminal) {
+std::vector<std::string> y_labels(const chart::Range& y, int height, const chart::ChartOptions& options,
+                                  const terminal::Terminal& terminal) {
   std::vector<std::string> labels(static_cast<std::size_t>(height));
   if (!options.y_names.empty()) {
     for (std::size_t i = 0; i < options.y_names.size(); ++i) {
@@ -205,10 +212,10 @@ std::string names_under(const chart::Range& x, int width, std::size_t margin, co
   for (std::size_t i = 0; i < names.size(); ++i) {
     const std::string name = terminal::cut_text(names[i], room, terminal);
     const auto middle = margin + 2 + static_cast<std::size_t>(cell_of(static_cast<double>(i), x, width));
-    const std::size_t half = terminal_columns(name) / 2, begin = middle > half ? middle - half : 0;
+    const std::size_t half = core::terminal_columns(name) / 2, begin = middle > half ? middle - half : 0;
     if (begin > columns) line.append(begin - columns, ' ');
     line += name + " ";
-    columns = std::max(begin, columns) + terminal_columns(name) + 1;
+    columns = std::max(begin, columns) + core::terminal_columns(name) + 1;
   }
   return line.erase(line.find_last_not_of(' ') + 1) + "\n";
 }
@@ -222,7 +229,8 @@ std::string axis_under(const chart::Range& x, int width, std::size_t margin, con
   return std::string(margin + 2, ' ') + left + std::string(std::max(blanks, 1), ' ') + right + "\n";
 }
 
-std::string legend(const chart::Chart& chart, const std::vector<Style>& styles, int width, const terminal::Terminal& terminal) {
+std::string legend(const chart::Chart& chart, const std::vector<Style>& styles, int width,
+                   const terminal::Terminal& terminal) {
   std::string text;
   std::size_t lines = 0, left_out = 0;
   for (std::size_t i = 0; i < chart.curves.size(); ++i) {
@@ -245,13 +253,15 @@ std::string legend(const chart::Chart& chart, const std::vector<Style>& styles, 
 }
 
 /// What of the field stands in a character of the canvas.
-std::string field_text(const chart::ChartField& field, double x_share, double y_share, const terminal::Terminal& terminal) {
+std::string field_text(const chart::ChartField& field, double x_share, double y_share,
+                       const terminal::Terminal& terminal) {
   const auto at = [](double share, int count) {
     return static_cast<std::size_t>(std::clamp(static_cast<int>(share * count), 0, count - 1));
   };
   const double shade =
       field.shades[at(y_share, field.rows) * static_cast<std::size_t>(field.columns) + at(x_share, field.columns)];
-  return terminal::painted((terminal.unicode ? kFieldUnicode : kFieldAscii)[shade_step(shade)], terminal::Paint::kDim, terminal);
+  return terminal::painted((terminal.unicode ? kFieldUnicode : kFieldAscii)[shade_step(shade)], terminal::Paint::kDim,
+                           terminal);
 }
 
 }  // namespace
@@ -290,7 +300,7 @@ std::string plot_chart_text(const chart::Chart& chart, const PlotOptions& size, 
 
   const std::vector<std::string> labels = y_labels(y, size.height, options, terminal);
   std::size_t margin = 0;
-  for (const std::string& label : labels) margin = std::max(margin, terminal_columns(label));
+  for (const std::string& label : labels) margin = std::max(margin, core::terminal_columns(label));
   const int width = std::max(size.width - static_cast<int>(margin) - 2, 10);
   const std::vector<Style> styles = styles_of(curves, terminal);
   const bool shaded = chart.field || std::any_of(curves.begin(), curves.end(), [](const chart::Curve& curve) {
@@ -302,7 +312,7 @@ std::string plot_chart_text(const chart::Chart& chart, const PlotOptions& size, 
   std::string text;
   for (int row = 0; row < size.height; ++row) {
     const std::string& label = labels[static_cast<std::size_t>(row)];
-    text.append(margin - terminal_columns(label), ' ').append(label);
+    text.append(margin - core::terminal_columns(label), ' ').append(label);
     text += std::string(" ") + (terminal.unicode ? (label.empty() ? "\u2502" : "\u2524") : "|");
     text += canvas.row(row, terminal, [&](int column) {
       if (!chart.field) return std::string(" ");
@@ -314,7 +324,8 @@ std::string plot_chart_text(const chart::Chart& chart, const PlotOptions& size, 
   return curves.size() < 2 && !chart.scale ? text : text + legend(chart, styles, size.width, terminal);
 }
 
-std::string plot_text(const std::vector<chart::Curve>& curves, const PlotOptions& options, const terminal::Terminal& terminal) {
+std::string plot_text(const std::vector<chart::Curve>& curves, const PlotOptions& options,
+                      const terminal::Terminal& terminal) {
   chart::Chart chart{curves};
   chart.options.x_title = options.x_title;
   chart.options.log_x = options.log_x;

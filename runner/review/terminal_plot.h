@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "runner/review/branches.h"
 #include "runner/chart/chart.h"
+#include "runner/review/branches.h"
 #include "runner/review/curves.h"
 #include "runner/terminal/text.h"
 
@@ -26,7 +26,8 @@ std::vector<chart::Curve> to_curves(const std::vector<BranchCurve>& branches, co
 /// A line plot in characters: braille dots, eight to a character, for one curve or with colours; else a mark a curve.
 /// Plain ASCII where the terminal is not UTF-8. On a logarithmic axis what is not above 0 leaves a gap. A legend under
 /// it when there are several curves.
-std::string plot_text(const std::vector<chart::Curve>& curves, const PlotOptions& options, const terminal::Terminal& terminal);
+std::string plot_text(const std::vector<chart::Curve>& curves, const PlotOptions& options,
+                      const terminal::Terminal& terminal);
 
 /// The same of a whole chart without its title; `chart.options` says what the axes are, in place of `size`. Shades are
 /// marks, from the smallest to the largest.

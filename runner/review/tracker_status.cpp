@@ -1,4 +1,5 @@
 #include "runner/review/tracker_status.h"
+#include "runner/core/utf8.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -45,7 +46,8 @@ std::string text_of(const TrackerLag& lag, const core::Clock& clock) {
   if (!lag.has_begun && lag.behind > 0) text = "has not begun";
   if (lag.record.left_out > 0) text += ", " + std::to_string(lag.record.left_out) + " refused and left out";
   if (!lag.record.problem.empty()) {
-    text += ": " + printable(lag.record.problem) + " (" + terminal::ago_text(lag.record.problem_ms, clock.wall_ms()) + ")";
+    text += ": " + core::printable(lag.record.problem) + " (" +
+            terminal::ago_text(lag.record.problem_ms, clock.wall_ms()) + ")";
   }
   return text;
 }

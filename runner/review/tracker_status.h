@@ -2,9 +2,9 @@
 
 #include <string>
 
-#include "runner/terminal/text.h"
 #include "runner/core/clock.h"
 #include "runner/store/run_reader.h"
+#include "runner/terminal/text.h"
 
 namespace runner::review {
 

@@ -41,7 +41,7 @@ LeafPath::LeafPath(std::string_view path) {
 }
 
 bool LeafPath::copy(std::string_view leaves, Node& recipe) const {
-  for (const Place& place : places_) {
+  for (const Location& place : places_) {
     // Not string_view::find(), which stops at the first character of each line.
     const std::string& begin = place.begin_of_line;
     const void* found = memmem(leaves.data(), leaves.size(), begin.data(), begin.size());

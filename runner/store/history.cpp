@@ -11,8 +11,8 @@
 #include "runner/core/json.h"
 #include "runner/core/suggest.h"
 #include "runner/core/utf8.h"
-#include "runner/store/run_reader.h"
 #include "runner/store/database/schema.h"
+#include "runner/store/run_reader.h"
 
 namespace runner::store {
 namespace {

@@ -4,7 +4,7 @@
 
 namespace runner::store {
 
-LightTables::LightTables() {
+InMemoryRun::InMemoryRun() {
   Database database = Database::in_memory("");
   Transaction transaction(database);
   create_run_schema(database);
@@ -12,7 +12,7 @@ LightTables::LightTables() {
   image_ = database.image();
 }
 
-Database& LightTables::begin(const std::string& run_dir) {
+Database& InMemoryRun::begin(const std::string& run_dir) {
   // What a long run has taken stays a part of the file, without a use.
   if (database_ && database_->image_bytes() > image_.size()) database_.reset();
   if (database_) {
@@ -25,13 +25,13 @@ Database& LightTables::begin(const std::string& run_dir) {
   return *database_;
 }
 
-void LightTables::empty() {
+void InMemoryRun::empty() {
   Transaction transaction(*database_);
   for (const char* table : kRunTableNames) database_->prepare(std::string("DELETE FROM ") + table).run();
   transaction.commit();
 }
 
-std::optional<RunRecord> LightTables::record_of(const std::string& run_dir, const std::vector<std::string>& metrics) {
+std::optional<RunRecord> InMemoryRun::record_of(const std::string& run_dir, const std::vector<std::string>& metrics) {
   if (!database_ || run_dir != run_dir_) return std::nullopt;
   RunRecord record = read_record(*database_, run_dir, metrics);
   if (record.run.status == RunStatus::kRunning) return std::nullopt;

@@ -4,17 +4,17 @@
 #include <string>
 #include <vector>
 
-#include "runner/store/run_files.h"
 #include "runner/store/database/sqlite.h"
+#include "runner/store/run_files.h"
 
 namespace runner::store {
 
 /// The tables of run.db in memory, for light runs of one process, one after the other: what a run has to say goes in,
 /// and is written as a whole. To empty them costs a tenth of making them.
-class LightTables {
+class InMemoryRun {
  public:
   /// Nothing stays open: processes may be forked from one that has made this.
-  LightTables();
+  InMemoryRun();
 
   /// For the run of that folder, as they are before its first word. Valid until the next call.
   Database& begin(const std::string& run_dir);

@@ -12,10 +12,10 @@
 #include <utility>
 
 #include "runner/core/error.h"
-#include "runner/core/platform/files.h"
 #include "runner/core/json.h"
-#include "runner/core/platform/machine.h"
 #include "runner/core/node.h"
+#include "runner/core/platform/files.h"
+#include "runner/core/platform/machine.h"
 #include "runner/store/database/text.h"
 
 namespace runner::store {

@@ -14,8 +14,8 @@
 #include "runner/core/error.h"
 #include "runner/core/log.h"
 #include "runner/core/units.h"
-#include "runner/store/database/unsynced_file.h"
 #include "runner/store/database/schema.h"
+#include "runner/store/database/unsynced_file.h"
 
 namespace runner::store {
 namespace {
@@ -44,7 +44,7 @@ void put_info(const Database& database, std::string_view key, std::int64_t value
 
 }  // namespace
 
-Committer::Committer(Start start, Lease& lease, const core::Clock& clock)
+RunDbWriter::RunDbWriter(Start start, Lease& lease, const core::Clock& clock)
     : start_(std::move(start)),
       lease_(lease),
       clock_(clock),
@@ -58,7 +58,7 @@ Committer::Committer(Start start, Lease& lease, const core::Clock& clock)
   if (!is_light()) begin_thread();
 }
 
-void Committer::begin_thread() {
+void RunDbWriter::begin_thread() {
   std::call_once(thread_begun_, [this] {
     // Signals are the loop's to answer.
     sigset_t all, before;
@@ -76,28 +76,28 @@ void Committer::begin_thread() {
   });
 }
 
-void Committer::begin_thread_if_due() {
+void RunDbWriter::begin_thread_if_due() {
   if (has_thread_.load(std::memory_order_relaxed)) return;
   if (clock_.monotonic_ns() - begun_ns_ >= kCommitIntervalMs * kNsPerMs) begin_thread();
 }
 
-Committer::~Committer() {
+RunDbWriter::~RunDbWriter() {
   if (thread_.joinable() || !(has_thread_ || ended_)) finish(RunStatus::kFailed, "the program left without saying why");
 }
 
-MetricId Committer::metric(const std::string& name, const std::string& context) {
+MetricId RunDbWriter::metric(const std::string& name, const std::string& context) {
   const std::lock_guard lock(mutex_);
   const auto [at, is_new] = ids_.try_emplace({name, context}, static_cast<MetricId>(ids_.size()));
   if (is_new) pending_.series.push_back({at->second, name, context});
   return at->second;
 }
 
-std::int64_t Committer::branch() const {
+std::int64_t RunDbWriter::branch() const {
   const std::lock_guard lock(mutex_);
   return branch_;
 }
 
-void Committer::go_back(std::int64_t step) {
+void RunDbWriter::go_back(std::int64_t step) {
   const std::int64_t now = clock_.wall_ms();
   const std::lock_guard lock(mutex_);
   throw_if_failed_locked();
@@ -105,7 +105,7 @@ void Committer::go_back(std::int64_t step) {
   ++branch_;
 }
 
-void Committer::log(std::int64_t step, std::span<const MetricValue> values) {
+void RunDbWriter::log(std::int64_t step, std::span<const MetricValue> values) {
   begin_thread_if_due();
   const std::int64_t now = clock_.wall_ms();
   std::unique_lock lock(mutex_);
@@ -120,7 +120,7 @@ void Committer::log(std::int64_t step, std::span<const MetricValue> values) {
   if (was_short && pending_.points.size() >= kWakePoints) work_.notify_one();
 }
 
-void Committer::wait_for_room(std::unique_lock<std::mutex>& lock, std::size_t points) {
+void RunDbWriter::wait_for_room(std::unique_lock<std::mutex>& lock, std::size_t points) {
   const auto has_room = [&] { return pending_.points.size() + points <= kQueuePointsMax || failure_; };
   if (has_room()) return;
   begin_thread();
@@ -136,7 +136,7 @@ void Committer::wait_for_room(std::unique_lock<std::mutex>& lock, std::size_t po
   throw_if_failed_locked();
 }
 
-void Committer::throw_if_full_for_too_long_locked() const {
+void RunDbWriter::throw_if_full_for_too_long_locked() const {
   if (full_since_ns_ < 0) return;
   const std::int64_t waited_ms = (clock_.monotonic_ns() - full_since_ns_) / kNsPerMs;
   if (waited_ms < patience_.ms) return;
@@ -148,12 +148,12 @@ void Committer::throw_if_full_for_too_long_locked() const {
                        core::kExitResumable);
 }
 
-void Committer::set_patience(DiskPatience patience) {
+void RunDbWriter::set_patience(DiskPatience patience) {
   const std::lock_guard lock(mutex_);
   patience_ = std::move(patience);
 }
 
-void Committer::event(const std::string& kind, std::int64_t step, std::string data) {
+void RunDbWriter::event(const std::string& kind, std::int64_t step, std::string data) {
   begin_thread_if_due();
   const std::int64_t now = clock_.wall_ms();
   const std::lock_guard lock(mutex_);
@@ -161,25 +161,25 @@ void Committer::event(const std::string& kind, std::int64_t step, std::string da
   pending_.events.push_back({step, now, branch_, kind, std::move(data)});
 }
 
-void Committer::artefact(const std::string& kind, std::int64_t step, std::string path, std::string data) {
+void RunDbWriter::artefact(const std::string& kind, std::int64_t step, std::string path, std::string data) {
   const std::int64_t now = clock_.wall_ms();
   const std::lock_guard lock(mutex_);
   throw_if_failed_locked();
   pending_.artefacts.push_back({step, now, branch_, kind, std::move(path), std::move(data)});
 }
 
-void Committer::set_summary(std::string json) {
+void RunDbWriter::set_summary(std::string json) {
   const std::lock_guard lock(mutex_);
   throw_if_failed_locked();
   pending_.summary = std::move(json);
 }
 
-std::int64_t Committer::last_row() const {
+std::int64_t RunDbWriter::last_row() const {
   const std::lock_guard lock(mutex_);
   return handed_row_;
 }
 
-std::int64_t Committer::flush_durable(std::int64_t patience_ms) {
+std::int64_t RunDbWriter::flush_durable(std::int64_t patience_ms) {
   begin_thread();
   std::unique_lock lock(mutex_);
   throw_if_failed_locked();
@@ -196,7 +196,7 @@ std::int64_t Committer::flush_durable(std::int64_t patience_ms) {
   return durable_row_;
 }
 
-bool Committer::finish(RunStatus status, const std::string& reason) {
+bool RunDbWriter::finish(RunStatus status, const std::string& reason) {
   {
     const std::lock_guard lock(mutex_);
     pending_.ending = Batch::Ending{status, reason, clock_.wall_ms()};
@@ -211,18 +211,18 @@ bool Committer::finish(RunStatus status, const std::string& reason) {
   return complete_;
 }
 
-void Committer::throw_if_failed_locked() const {
+void RunDbWriter::throw_if_failed_locked() const {
   if (failure_) throw core::RunError(*failure_);
 }
 
-void Committer::fail(const std::string& message, const std::string& hint, int exit_code) {
+void RunDbWriter::fail(const std::string& message, const std::string& hint, int exit_code) {
   const std::lock_guard lock(mutex_);
   if (!failure_) failure_.emplace(message, hint, exit_code);
   room_.notify_all();
   done_.notify_all();
 }
 
-void Committer::run() {
+void RunDbWriter::run() {
   try {
     while (true) {
       Batch batch = next_batch();
@@ -244,7 +244,7 @@ void Committer::run() {
 }
 
 /// One file again, readable where nothing may be written. Not while somebody reads; everything is in, in either form.
-void Committer::join_files() {
+void RunDbWriter::join_files() {
   if (!database_) return;  // it was written as one
   try {
     database_->execute("PRAGMA journal_mode=DELETE");
@@ -253,7 +253,7 @@ void Committer::join_files() {
   }
 }
 
-Batch Committer::next_batch() {
+Batch RunDbWriter::next_batch() {
   std::unique_lock lock(mutex_);
   if (database_) {
     work_.wait_for(lock, std::chrono::milliseconds(kCommitIntervalMs), [&] {
@@ -266,7 +266,7 @@ Batch Committer::next_batch() {
   return batch;
 }
 
-bool Committer::commit_with_patience(Batch& batch) {
+bool RunDbWriter::commit_with_patience(Batch& batch) {
   const std::int64_t since_ns = clock_.monotonic_ns();
   bool told = false, refuses = false;
   while (true) {
@@ -309,7 +309,7 @@ bool Committer::commit_with_patience(Batch& batch) {
   return true;
 }
 
-bool Committer::give_up(const Batch& batch, std::int64_t since_ns) const {
+bool RunDbWriter::give_up(const Batch& batch, std::int64_t since_ns) const {
   const auto& ending = batch.ending ? batch.ending : pending_.ending;
   if (!ending) return false;
   const std::int64_t waited_ms = (clock_.monotonic_ns() - since_ns) / kNsPerMs;
@@ -319,7 +319,7 @@ bool Committer::give_up(const Batch& batch, std::int64_t since_ns) const {
 }
 
 /// Of a run that ended before there was a file: without the journal that a reader beside us would need.
-void Committer::write_whole(Batch& batch) {
+void RunDbWriter::write_whole(Batch& batch) {
   row_ = start_.last_row;  // once more, where the disk has refused
   Database& tables = start_.begin_in_memory();
   Transaction transaction(tables);
@@ -328,7 +328,7 @@ void Committer::write_whole(Batch& batch) {
   write_light(run_db_path(start_.run_dir), tables.image());
 }
 
-void Committer::commit(Batch& batch) {
+void RunDbWriter::commit(Batch& batch) {
   const bool durable = batch.flush_ticket > 0;
   // EXTRA: where the journal is a file that a commit deletes, the deletion has to reach the disk too.
   if (durable) database_->execute("PRAGMA synchronous=EXTRA");
@@ -350,7 +350,7 @@ void Committer::commit(Batch& batch) {
 }
 
 /// Within the caller's transaction. The last row of metrics, once that is committed.
-std::int64_t Committer::put(const Database& database, const Batch& batch) const {
+std::int64_t RunDbWriter::put(const Database& database, const Batch& batch) const {
   for (const Batch::Series& series : batch.series) {
     database.prepare("INSERT OR REPLACE INTO series VALUES(?, ?, ?)")
         .bind(1, std::int64_t{series.id})
@@ -407,7 +407,7 @@ std::int64_t Committer::put(const Database& database, const Batch& batch) const 
 
 /// The run's folder and the small files in it, which were written without a sync at the start. Not the databases:
 /// closing a second descriptor of one would drop SQLite's locks on it.
-void Committer::sync_folder_once() {
+void RunDbWriter::sync_folder_once() {
   if (folder_durable_) return;
   namespace fs = std::filesystem;
   std::error_code ignored;
@@ -428,7 +428,7 @@ void Committer::sync_folder_once() {
   folder_durable_ = true;
 }
 
-bool Committer::beat() {
+bool RunDbWriter::beat() {
   const std::int64_t now_ns = clock_.monotonic_ns();
   if (now_ns - beaten_ns_ < kHeartbeatMs * kNsPerMs) return true;
   beaten_ns_ = now_ns;

@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "runner/core/clock.h"
+#include "runner/store/database/sqlite.h"
 #include "runner/store/lease.h"
 #include "runner/store/run_writer.h"
-#include "runner/store/database/sqlite.h"
 
 namespace runner::store {
 
@@ -71,7 +71,7 @@ struct Batch {
 ///
 /// A full or busy disk is waited for: the data stay in memory, the user is told once. Any other refusal ends the
 /// thread; the next call then throws it as RunError.
-class Committer {
+class RunDbWriter {
  public:
   static constexpr std::size_t kQueuePointsMax = 1'000'000;
   static constexpr std::size_t kWakePoints = 65'536;  ///< commit now rather than at the next half second
@@ -90,8 +90,8 @@ class Committer {
     std::function<Database&()> begin_in_memory;
   };
 
-  Committer(Start start, Lease& lease, const core::Clock& clock);
-  ~Committer();
+  RunDbWriter(Start start, Lease& lease, const core::Clock& clock);
+  ~RunDbWriter();
 
   MetricId metric(const std::string& name, const std::string& context);
   std::int64_t branch() const;

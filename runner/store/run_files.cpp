@@ -6,12 +6,12 @@
 #include <filesystem>
 #include <utility>
 
-#include "runner/core/platform/files.h"
 #include "runner/core/json.h"
+#include "runner/core/platform/files.h"
 #include "runner/store/annotations.h"
-#include "runner/store/history.h"
 #include "runner/store/database/schema.h"
 #include "runner/store/database/text.h"
+#include "runner/store/history.h"
 
 namespace runner::store {
 namespace {

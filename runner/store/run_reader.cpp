@@ -16,11 +16,11 @@
 
 #include "runner/core/platform/files.h"
 #include "runner/core/suggest.h"
+#include "runner/store/database/schema.h"
+#include "runner/store/database/text.h"
 #include "runner/store/flat_params.h"
 #include "runner/store/run_files.h"
 #include "runner/store/run_index.h"
-#include "runner/store/database/schema.h"
-#include "runner/store/database/text.h"
 
 namespace runner::store {
 namespace {

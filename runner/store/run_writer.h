@@ -16,7 +16,7 @@
 
 namespace runner::store {
 
-class LightTables;
+class InMemoryRun;
 
 enum class RunStatus { kRunning, kFinished, kFailed, kStopped, kCrashed, kUnreadable };  ///< the last two are only read
 std::string_view to_text(RunStatus status);
@@ -40,7 +40,7 @@ struct NewRun {
   /// with flush_durable() alone. Until then the lease tells that it runs, and a kill leaves a crashed run without a
   /// record, which begins anew; after that a kill costs it no more than another run. A power cut may cost what it has
   /// written since the last flush_durable(). Null: not a light one.
-  std::shared_ptr<LightTables> light;
+  std::shared_ptr<InMemoryRun> light;
 };
 
 /// Where a resume goes on from.

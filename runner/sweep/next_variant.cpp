@@ -17,7 +17,7 @@ std::optional<Stretch> next_stretch(const Sweep& sweep, const std::vector<Tried>
   if (number >= population.size()) return population.next(tried);
   auto point = sweep.sampler().propose(tried);
   if (!point) {
-    components::sampler::Draws draws(population.seed(), number, kPurpose);
+    components::sampler::CounterRng draws(population.seed(), number, kPurpose);
     point = components::sampler::draw_allowed(sweep.space(), draws);
   }
   if (!point) return std::nullopt;

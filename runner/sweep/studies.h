@@ -8,8 +8,8 @@
 #include "runner/core/diagnostics.h"
 #include "runner/core/result.h"
 #include "runner/recipe/compose.h"
-#include "runner/sweep/study/study.h"
 #include "runner/sweep/spec/sweep.h"
+#include "runner/sweep/study/study.h"
 
 namespace runner::sweep {
 

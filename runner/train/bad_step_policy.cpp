@@ -48,7 +48,7 @@ Node position_node(const Loader::Position& position) {
 
 }  // namespace
 
-Faults::Faults(const Experiment& experiment, Stepper& stepper, store::RunWriter& run, Console& console)
+BadStepPolicy::BadStepPolicy(const Experiment& experiment, Stepper& stepper, store::RunWriter& run, Console& console)
     : experiment_(experiment),
       stepper_(stepper),
       run_(run),
@@ -59,17 +59,17 @@ Faults::Faults(const Experiment& experiment, Stepper& stepper, store::RunWriter&
       losses_(config_.spike_window),
       norms_(config_.spike_window) {}
 
-bool Faults::may_roll_back() const {
+bool BadStepPolicy::may_roll_back() const {
   return config_.on_nan == OnNan::kRollback || config_.on_spike == OnSpike::kRollback;
 }
 
-void Faults::note_checkpoint() {
+void BadStepPolicy::note_checkpoint() {
   checkpoint_step_ = stepper_.progress().step;
   rollbacks_there_ = 0;
   windows_.clear();
 }
 
-Faults::Outcome Faults::step(bool want_grad_norm, Saver& saver, StepResult& result) {
+BadStepPolicy::Outcome BadStepPolicy::step(bool want_grad_norm, Saver& saver, StepResult& result) {
   const bool cares = config_.on_nan == OnNan::kSkip || config_.on_nan == OnNan::kRollback;
   result = step_that_fits(want_grad_norm || cares || config_.spike_grad_z_score.has_value(), saver);
   if (may_roll_back()) windows_.push_back({failed_step() - (result.moved ? 1 : 0), stepper_.window_start()});
@@ -95,7 +95,7 @@ Faults::Outcome Faults::step(bool want_grad_norm, Saver& saver, StepResult& resu
   return Outcome::kRolledBack;
 }
 
-StepResult Faults::step_that_fits(bool want_grad_norm, Saver& saver) {
+StepResult BadStepPolicy::step_that_fits(bool want_grad_norm, Saver& saver) {
   const Judge judge_it = [this](const StepResult& result) {
     trouble_ = judge(result);
     find_rank_to_blame(result);
@@ -126,13 +126,13 @@ StepResult Faults::step_that_fits(bool want_grad_norm, Saver& saver) {
 }
 
 // Only rank 0 saves. What it gives back may not help the others, who then come here again.
-bool Faults::give_up_copies(Saver& saver) const {
+bool BadStepPolicy::give_up_copies(Saver& saver) const {
   const bool given = saver.give_up_copies();
   if (experiment_.ranks == nullptr) return given;
   return !experiment_.ranks->from_rank_0(given ? "given" : "", "copies of the state").empty();
 }
 
-void Faults::shrink_or_refuse(const std::exception& error, std::int64_t& size, const std::string& what) {
+void BadStepPolicy::shrink_or_refuse(const std::exception& error, std::int64_t& size, const std::string& what) {
   std::int64_t fixed = experiment_.optimizer->state_bytes();
   for (const auto& parameter : stepper_.parameters()) {
     fixed += 2 * static_cast<std::int64_t>(parameter.tensor.nbytes());
@@ -163,7 +163,7 @@ void Faults::shrink_or_refuse(const std::exception& error, std::int64_t& size, c
   ++shrinks_;
 }
 
-std::optional<EvalResult> Faults::evaluate(const NamedDataset& set, EvalOptions options, Saver& saver) {
+std::optional<EvalResult> BadStepPolicy::evaluate(const NamedDataset& set, EvalOptions options, Saver& saver) {
   while (true) {
     if (eval_batch_ > 0) options.micro_batch_size = std::min(options.micro_batch_size, eval_batch_);
     try {
@@ -181,7 +181,7 @@ std::optional<EvalResult> Faults::evaluate(const NamedDataset& set, EvalOptions 
   }
 }
 
-Faults::Action Faults::on_nan() const {
+BadStepPolicy::Action BadStepPolicy::on_nan() const {
   switch (config_.on_nan) {
     case OnNan::kStop: return Action::kStop;
     case OnNan::kSkip: return Action::kSkip;
@@ -191,7 +191,7 @@ Faults::Action Faults::on_nan() const {
   return Action::kStop;
 }
 
-std::optional<Faults::Trouble> Faults::overflow(const StepResult& result) {
+std::optional<BadStepPolicy::Trouble> BadStepPolicy::overflow(const StepResult& result) {
   const double before = *result.loss_scale, now = stepper_.scaler().scale();
   Node data = Node::mapping();
   data.set("loss_scale", Node::floating(before));
@@ -205,7 +205,7 @@ std::optional<Faults::Trouble> Faults::overflow(const StepResult& result) {
   return Trouble{"nan", what, on_nan()};
 }
 
-std::optional<Faults::Trouble> Faults::judge(const StepResult& result) const {
+std::optional<BadStepPolicy::Trouble> BadStepPolicy::judge(const StepResult& result) const {
   if (!std::isfinite(result.loss) || !std::isfinite(result.grad_norm.value_or(0.0))) {
     const std::string what = !std::isfinite(result.loss) ? "the loss is " + short_number(result.loss)
                                                          : "the gradient norm is " + short_number(*result.grad_norm);
@@ -236,32 +236,32 @@ std::optional<Faults::Trouble> Faults::judge(const StepResult& result) const {
   return std::nullopt;
 }
 
-void Faults::remember(const StepResult& result) {
+void BadStepPolicy::remember(const StepResult& result) {
   if (config_.on_spike == OnSpike::kIgnore) return;
   if (std::isfinite(result.loss)) losses_.add(result.loss);
   if (config_.spike_grad_z_score && std::isfinite(result.grad_norm.value_or(NAN))) norms_.add(*result.grad_norm);
 }
 
-void Faults::find_rank_to_blame(const StepResult& result) {
+void BadStepPolicy::find_rank_to_blame(const StepResult& result) {
   const auto bad = std::find_if(result.rank_losses.begin(), result.rank_losses.end(),
                                 [](double loss) { return !std::isfinite(loss); });
   to_blame_.reset();
   if (bad != result.rank_losses.end()) to_blame_ = static_cast<int>(bad - result.rank_losses.begin());
 }
 
-std::vector<std::int64_t> Faults::bad_samples() const {
+std::vector<std::int64_t> BadStepPolicy::bad_samples() const {
   return to_blame_ ? stepper_.window_samples_of(*to_blame_) : stepper_.window_samples();
 }
 
 // Each of several ranks looks at its own last batch; all of them were told the same about the step.
-std::string Faults::first_bad_tensor() {
+std::string BadStepPolicy::first_bad_tensor() {
   const std::string own = stepper_.first_bad_tensor();
   if (experiment_.ranks == nullptr) return own;
   const auto rank = static_cast<std::size_t>(to_blame_.value_or(0));
   return experiment_.ranks->all_gather(own, "the first bad tensor").at(rank);
 }
 
-std::string Faults::samples_text() const {
+std::string BadStepPolicy::samples_text() const {
   const std::vector<std::int64_t> samples = bad_samples();
   std::string text = samples.size() == 1 ? "sample " : "samples ";
   for (std::size_t i = 0; i < std::min(samples.size(), kSamplesShown); ++i) {
@@ -272,7 +272,7 @@ std::string Faults::samples_text() const {
   return to_blame_ ? text + " on rank " + std::to_string(*to_blame_) : text;
 }
 
-Node Faults::report(const Trouble& trouble) {
+Node BadStepPolicy::report(const Trouble& trouble) {
   Node data = Node::mapping();
   data.set("cause", Node::string(trouble.kind));
   data.set("what", Node::string(trouble.what));
@@ -290,7 +290,7 @@ Node Faults::report(const Trouble& trouble) {
   return data;
 }
 
-void Faults::stop(const Trouble& trouble, const std::string& hint) {
+void BadStepPolicy::stop(const Trouble& trouble, const std::string& hint) {
   Node data = report(trouble);
   std::string message = trouble.what + " at step " + std::to_string(failed_step());
   if (const Node* tensor = data.find("tensor")) {
@@ -301,7 +301,7 @@ void Faults::stop(const Trouble& trouble, const std::string& hint) {
   throw core::RunError(message, hint);
 }
 
-void Faults::check_budget(const Trouble& trouble) {
+void BadStepPolicy::check_budget(const Trouble& trouble) {
   const std::int64_t from =
       config_.budget_steps ? failed_step() - *config_.budget_steps : std::numeric_limits<std::int64_t>::min();
   const auto used = std::count_if(bad_steps_.begin(), bad_steps_.end(), [from](std::int64_t s) { return s > from; });
@@ -314,7 +314,7 @@ void Faults::check_budget(const Trouble& trouble) {
        "run's events name");
 }
 
-void Faults::skip(const Trouble& trouble) {
+void BadStepPolicy::skip(const Trouble& trouble) {
   Node data = report(trouble);
   run_.event("skip", failed_step(), std::move(data));
   console_.line("step " + std::to_string(failed_step()) + " skipped: " + trouble.what + "; it saw " + samples_text());
@@ -323,7 +323,7 @@ void Faults::skip(const Trouble& trouble) {
   stepper_.leave_window();
 }
 
-std::string Faults::checkpoint_to_go_back_to(const Saver& saver, std::vector<std::string>& skipped) const {
+std::string BadStepPolicy::checkpoint_to_go_back_to(const Saver& saver, std::vector<std::string>& skipped) const {
   std::vector<std::string> looked_at;
   const auto is_whole = [&](const std::string& path) {
     if (path.empty() || std::find(looked_at.begin(), looked_at.end(), path) != looked_at.end()) return false;
@@ -344,7 +344,7 @@ std::string Faults::checkpoint_to_go_back_to(const Saver& saver, std::vector<std
   return is_whole(saver.last_checkpoint()) ? saver.last_checkpoint() : "";
 }
 
-void Faults::roll_back(const Trouble& trouble, Saver& saver) {
+void BadStepPolicy::roll_back(const Trouble& trouble, Saver& saver) {
   const std::int64_t bad_step = failed_step();
   saver.finish();  // a save that is still being written is one to go back to
   // They verified when they were saved; the disk may have lost them since.
@@ -363,7 +363,7 @@ void Faults::roll_back(const Trouble& trouble, Saver& saver) {
   std::vector<DataJump> jumps = stepper_.jumps();
   // What the load brings back is older: what happened since has to outlive it.
   std::vector<std::int64_t> bad_steps = bad_steps_;
-  const std::deque<Window> windows = windows_;
+  const std::deque<AccumulationWindow> windows = windows_;
   const std::int64_t skips = skips_, rollbacks = rollbacks_, overflows = overflows_,
                      micro = stepper_.micro_batch_size();
   const std::int64_t eval_batch = eval_batch_, shrinks = shrinks_, rollbacks_there = rollbacks_there_ + 1;
@@ -403,14 +403,14 @@ void Faults::roll_back(const Trouble& trouble, Saver& saver) {
                 (left_out > 1 ? " and those of " + counted(left_out - 1, "step", "steps") + " before it" : ""));
 }
 
-void Faults::add_to_summary(Node& summary) const {
+void BadStepPolicy::add_to_summary(Node& summary) const {
   if (skips_ > 0) summary.set("skipped_steps", Node::integer(skips_));
   if (overflows_ > 0) summary.set("overflows", Node::integer(overflows_));
   if (rollbacks_ > 0) summary.set("rollbacks", Node::integer(rollbacks_));
   if (shrinks_ > 0) summary.set("micro_batch_size", Node::integer(stepper_.micro_batch_size()));
 }
 
-void Faults::save_state(core::StateWriter& writer) const {
+void BadStepPolicy::save_state(core::StateWriter& writer) const {
   Node steps = Node::sequence();
   for (const std::int64_t step : bad_steps_) steps.items().push_back(Node::integer(step));
   writer.value("bad_steps", std::move(steps));
@@ -422,7 +422,7 @@ void Faults::save_state(core::StateWriter& writer) const {
   writer.value("checkpoint_step", Node::integer(checkpoint_step_));
   writer.value("rollbacks_there", Node::integer(rollbacks_there_));
   Node windows = Node::sequence();
-  for (const Window& window : windows_) {
+  for (const AccumulationWindow& window : windows_) {
     Node row = Node::sequence();
     for (const std::int64_t value : {window.step, window.start.epoch, window.start.sample}) {
       row.items().push_back(Node::integer(value));
@@ -434,7 +434,7 @@ void Faults::save_state(core::StateWriter& writer) const {
   writer.value("norms", norms_.state());
 }
 
-void Faults::load_state(const core::StateReader& reader) {
+void BadStepPolicy::load_state(const core::StateReader& reader) {
   bad_steps_.clear();
   for (const Node& step : reader.value("bad_steps").items()) bad_steps_.push_back(step.as_integer());
   skips_ = reader.value("skips").as_integer();

@@ -11,8 +11,8 @@
 #include "runner/store/run_writer.h"
 #include "runner/train/observe/console.h"
 #include "runner/train/observe/evaluator.h"
-#include "runner/train/step/out_of_memory.h"
 #include "runner/train/observe/spike_detector.h"
+#include "runner/train/step/out_of_memory.h"
 #include "runner/train/step/stepper.h"
 
 namespace runner::train {
@@ -22,11 +22,11 @@ class Saver;
 /// What a step does that goes wrong: a loss that is not finite or jumps up (section `faults`), and an allocation that
 /// fails (`training.auto_micro_batch`). Everything it decides is a function of what was computed and of its state,
 /// which is saved, so that a run that was killed and resumed takes the same decisions.
-class Faults final : public core::Stateful {
+class BadStepPolicy final : public core::Stateful {
  public:
   enum class Outcome { kMoved, kSkipped, kRolledBack };
 
-  Faults(const Experiment& experiment, Stepper& stepper, store::RunWriter& run, Console& console);
+  BadStepPolicy(const Experiment& experiment, Stepper& stepper, store::RunWriter& run, Console& console);
 
   /// One optimizer step into `result`. Skips, overflows of float16 and rollbacks leave no trace in the series: the step
   /// that comes next has the number of the one that was dropped, or that of the checkpoint plus one. RunError when the
@@ -54,7 +54,7 @@ class Faults final : public core::Stateful {
     std::string kind, what;
     Action action = Action::kIgnore;
   };
-  struct Window {
+  struct AccumulationWindow {
     std::int64_t step;
     Loader::Position start;
   };
@@ -93,8 +93,8 @@ class Faults final : public core::Stateful {
   std::optional<int> to_blame_;          // the one of several ranks whose part of the loss is not finite
   std::vector<std::int64_t> bad_steps_;  // every skip and rollback, in order
   std::int64_t skips_ = 0, rollbacks_ = 0, shrinks_ = 0, overflows_ = 0;
-  std::int64_t eval_batch_ = 0;  // 0: as asked for
-  std::deque<Window> windows_;   // begun since the checkpoint to go back to, newest last
+  std::int64_t eval_batch_ = 0;             // 0: as asked for
+  std::deque<AccumulationWindow> windows_;  // begun since the checkpoint to go back to, newest last
   std::int64_t checkpoint_step_ = 0, rollbacks_there_ = 0;
 };
 

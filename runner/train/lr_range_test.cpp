@@ -40,7 +40,7 @@ double steepest(const std::vector<LrPoint>& points) {
 
 }  // namespace
 
-double lr_at(const LrSweepRequest& request, std::int64_t step) {
+double lr_at(const LrRangeRequest& request, std::int64_t step) {
   const double way = static_cast<double>(step) / static_cast<double>(std::max<std::int64_t>(1, request.steps - 1));
   if (request.linear) return request.min_lr + (request.max_lr - request.min_lr) * way;
   return request.min_lr * std::pow(request.max_lr / request.min_lr, way);

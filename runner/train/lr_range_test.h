@@ -8,7 +8,7 @@
 namespace runner::train {
 
 /// What `roux lr-find` asks for. Free of LibTorch, as all of this header: the program fills it in.
-struct LrSweepRequest {
+struct LrRangeRequest {
   double min_lr = 1e-7, max_lr = 10.0;
   std::int64_t steps = 100;
   bool linear = false;       ///< equal distances between the rates; else equal ratios
@@ -17,7 +17,7 @@ struct LrSweepRequest {
 };
 
 /// The rate of step `step`, from 0 on.
-double lr_at(const LrSweepRequest& request, std::int64_t step);
+double lr_at(const LrRangeRequest& request, std::int64_t step);
 
 struct LrPoint {
   double lr = 0, loss = 0, smoothed = 0;
@@ -41,12 +41,12 @@ struct LrSweep {
 /// Source  fastai's LRFinder: a running mean corrected for its start, over at four times the least one
 class LrRecorder {
  public:
-  explicit LrRecorder(const LrSweepRequest& request) : request_(request) {}
+  explicit LrRecorder(const LrRangeRequest& request) : request_(request) {}
   bool add(double lr, double loss);
   LrSweep take();
 
  private:
-  LrSweepRequest request_;
+  LrRangeRequest request_;
   LrSweep sweep_;
   double mean_ = 0, kept_ = 1, least_ = 0;
 };

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "runner/resolve/load.h"
-#include "runner/train/save/resume.h"
 #include "runner/train/experiment/train_request.h"
+#include "runner/train/save/resume.h"
 
 namespace components::model {
 class Model;
@@ -28,7 +28,6 @@ std::shared_ptr<distributed::ProcessGroup> meet_ranks(const resolve::Recipe& rec
 
 /// RunError when the weights of two ranks differ.
 void refuse_other_weights(distributed::ProcessGroup& ranks, const components::model::Model& model);
-
 
 /// The first rank chooses how the run begins, the others are told. Nothing when it was refused, which that rank says.
 std::optional<Start> choose_together(distributed::ProcessGroup* ranks, core::Diagnostics& diagnostics,

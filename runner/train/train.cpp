@@ -25,23 +25,23 @@
 #include "runner/core/build_info.h"
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
-#include "runner/core/platform/files.h"
 #include "runner/core/held_log.h"
 #include "runner/core/log.h"
+#include "runner/core/platform/files.h"
 #include "runner/core/platform/machine.h"
 #include "runner/core/units.h"
 #include "runner/distributed/process_group.h"
 #include "runner/store/run_reader.h"
 #include "runner/store/run_writer.h"
+#include "runner/train/experiment/experiment.h"
+#include "runner/train/experiment/precision.h"
+#include "runner/train/loop.h"
 #include "runner/train/rank_consistency.h"
 #include "runner/train/save/provenance_recorder.h"
-#include "runner/train/experiment/experiment.h"
-#include "runner/train/loop.h"
-#include "runner/train/experiment/precision.h"
 #include "runner/train/save/resume.h"
 #include "runner/train/save/save_plan.h"
-#include "runner/train/step/out_of_memory.h"
 #include "runner/train/save/tensor_memory.h"
+#include "runner/train/step/out_of_memory.h"
 
 namespace runner::train {
 namespace {
@@ -122,10 +122,11 @@ std::map<std::string, std::string> environment_of(const resolve::Recipe& recipe,
 }
 
 /// `init`: the weights that the run begins with, when it took any.
-artifact::Capsule capsule_of(const resolve::Recipe& recipe, const std::string& resolved, const Experiment& experiment,
-                             const TrainRequest& request, const checkpoint::InitWeights* init) {
+artifact::Provenance provenance_of(const resolve::Recipe& recipe, const std::string& resolved,
+                                   const Experiment& experiment, const TrainRequest& request,
+                                   const checkpoint::InitWeights* init) {
   const Surroundings surroundings = present_surroundings();
-  artifact::Capsule capsule;
+  artifact::Provenance capsule;
   capsule.version = core::program_version();
   capsule.source = core::source_hash();
   capsule.libtorch = surroundings.libtorch;
@@ -217,7 +218,7 @@ core::RunError as_run_error(const std::exception& error) {
   return core::RunError((torch ? "LibTorch: " : "") + plain_text(error));
 }
 
-int train_into(Experiment& experiment, store::RunWriter& run, std::optional<CapsuleRecorder>& recorder,
+int train_into(Experiment& experiment, store::RunWriter& run, std::optional<ProvenanceRecorder>& recorder,
                const TrainRequest& request, const LoopRequest& loop, const core::Clock& clock) {
   try {
     const LoopResult result = run_loop(experiment, run, loop, clock);
@@ -276,10 +277,10 @@ int train(const resolve::Recipe& recipe, const TrainRequest& request, double pea
   if (!first) return core::kExitUsage;
   const auto training = sections::training::parse_config(recipe.at("training"));
   if (training.max_memory) limit_tensor_memory(*training.max_memory);
-  std::shared_ptr<checkpoint::HeldFiles> held;
+  std::shared_ptr<checkpoint::CheckpointPrefetch> held;
   if (is_first && !first->checkpoint.empty()) {
-    held = checkpoint::HeldFiles::begin(first->checkpoint,
-                                        std::min(training.max_memory.value_or(kNoLimit), core::free_memory()));
+    held = checkpoint::CheckpointPrefetch::begin(first->checkpoint,
+                                                 std::min(training.max_memory.value_or(kNoLimit), core::free_memory()));
   }
   const auto experiment = build(recipe, diagnostics);
   if (experiment == nullptr) return core::kExitUsage;
@@ -325,11 +326,11 @@ int train(const resolve::Recipe& recipe, const TrainRequest& request, double pea
     }
   }
   record_changes(*run, start);
-  std::optional<CapsuleRecorder> recorder;
+  std::optional<ProvenanceRecorder> recorder;
   if (is_first) {
     recorder.emplace(
-        capsule_of(recipe, resolved, *experiment, request, init && start.checkpoint.empty() ? &*init : nullptr), *run,
-        start.resume ? start.resume->step : 0, request.code, request.light != nullptr);
+        provenance_of(recipe, resolved, *experiment, request, init && start.checkpoint.empty() ? &*init : nullptr),
+        *run, start.resume ? start.resume->step : 0, request.code, request.light != nullptr);
   }
   if (start.resume) {
     core::log_info("resuming " + run->run_dir() + " from " +

@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <utility>
 
-#include "runner/core/platform/files.h"
 #include "runner/core/name_map.h"
+#include "runner/core/platform/files.h"
 #include "runner/core/utf8.h"
 #include "runner/store/history.h"
 
@@ -45,7 +45,8 @@ constexpr const char* kCsvTitles = "run,name,metric,step,time_ms,value\n";
 
 void add_csv(const RunSummary& run, const std::vector<Series>& all, std::string& text) {
   for (const Series& series : all) {
-    const std::string head = run.id + "," + terminal::csv_field(review::name_of(run)) + "," + terminal::csv_field(series.name) + ",";
+    const std::string head =
+        run.id + "," + terminal::csv_field(review::name_of(run)) + "," + terminal::csv_field(series.name) + ",";
     for (const store::SeriesPoint& point : series.points) {
       text += head + std::to_string(point.step) + "," + std::to_string(point.time_ms) + "," + exact(point.value) + "\n";
     }
@@ -54,7 +55,8 @@ void add_csv(const RunSummary& run, const std::vector<Series>& all, std::string&
 
 void add_jsonl(const RunSummary& run, const std::vector<Series>& all, std::string& text) {
   for (const Series& series : all) {
-    const std::string head = "{\"run\": " + core::json_quote(run.id) + ", \"name\": " + core::json_quote(review::name_of(run)) +
+    const std::string head = "{\"run\": " + core::json_quote(run.id) +
+                             ", \"name\": " + core::json_quote(review::name_of(run)) +
                              ", \"metric\": " + core::json_quote(series.name) + ", \"step\": ";
     for (const store::SeriesPoint& point : series.points) {
       text += head + std::to_string(point.step) + ", \"time_ms\": " + std::to_string(point.time_ms) +
@@ -162,8 +164,8 @@ std::optional<std::string> runs_export(const review::RunsContext& context, const
     return std::nullopt;
   }
   const bool newest = request.runs.empty() && request.filter.empty();
-  const auto runs =
-      review::choose_runs(context, newest ? std::vector<std::string>{"last"} : request.runs, request.filter, diagnostics);
+  const auto runs = review::choose_runs(context, newest ? std::vector<std::string>{"last"} : request.runs,
+                                        request.filter, diagnostics);
   if (!runs) return std::nullopt;
   Failures unread;
   auto said = put_all(*runs, request, unread);

@@ -87,7 +87,8 @@ std::vector<Moment> moments_of(const ForeignRun& run, store::RunWriter& writer) 
   return moments;
 }
 
-core::Result<std::string> write_run(const ForeignRun& run, const review::RunsContext& context, const std::string& name) {
+core::Result<std::string> write_run(const ForeignRun& run, const review::RunsContext& context,
+                                    const std::string& name) {
   Replay clock(context.clock);
   store::NewRun made;
   made.output_dir = context.output_dir;
@@ -188,12 +189,12 @@ std::optional<std::string> runs_import(const review::RunsContext& context, const
   core::in_parallel(found.size(), kWritersMax, [&](std::size_t i) {
     if (before.contains(found[i].source)) return;
     settle_times(found[i]);
-    made[i] = write_run(found[i], context, review::name_of(found[i]));
+    made[i] = write_run(found[i], context, name_of(found[i]));
   });
   std::string text;
   for (std::size_t i = 0; i < found.size(); ++i) {
     const ForeignRun& run = found[i];
-    const std::string source = core::escape_for_terminal(run.source), name = review::name_of(run);
+    const std::string source = core::escape_for_terminal(run.source), name = name_of(run);
     if (!made[i]) {
       text += source + ": imported before; --again makes another run of it\n";
       continue;

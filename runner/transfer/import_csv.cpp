@@ -4,10 +4,10 @@
 #include <cmath>
 #include <filesystem>
 
-#include "runner/transfer/import.h"
 #include "runner/core/platform/files.h"
 #include "runner/core/units.h"
 #include "runner/core/utf8.h"
+#include "runner/transfer/import.h"
 
 // Tables of metrics: a column `step` and one a metric (Lightning's CSVLogger and many others), or `step`, `metric` and
 // `value` (`roux runs export`).

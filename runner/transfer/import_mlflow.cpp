@@ -6,11 +6,11 @@
 #include <optional>
 #include <sstream>
 
-#include "runner/transfer/import.h"
-#include "runner/transfer/import_mlflow.h"
 #include "runner/core/platform/files.h"
 #include "runner/core/scalar.h"
 #include "runner/recipe/read.h"
+#include "runner/transfer/import.h"
+#include "runner/transfer/import_mlflow.h"
 
 // The folders of MLflow's file store: EXPERIMENT/RUN/{meta.yaml, params/NAME, metrics/NAME, tags/NAME}. A name with
 // slashes is a path.

@@ -4,9 +4,9 @@
 #include <string>
 #include <utility>
 
+#include "runner/core/json.h"
 #include "runner/transfer/import.h"
 #include "runner/transfer/import_mlflow.h"
-#include "runner/core/json.h"
 #include "trackers/server/mlflow_server.h"
 #include "trackers/tracker.h"
 
@@ -23,7 +23,7 @@ constexpr int kPage = 1000;            // of runs and of experiments
 constexpr int kPointsOfPage = 25'000;  // what a server gives at most
 
 /// What a browser shows for an address: `http://HOST:PORT/#/experiments/1/runs/abc`. The last two may be missing.
-struct Place {
+struct Location {
   std::string uri, experiment, run;
 };
 
@@ -34,9 +34,9 @@ std::string after(const std::string& text, const std::string& word) {
   return rest.substr(0, rest.find_first_of("/?"));
 }
 
-Place place_of(const std::string& address) {
+Location place_of(const std::string& address) {
   const std::size_t hash = address.find('#');
-  Place place{address.substr(0, hash), "", ""};
+  Location place{address.substr(0, hash), "", ""};
   while (place.uri.ends_with("/")) place.uri.pop_back();
   if (hash == std::string::npos) return place;
   const std::string shown = address.substr(hash);
@@ -68,7 +68,7 @@ std::string text_of(const json& object, const char* key) {
 
 class Reader {
  public:
-  explicit Reader(Place place) : place_(std::move(place)), server_(place_.uri, trackers::mlflow_http_options()) {}
+  explicit Reader(Location place) : place_(std::move(place)), server_(place_.uri, trackers::mlflow_http_options()) {}
 
   std::vector<ForeignRun> runs() {
     std::vector<ForeignRun> found;
@@ -146,7 +146,7 @@ class Reader {
     return points;
   }
 
-  const Place place_;
+  const Location place_;
   MlflowServer server_;
 };
 

@@ -2,8 +2,8 @@
 #include <filesystem>
 #include <map>
 
-#include "runner/transfer/import.h"
 #include "runner/core/units.h"
+#include "runner/transfer/import.h"
 #include "trackers/io/event_file.h"
 
 namespace runner::transfer {

@@ -113,9 +113,9 @@ class Merged {
 };
 
 /// The coordinate of a dimension that a parameter gives; nothing where the space has none like it.
-std::optional<double> coordinate(const OptunaParameter& parameter, const RecipeSpace& space, std::size_t index) {
-  const Dimension& dimension = space.dimensions()[index];
-  if (dimension.kind != Dimension::Kind::kChoice) {
+std::optional<double> coordinate(const OptunaParameter& parameter, const sweep::RecipeSpace& space, std::size_t index) {
+  const components::sampler::Dimension& dimension = space.dimensions()[index];
+  if (dimension.kind != components::sampler::Dimension::Kind::kChoice) {
     double value = parameter.value;
     if (const Node* choice = chosen(parameter)) value = choice->is_number() ? choice->as_double() : kNone;
     return dimension.has(value) ? std::optional(value) : std::nullopt;
@@ -136,12 +136,13 @@ std::optional<double> coordinate(const OptunaParameter& parameter, const RecipeS
 }
 
 /// The point of a trial. Failure says what keeps it out.
-core::Result<Point> point_of(const OptunaTrial& trial, const ImportOptions& options, const RecipeSpace& space) {
+core::Result<sweep::Point> point_of(const OptunaTrial& trial, const ImportOptions& options,
+                                    const sweep::RecipeSpace& space) {
   const auto path_of = [&options](const OptunaParameter& parameter) {
     const auto renamed = options.paths.find(parameter.name);
     return renamed == options.paths.end() ? parameter.name : renamed->second;
   };
-  Point point(space.dimensions().size(), kNone);
+  sweep::Point point(space.dimensions().size(), kNone);
   std::map<std::string, std::string> used;  // name by path
   for (std::size_t i = 0; i < point.size(); ++i) {
     const std::string& path = space.dimensions()[i].name;
@@ -184,14 +185,14 @@ std::string flaw_of(const std::vector<double>& values, std::size_t objectives) {
 }
 
 /// As a trial of ours that has come to its end; nothing of one that has not.
-std::optional<TrialEnd> end_of(const OptunaTrial& trial, std::size_t objectives) {
-  TrialEnd end;
+std::optional<sweep::TrialEnd> end_of(const OptunaTrial& trial, std::size_t objectives) {
+  sweep::TrialEnd end;
   if (trial.state == "COMPLETE") {
-    end.state = TrialState::kComplete;
+    end.state = sweep::TrialState::kComplete;
   } else if (trial.state == "PRUNED") {
-    end.state = TrialState::kPruned;
+    end.state = sweep::TrialState::kPruned;
   } else if (trial.state == "FAIL") {
-    end.state = TrialState::kFailed;
+    end.state = sweep::TrialState::kFailed;
   } else {
     return std::nullopt;
   }
@@ -201,16 +202,16 @@ std::optional<TrialEnd> end_of(const OptunaTrial& trial, std::size_t objectives)
   if (flaw.empty()) {
     end.value = trial.values[0];
     end.others.assign(trial.values.begin() + 1, trial.values.end());
-  } else if (end.state == TrialState::kPruned && objectives == 1 && !trial.curve.empty()) {
+  } else if (end.state == sweep::TrialState::kPruned && objectives == 1 && !trial.curve.empty()) {
     end.value = trial.curve.back().value;
-  } else if (end.state == TrialState::kComplete) {
-    end.state = TrialState::kFailed;
+  } else if (end.state == sweep::TrialState::kComplete) {
+    end.state = sweep::TrialState::kFailed;
     end.reason = flaw + " in Optuna";
   }
   for (const auto& [key, value] : trial.attributes) {
     if (key == "reason") end.reason = text_of(value);
   }
-  if (end.state == TrialState::kFailed && end.reason.empty()) end.reason = "failed in Optuna";
+  if (end.state == sweep::TrialState::kFailed && end.reason.empty()) end.reason = "failed in Optuna";
   return end;
 }
 
@@ -298,13 +299,13 @@ std::map<std::string, std::string> told_apart(const std::map<std::string, std::s
   return numbered;
 }
 
-Importable importable(const OptunaStudy& from, const ImportOptions& options, const RecipeSpace& space) {
+Importable importable(const OptunaStudy& from, const ImportOptions& options, const sweep::RecipeSpace& space) {
   Importable found;
   found.objectives = std::max<std::size_t>(from.maximize.size(), 1);
   for (std::size_t i = 0; i < from.trials.size(); ++i) {
     const auto point = end_of(from.trials[i], found.objectives)
                            ? point_of(from.trials[i], options, space)
-                           : core::Result<Point>(core::Failure{"it has not ended"});
+                           : core::Result<sweep::Point>(core::Failure{"it has not ended"});
     if (point) {
       found.trials.emplace_back(&from.trials[i], point.value());
     } else {
@@ -314,14 +315,14 @@ Importable importable(const OptunaStudy& from, const ImportOptions& options, con
   return found;
 }
 
-void import_trials(const Importable& from, const RecipeSpace& space, Study& study) {
+void import_trials(const Importable& from, const sweep::RecipeSpace& space, sweep::Study& study) {
   study.add_worker(study.info().created_ms);
   for (const auto& [trial, point] : from.trials) {
-    Study::Demand demand;
+    sweep::Study::Demand demand;
     demand.now_ms = trial->started_ms;
     demand.variants_max = std::numeric_limits<std::int64_t>::max();
-    demand.propose = [&space, &point](const std::vector<Variant>& before, const std::vector<Trial>&) {
-      return std::optional(Variant{static_cast<std::int64_t>(before.size()), point, space.text(point)});
+    demand.propose = [&space, &point](const std::vector<sweep::Variant>& before, const std::vector<sweep::Trial>&) {
+      return std::optional(sweep::Variant{static_cast<std::int64_t>(before.size()), point, space.text(point)});
     };
     const auto claimed = study.claim(demand);
     study.end(claimed->number, *end_of(*trial, from.objectives), std::max(trial->ended_ms, trial->started_ms));

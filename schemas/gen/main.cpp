@@ -55,12 +55,12 @@ void read_kinds(const fs::path& path, Schemas& schemas, Diagnostics& diagnostics
     const auto text = [&](const char* key) -> std::string {
       const Node* value = item.find(key);
       if (value && value->is_string() && !value->as_string().empty()) return value->as_string();
-      diagnostics.error(item.place(), "a kind needs the text \"" + std::string(key) + "\"");
+      diagnostics.error(item.location(), "a kind needs the text \"" + std::string(key) + "\"");
       return "";
     };
     Kind kind{text("kind"), text("title"), text("namespace"), text("header"), text("product"), text("layer")};
     if (kind.layer != "engine" && kind.layer != "roux")
-      diagnostics.error(item.place(), "layer must be engine or roux, got \"" + kind.layer + "\"");
+      diagnostics.error(item.location(), "layer must be engine or roux, got \"" + kind.layer + "\"");
     schemas.kinds.push_back(std::move(kind));
   }
 }
@@ -122,8 +122,8 @@ void check_aliases(const Schemas& schemas, const fs::path& path, Diagnostics& di
   Diagnostics found;
   const runner::registry::AliasTable table = runner::registry::parse_aliases(schemas.aliases_json, found);
   diagnostics.add_all(found);
-  const runner::core::Place place{std::make_shared<runner::core::Source>(runner::core::Source{path.string(), "", {}}),
-                                  0, 0, 1};
+  const runner::core::Location place{
+      std::make_shared<runner::core::Source>(runner::core::Source{path.string(), "", {}}), 0, 0, 1};
   const auto section = [&](const std::string& name) -> const Fragment* {
     for (const Fragment& fragment : schemas.of("section"))
       if (fragment.name == name) return &fragment;

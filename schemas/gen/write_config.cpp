@@ -217,7 +217,7 @@ void check_names(const Fragment& fragment, const Kind* kind, runner::core::Diagn
   };
   check_keys(fragment.properties);
   if (is_cpp_keyword(fragment.name)) {
-    runner::core::Place place{
+    runner::core::Location place{
         std::make_shared<runner::core::Source>(runner::core::Source{fragment.kind + "/" + fragment.name, "", {}}), 0, 0,
         1};
     diagnostics.error(place, "the name \"" + fragment.name + "\" is a word of C++", "choose another name");

@@ -20,9 +20,9 @@
 #include "runner/core/diagnostics.h"
 #include "runner/core/platform/files.h"
 #include "runner/recipe/compose.h"
-#include "runner/resolve/consistency.h"
 #include "runner/registry/registry.h"
 #include "runner/registry/validate.h"
+#include "runner/resolve/consistency.h"
 #include "tests/fuzz/mutator.h"
 
 namespace {

@@ -120,7 +120,7 @@ class Training {
     // Larger than what one write of the draft takes at most, so that a save is more than one of them.
     const std::vector<float> weights(300'000, static_cast<float>(step_));
     const std::vector<float> bias(7, static_cast<float>(step_));
-    auto draft = artifact::CheckpointDraft::begin(folder, step_, 1 << 20).value();
+    auto draft = artifact::CheckpointWriter::begin(folder, step_, 1 << 20).value();
     draft
         ->add_safetensors(
             "model.safetensors",

@@ -28,8 +28,8 @@
 
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
-#include "runner/core/platform/files.h"
 #include "runner/core/json.h"
+#include "runner/core/platform/files.h"
 #include "runner/store/run_writer.h"
 
 namespace {

@@ -23,9 +23,9 @@
 #include "runner/store/run_reader.h"
 #include "tests/support/at_each.h"
 #include "tests/support/disk/crash_disk.h"
+#include "tests/support/disk/tracer.h"
 #include "tests/support/process/process.h"
 #include "tests/support/temp_dir.h"
-#include "tests/support/disk/tracer.h"
 
 namespace {
 

@@ -16,7 +16,7 @@ namespace {
 
 using tests::is_gone;
 using tests::Process;
-using tests::RunPlace;
+using tests::TestRun;
 using tests::wait_for_ranks;
 
 constexpr const char* kRecipe = R"(
@@ -60,14 +60,14 @@ class Network {
   static std::string address(int machine) { return "10.77.0." + std::to_string(machine + 1); }
   void cut() const { succeeds("ip -n " + name(1) + " link set " + cable_[1] + " down"); }
 
-  std::unique_ptr<Process> run(const RunPlace& place, int machine, const std::vector<std::string>& flags = {}) const {
+  std::unique_ptr<Process> run(const TestRun& place, int machine, const std::vector<std::string>& flags = {}) const {
     std::vector<std::string> command = {"ip", "netns", "exec", name(machine)};
     const auto words = place.command();
     command.insert(command.end(), words.begin(), words.end());
     command.insert(command.end(), {"--num-processes", "2", "--num-machines", "2", "--main-process-ip", address(0),
                                    "--machine-rank", std::to_string(machine), "--verbose"});
     command.insert(command.end(), flags.begin(), flags.end());
-    return std::make_unique<Process>(command, RunPlace::environment(), place.path().string());
+    return std::make_unique<Process>(command, TestRun::environment(), place.path().string());
   }
 
  private:
@@ -88,14 +88,14 @@ bool skipped(const Network& network) {
 TEST_CASE("two hosts give the curve of one process", "[ranks][namespaces]") {
   const Network network;
   if (skipped(network)) return;
-  const RunPlace alone(kRecipe), together(kRecipe);
+  const TestRun alone(kRecipe), together(kRecipe);
   REQUIRE(alone.run().status == 0);
   const auto first = network.run(together, 0), second = network.run(together, 1);
   const int status = first->wait(), status_there = second->wait();
   INFO(first->output() << second->output());
   REQUIRE(status == 0);
   REQUIRE(status_there == 0);
-  const auto series = [](const RunPlace& place) {
+  const auto series = [](const TestRun& place) {
     return runner::store::read_series(place.run_dir().string(), "loss", "train", -1).value();
   };
   const auto expected = series(alone), found = series(together);
@@ -109,7 +109,7 @@ TEST_CASE("two hosts give the curve of one process", "[ranks][namespaces]") {
 TEST_CASE("a rank that dies on one host ends the other host", "[ranks][namespaces][killed]") {
   const Network network;
   if (skipped(network)) return;
-  const RunPlace place(kRecipe);
+  const TestRun place(kRecipe);
   const std::vector<std::string> long_run = {"--set", "training.max_steps=1000000"};
   const auto first = network.run(place, 0, long_run), second = network.run(place, 1, long_run);
   std::size_t seen = 0, seen_there = 0;

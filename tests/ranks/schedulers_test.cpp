@@ -18,7 +18,7 @@
 namespace {
 
 using tests::Process;
-using tests::RunPlace;
+using tests::TestRun;
 
 constexpr const char* kRecipe = R"(
 run_name: queued
@@ -112,11 +112,11 @@ constexpr const char* kSlurmPackages = "slurmctld slurmd slurm-client munge";
 
 TEST_CASE("mpirun's processes are the ranks", "[ranks][schedulers]") {
   if (skipped({"/usr/bin/mpirun"}, "openmpi-bin")) return;
-  const RunPlace ours(kRecipe), theirs(kRecipe);
+  const TestRun ours(kRecipe), theirs(kRecipe);
   REQUIRE(ours.run({"launch.num_processes=2"}).status == 0);
   Process process({"/usr/bin/mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2", tests::roux_program(), "run",
                    "recipe.yaml"},
-                  RunPlace::environment(), theirs.path().string());
+                  TestRun::environment(), theirs.path().string());
   const int status = process.wait();
   INFO(process.output());
   CHECK(status == 0);
@@ -125,10 +125,10 @@ TEST_CASE("mpirun's processes are the ranks", "[ranks][schedulers]") {
 
 TEST_CASE("what concerns all of mpirun's processes is said by the first one", "[ranks][schedulers]") {
   if (skipped({"/usr/bin/mpirun"}, "openmpi-bin")) return;
-  const RunPlace place(kRecipe);
+  const TestRun place(kRecipe);
   Process process({"/usr/bin/mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "3", tests::roux_program(), "run",
                    "recipe.yaml"},
-                  RunPlace::environment(), place.path().string());
+                  TestRun::environment(), place.path().string());
   const int status = process.wait();
   const std::string& said = process.output();
   INFO(said);
@@ -143,7 +143,7 @@ TEST_CASE("what concerns all of mpirun's processes is said by the first one", "[
 TEST_CASE("srun's processes are the ranks", "[ranks][schedulers]") {
   if (skipped(kSlurmPrograms, kSlurmPackages)) return;
   const Slurm slurm;
-  const RunPlace ours(kRecipe), theirs(kRecipe);
+  const TestRun ours(kRecipe), theirs(kRecipe);
   REQUIRE(ours.run({"launch.num_processes=2"}).status == 0);
   Process process({"/usr/bin/srun", "-n", "2", tests::roux_program(), "run", "recipe.yaml"}, slurm.environment(),
                   theirs.path().string());
@@ -156,7 +156,7 @@ TEST_CASE("srun's processes are the ranks", "[ranks][schedulers]") {
 TEST_CASE("a batch job saves before its time is up, queues again and completes", "[ranks][schedulers]") {
   if (skipped(kSlurmPrograms, kSlurmPackages)) return;
   Slurm slurm;
-  const RunPlace place(kEndless);
+  const TestRun place(kEndless);
   Process emit({"/bin/sh", "-c", tests::roux_program() + " launch --emit slurm recipe.yaml > job.sh"}, {},
                place.path().string());
   REQUIRE(emit.wait() == 0);
@@ -199,11 +199,11 @@ sweep:
   sampler: {type: random, seed: 5}
   parameters: {optimizer.lr: {distribution: log_uniform, min: 1.0e-4, max: 1.0e-1}}
 )";
-  const RunPlace calm(kSwept);
+  const TestRun calm(kSwept);
   REQUIRE(calm.roux({"sweep", "run", "recipe.yaml"}).status == 0);
   tests::Postgres server;
-  const RunPlace place(kSwept + ("  store: " + server.address() + "\n"));
-  Process begun({tests::roux_program(), "sweep", "run", "recipe.yaml"}, RunPlace::environment(), place.path().string());
+  const TestRun place(kSwept + ("  store: " + server.address() + "\n"));
+  Process begun({tests::roux_program(), "sweep", "run", "recipe.yaml"}, TestRun::environment(), place.path().string());
   REQUIRE(begun.wait_for("trial 0 "));
   begun.send(SIGINT);
   REQUIRE(begun.wait() == 75);

@@ -10,8 +10,8 @@
 #include "tests/support/folder.h"
 #include "trackers/io/safe_name.h"
 #include "trackers/io/sha256.h"
-#include "trackers/wandb_file.h"
 #include "trackers/io/wire.h"
+#include "trackers/wandb_file.h"
 
 namespace {
 

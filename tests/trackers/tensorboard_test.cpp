@@ -6,8 +6,8 @@
 #include "runner/core/picture/crc32.h"
 #include "tests/support/folder.h"
 #include "trackers/io/record_file.h"
-#include "trackers/tracker.h"
 #include "trackers/io/wire.h"
+#include "trackers/tracker.h"
 
 namespace {
 

@@ -11,8 +11,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "runner/core/platform/files.h"
 #include "runner/core/log.h"
+#include "runner/core/platform/files.h"
 #include "trackers/io/tracker_data.h"
 
 namespace trackers {

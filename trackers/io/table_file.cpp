@@ -1,7 +1,7 @@
 #include "trackers/io/table_file.h"
 
-#include "runner/core/platform/files.h"
 #include "runner/core/json.h"
+#include "runner/core/platform/files.h"
 
 namespace trackers {
 namespace {

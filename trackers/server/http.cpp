@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "runner/core/utf8.h"
-#include "trackers/server/curl.h"
 #include "trackers/io/tracker_data.h"
+#include "trackers/server/curl.h"
 
 namespace trackers {
 namespace {

@@ -3,8 +3,8 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "trackers/server/http.h"
 #include "trackers/io/tracker_data.h"
+#include "trackers/server/http.h"
 
 namespace trackers {
 

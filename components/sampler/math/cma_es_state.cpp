@@ -24,7 +24,7 @@ double farthest(Index dimensions) { return std::sqrt(static_cast<double>(dimensi
 
 }  // namespace
 
-Evolution::Evolution(VectorXd mean_N, double sigma, VectorXd least_N, Index population)
+CmaEsState::CmaEsState(VectorXd mean_N, double sigma, VectorXd least_N, Index population)
     : mean_N_(std::move(mean_N)), least_N_(std::move(least_N)), sigma_(sigma) {
   const Index size = mean_N_.size();
   const auto n = static_cast<double>(size);
@@ -53,7 +53,7 @@ Evolution::Evolution(VectorXd mean_N, double sigma, VectorXd least_N, Index popu
   decompose();
 }
 
-void Evolution::decompose() {
+void CmaEsState::decompose() {
   for (Index i = 0; i < mean_N_.size(); ++i) {
     const double least = least_N_[i] / sigma_;
     covariance_NN_(i, i) = std::max(covariance_NN_(i, i), least * least);
@@ -63,7 +63,7 @@ void Evolution::decompose() {
   spread_N_ = solver.eigenvalues().cwiseMax(kTiny * kTiny).cwiseSqrt();
 }
 
-VectorXd Evolution::draw(Draws& draws) const {
+VectorXd CmaEsState::draw(CounterRng& draws) const {
   VectorXd x_N(mean_N_.size());
   for (Index attempt = 0; attempt < kDrawsForEachDimension * mean_N_.size(); ++attempt) {
     VectorXd z_N(mean_N_.size());
@@ -74,7 +74,7 @@ VectorXd Evolution::draw(Draws& draws) const {
   return x_N.cwiseMax(0).cwiseMin(1);
 }
 
-void Evolution::learn(const std::vector<VectorXd>& ranked_LN) {
+void CmaEsState::learn(const std::vector<VectorXd>& ranked_LN) {
   RUNNER_ASSERT(static_cast<Index>(ranked_LN.size()) == population_, "a generation is whole");
   const Index size = mean_N_.size();
   const auto n = static_cast<double>(size);
@@ -108,7 +108,7 @@ void Evolution::learn(const std::vector<VectorXd>& ranked_LN) {
   decompose();
 }
 
-bool Evolution::has_converged() const {
+bool CmaEsState::has_converged() const {
   const double most = spread_N_.maxCoeff(), least = spread_N_.minCoeff();
   return sigma_ * most < kPoint || most * most > kFlat * least * least;
 }

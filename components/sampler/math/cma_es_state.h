@@ -12,18 +12,18 @@ namespace components::sampler {
 /// A normal distribution that moves and stretches towards the better half of what was drawn from it (CMA-ES), in a cube
 /// whose sides go from 0 to 1.
 ///
-/// Source  Hansen, The CMA Evolution Strategy: A Tutorial, arXiv:1604.00772; constants by its equation numbers
-class Evolution {
+/// Source  Hansen, The CMA CmaEsState Strategy: A Tutorial, arXiv:1604.00772; constants by its equation numbers
+class CmaEsState {
  public:
   /// mean_N    where it begins
   /// sigma     and how wide, in each dimension
   /// least_N   deviations that it keeps: half the way to the next value, where there are steps; else 0
   /// population  points of a generation; 0: what the tutorial advises
-  Evolution(Eigen::VectorXd mean_N, double sigma, Eigen::VectorXd least_N, Eigen::Index population = 0);
+  CmaEsState(Eigen::VectorXd mean_N, double sigma, Eigen::VectorXd least_N, Eigen::Index population = 0);
 
   Eigen::Index population() const { return population_; }
   /// A draw inside the cube.
-  Eigen::VectorXd draw(Draws& draws) const;
+  Eigen::VectorXd draw(CounterRng& draws) const;
   /// What a generation came to, the best first; `population()` points. They may come from a distribution before this
   /// one.
   void learn(const std::vector<Eigen::VectorXd>& ranked_LN);

@@ -8,9 +8,9 @@ namespace components::sampler {
 /// are the same whether or not this process has drawn those of variant 11.
 ///
 /// Source  Steele, Lea & Flood, Fast Splittable Pseudorandom Number Generators, OOPSLA 2014 (SplitMix64)
-class Draws {
+class CounterRng {
  public:
-  Draws(std::uint64_t seed, std::int64_t number, std::uint64_t purpose = 0)
+  CounterRng(std::uint64_t seed, std::int64_t number, std::uint64_t purpose = 0)
       : state_(mixed(mixed(mixed(seed) + static_cast<std::uint64_t>(number)) + purpose)) {}
 
   std::uint64_t bits() { return mixed(state_ += kGolden); }

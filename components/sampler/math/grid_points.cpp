@@ -7,7 +7,7 @@
 #include "runner/core/error.h"
 
 namespace components::sampler {
-PointWalk::PointWalk(const Space& space, std::int64_t looked_max)
+GridPoints::GridPoints(const Space& space, std::int64_t looked_max)
     : space_(&space),
       left_(looked_max),
       point_(space.dimensions().size(), std::numeric_limits<double>::quiet_NaN()),
@@ -15,7 +15,7 @@ PointWalk::PointWalk(const Space& space, std::int64_t looked_max)
   RUNNER_ASSERT(is_finite(space), "only what ends is walked through");
 }
 
-std::optional<Point> PointWalk::next() {
+std::optional<Point> GridPoints::next() {
   while (left_ > 0 && advance()) {
     --left_;
     if (space_->allows(point_)) return point_;
@@ -24,7 +24,7 @@ std::optional<Point> PointWalk::next() {
 }
 
 /// False after the last point.
-bool PointWalk::advance() {
+bool GridPoints::advance() {
   if (!std::exchange(begun_, true)) return begin_at(0), true;
   for (std::size_t i = point_.size(); i-- > 0;) {
     if (std::isnan(point_[i])) continue;
@@ -40,7 +40,7 @@ bool PointWalk::advance() {
 }
 
 /// The dimension and those after it take their first values.
-void PointWalk::begin_at(std::size_t dimension) {
+void GridPoints::begin_at(std::size_t dimension) {
   std::fill(point_.begin() + static_cast<std::ptrdiff_t>(dimension), point_.end(),
             std::numeric_limits<double>::quiet_NaN());
   for (std::size_t i = dimension; i < point_.size(); ++i) {
@@ -50,11 +50,11 @@ void PointWalk::begin_at(std::size_t dimension) {
   }
 }
 
-Point draw_point(const Space& space, Draws& draws) {
+Point draw_point(const Space& space, CounterRng& draws) {
   return make_point(space, [&](std::size_t i) { return space.dimensions()[i].quantile(draws.uniform()); });
 }
 
-std::optional<Point> draw_allowed(const Space& space, Draws& draws) {
+std::optional<Point> draw_allowed(const Space& space, CounterRng& draws) {
   for (int i = 0; i < kDrawsMax; ++i) {
     Point point = draw_point(space, draws);
     if (space.allows(point)) return point;
@@ -62,8 +62,8 @@ std::optional<Point> draw_allowed(const Space& space, Draws& draws) {
   return std::nullopt;
 }
 
-bool walk_points(const Space& space, const std::function<bool(const Point&)>& visit, std::int64_t looked_max) {
-  PointWalk walk(space, looked_max);
+bool for_each_grid_point(const Space& space, const std::function<bool(const Point&)>& visit, std::int64_t looked_max) {
+  GridPoints walk(space, looked_max);
   for (auto point = walk.next(); point && visit(*point); point = walk.next()) {
   }
   return walk.at_end();

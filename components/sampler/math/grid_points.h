@@ -22,18 +22,18 @@ Point make_point(const Space& space, Choose choose) {
 }
 
 /// Each dimension drawn from its distribution.
-Point draw_point(const Space& space, Draws& draws);
+Point draw_point(const Space& space, CounterRng& draws);
 
 /// The first of many draws that the constraints allow; nothing when none of them is.
 inline constexpr int kDrawsMax = 10'000;
-std::optional<Point> draw_allowed(const Space& space, Draws& draws);
+std::optional<Point> draw_allowed(const Space& space, CounterRng& draws);
 
 /// All points of a finite space that the constraints allow, the last dimension changing fastest, each once. Borrows the
 /// space.
-class PointWalk {
+class GridPoints {
  public:
   /// `looked_max`: how many points it looks at, allowed or not.
-  explicit PointWalk(const Space& space, std::int64_t looked_max = std::numeric_limits<std::int64_t>::max());
+  explicit GridPoints(const Space& space, std::int64_t looked_max = std::numeric_limits<std::int64_t>::max());
 
   /// The next one; nothing after the last.
   std::optional<Point> next();
@@ -53,8 +53,8 @@ class PointWalk {
 
 /// The same, until `visit` returns false. At most `looked_max` points are looked at, allowed or not: constraints that
 /// hardly anything meets would have it search for years. Whether it came to the end.
-bool walk_points(const Space& space, const std::function<bool(const Point&)>& visit,
-                 std::int64_t looked_max = std::numeric_limits<std::int64_t>::max());
+bool for_each_grid_point(const Space& space, const std::function<bool(const Point&)>& visit,
+                         std::int64_t looked_max = std::numeric_limits<std::int64_t>::max());
 
 /// Whether all dimensions have finitely many values.
 bool is_finite(const Space& space);

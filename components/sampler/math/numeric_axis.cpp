@@ -17,7 +17,7 @@ double grain_of(const Dimension& d) {
 
 }  // namespace
 
-Line::Line(const Dimension& dimension) : dimension_(&dimension), grain_(grain_of(dimension)) {
+NumericAxis::NumericAxis(const Dimension& dimension) : dimension_(&dimension), grain_(grain_of(dimension)) {
   const Dimension& d = dimension;
   RUNNER_ASSERT(d.kind != Dimension::Kind::kChoice, "choices have no order");
   if (d.kind == Dimension::Kind::kNormal) {
@@ -30,9 +30,9 @@ Line::Line(const Dimension& dimension) : dimension_(&dimension), grain_(grain_of
   high_ = at(d.max + half);
 }
 
-double Line::at(double value) const { return dimension_->log ? std::log(value) : value; }
+double NumericAxis::at(double value) const { return dimension_->log ? std::log(value) : value; }
 
-double Line::value(double x) const {
+double NumericAxis::value(double x) const {
   const Dimension& d = *dimension_;
   const double value = d.log ? std::exp(x) : x;
   if (d.kind == Dimension::Kind::kNormal) return d.step > 0 ? std::round(value / d.step) * d.step : value;

@@ -5,10 +5,10 @@
 namespace components::sampler {
 
 /// A dimension of numbers laid out on a line where its distribution is even: as they are, or their logarithms.
-class Line {
+class NumericAxis {
  public:
   /// Of a kChoice there is none. `dimension` must outlive the line.
-  explicit Line(const Dimension& dimension);
+  explicit NumericAxis(const Dimension& dimension);
 
   /// The ends: half a grain beyond the first and the last value; of a normal distribution 4 deviations from its middle.
   double low() const { return low_; }

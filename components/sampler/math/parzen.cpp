@@ -22,7 +22,7 @@ double cdf(double x) { return 0.5 * std::erfc(-x / std::numbers::sqrt2); }
 double mass(double a, double b) { return a > 0 ? cdf(-a) - cdf(-b) : cdf(b) - cdf(a); }
 
 /// The stretch of the line that is `value`'s, where values have a grain.
-std::pair<double, double> stretch_of(const Dimension& d, const Line& line, double value) {
+std::pair<double, double> stretch_of(const Dimension& d, const NumericAxis& line, double value) {
   const double half = line.grain() / 2;
   const double low = d.log && value <= half ? line.low() : std::max(line.low(), line.at(value - half));
   return {low, std::min(line.high(), line.at(value + half))};
@@ -95,7 +95,7 @@ void Parzen::set_choice(Axis& axis, const std::vector<const Point*>& points, dou
 }
 
 void Parzen::set_line(Axis& axis, const std::vector<const Point*>& points) {
-  const Line& line = *axis.line;
+  const NumericAxis& line = *axis.line;
   for (const Point* point : points) axis.centres.push_back(line.at((*point)[axis.index]));
   axis.sigmas = widths(axis.centres, line.low(), line.high());
   axis.centres.push_back((line.low() + line.high()) / 2);
@@ -114,14 +114,14 @@ void Parzen::set_line(Axis& axis, const std::vector<const Point*>& points) {
   }
 }
 
-void Parzen::draw(Draws& draws, Point& point) const {
+void Parzen::draw(CounterRng& draws, Point& point) const {
   double u = draws.uniform();
   std::size_t kernel = 0;
   while (kernel + 1 < weights_.size() && u >= weights_[kernel]) u -= weights_[kernel++];
   for (const Axis& axis : axes_) point[axis.index] = draw_axis(axis, kernel, draws);
 }
 
-double Parzen::draw_axis(const Axis& axis, std::size_t kernel, Draws& draws) {
+double Parzen::draw_axis(const Axis& axis, std::size_t kernel, CounterRng& draws) {
   const double u = draws.uniform(), centre = axis.centres[kernel];
   if (axis.dimension->kind == Dimension::Kind::kChoice) {
     const auto choices = static_cast<double>(axis.dimension->choices);
@@ -131,7 +131,7 @@ double Parzen::draw_axis(const Axis& axis, std::size_t kernel, Draws& draws) {
     return other < centre ? other : other + 1;
   }
   const double sigma = axis.sigmas[kernel];
-  const Line& line = *axis.line;
+  const NumericAxis& line = *axis.line;
   const double below = cdf((line.low() - centre) / sigma), above = cdf((line.high() - centre) / sigma);
   constexpr double kTiny = std::numeric_limits<double>::epsilon();
   const double share = std::clamp(below + u * (above - below), kTiny, 1 - kTiny);
@@ -149,7 +149,7 @@ void Parzen::add_logs(const Axis& axis, double value, const std::vector<bool>& c
     logs.back() -= std::log(static_cast<double>(d.choices));
     return;
   }
-  const Line& line = *axis.line;
+  const NumericAxis& line = *axis.line;
   if (line.grain() == 0) {
     const double x = line.at(value);
     for (std::size_t kernel = 0; kernel < count; ++kernel) {

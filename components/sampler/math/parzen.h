@@ -19,8 +19,8 @@ class Parzen {
   Parzen(const Space& space, const std::vector<std::size_t>& dimensions, const std::vector<const Point*>& points,
          double prior_weight);
 
-  /// Draws the dimensions into `point`.
-  void draw(Draws& draws, Point& point) const;
+  /// CounterRng the dimensions into `point`.
+  void draw(CounterRng& draws, Point& point) const;
   double log_density(const Point& point) const;
 
  private:
@@ -29,7 +29,7 @@ class Parzen {
   struct Axis {
     std::size_t index;
     const Dimension* dimension;
-    std::optional<Line> line;           ///< none of a choice
+    std::optional<NumericAxis> line;    ///< none of a choice
     std::vector<double> centres;        ///< of a choice: which; of the last kernel -1
     std::vector<double> sigmas;         ///< of a choice unused, as are the following
     std::vector<double> log_norms;      ///< that the kernel adds up to 1 between `low` and `high`
@@ -40,7 +40,7 @@ class Parzen {
   };
   void set_choice(Axis& axis, const std::vector<const Point*>& points, double prior_weight) const;
   static void set_line(Axis& axis, const std::vector<const Point*>& points);
-  static double draw_axis(const Axis& axis, std::size_t kernel, Draws& draws);
+  static double draw_axis(const Axis& axis, std::size_t kernel, CounterRng& draws);
   static void add_logs(const Axis& axis, double value, const std::vector<bool>& counts, std::vector<double>& logs);
   std::vector<bool> kernels_that_count(const Point& point) const;
 

@@ -6,9 +6,9 @@
 #include <numbers>
 #include <utility>
 
-#include "components/sampler/math/unit_cube.h"
 #include "components/sampler/math/gaussian_process.h"
 #include "components/sampler/math/sobol_sequence.h"
+#include "components/sampler/math/unit_cube.h"
 
 // D: dimensions   N: the best variants   M: points that are asked about
 
@@ -40,7 +40,7 @@ std::vector<const Tried*> best_of(const std::vector<Tried>& complete, const Regr
 }
 
 /// Points of the whole space that the constraints allow; fewer where they allow few.
-MatrixXd asked_points(const Cube& cube) {
+MatrixXd asked_points(const UnitCube& cube) {
   const SobolSequence sequence(cube.size(), 0);
   MatrixXd points_MD(kAsked, static_cast<Index>(cube.size()));
   Index count = 0;
@@ -61,7 +61,7 @@ double width(std::size_t dimensions, std::size_t points) {
 }  // namespace
 
 double regret_bound(const Space& space, const std::vector<Tried>& complete, const RegretOptions& options) {
-  const Cube cube(space);
+  const UnitCube cube(space);
   const std::vector<const Tried*> best = best_of(complete, options);
   const MatrixXd points_ND = cube.seen(best);
   VectorXd values_N(static_cast<Index>(best.size()));

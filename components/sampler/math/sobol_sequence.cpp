@@ -10,7 +10,7 @@ namespace {
 
 /// Each digit becomes the parity of itself and of some of the digits before it.
 template <typename Numbers>
-void scramble_digits(Numbers& numbers, Draws& draws) {
+void scramble_digits(Numbers& numbers, CounterRng& draws) {
   Numbers rows{};
   for (std::size_t digit = 0; digit < rows.size(); ++digit) {
     const std::uint32_t own = 0x80000000U >> digit;
@@ -33,7 +33,7 @@ SobolSequence::SobolSequence(std::size_t dimensions, std::optional<std::uint64_t
     numbers_.push_back(directions(i));
     shifts_.push_back(0);
     if (!scramble) continue;
-    Draws draws(*scramble, static_cast<std::int64_t>(i));
+    CounterRng draws(*scramble, static_cast<std::int64_t>(i));
     scramble_digits(numbers_.back(), draws);
     shifts_.back() = static_cast<std::uint32_t>(draws.bits());
   }

@@ -4,9 +4,9 @@
 #include <optional>
 #include <vector>
 
+#include "components/sampler/math/grid_points.h"
 #include "components/sampler/math/numeric_axis.h"
 #include "components/sampler/math/tried.h"
-#include "components/sampler/math/grid_points.h"
 
 namespace components::sampler {
 
@@ -14,15 +14,15 @@ namespace components::sampler {
 
 /// A space as a Gaussian process sees it: a share of the line of each number, the position of each choice. A point has
 /// a coordinate in every dimension, whether or not it plays a part. Borrows the space.
-class Cube {
+class UnitCube {
  public:
-  explicit Cube(const Space& space);
+  explicit UnitCube(const Space& space);
 
   std::size_t size() const { return space_.dimensions().size(); }
   const Dimension& dimension(std::size_t i) const { return space_.dimensions()[i]; }
   bool is_choice(std::size_t i) const { return dimension(i).kind == Dimension::Kind::kChoice; }
   bool is_smooth(std::size_t i) const { return lines_[i] && lines_[i]->grain() == 0; }
-  const Line& line(std::size_t i) const { return *lines_[i]; }
+  const NumericAxis& line(std::size_t i) const { return *lines_[i]; }
   /// Of each dimension, whether it is one.
   std::vector<bool> choices() const;
 
@@ -52,7 +52,7 @@ class Cube {
 
  private:
   const Space& space_;
-  std::vector<std::optional<Line>> lines_;
+  std::vector<std::optional<NumericAxis>> lines_;
   bool conditional_ = false;
 };
 

@@ -5,12 +5,12 @@
 
 namespace runner::artifact {
 
-Pace::Pace(const Plan& plan, const core::Clock& clock)
+Throttle::Throttle(const Plan& plan, const core::Clock& clock)
     : clock_(clock),
       ns_per_byte_(plan.seconds * 1e9 / static_cast<double>(std::max<std::int64_t>(1, plan.bytes))),
       begin_ns_(clock.monotonic_ns()) {}
 
-void Pace::worked(std::int64_t bytes) {
+void Throttle::worked(std::int64_t bytes) {
   const std::int64_t rest_ns = rest_after(bytes);
   if (rest_ns == 0) return;
   const std::int64_t begin_ns = clock_.monotonic_ns();
@@ -19,7 +19,7 @@ void Pace::worked(std::int64_t bytes) {
   rested_ns_ += clock_.monotonic_ns() - begin_ns;
 }
 
-std::int64_t Pace::rest_after(std::int64_t bytes) {
+std::int64_t Throttle::rest_after(std::int64_t bytes) {
   const std::lock_guard lock(mutex_);
   done_bytes_ += bytes;
   if (hurried_) return 0;
@@ -27,12 +27,12 @@ std::int64_t Pace::rest_after(std::int64_t bytes) {
   return std::max<std::int64_t>(0, begin_ns_ + planned_ns - clock_.monotonic_ns());
 }
 
-double Pace::rested_seconds() const {
+double Throttle::rested_seconds() const {
   const std::lock_guard lock(mutex_);
   return static_cast<double>(rested_ns_) * 1e-9;
 }
 
-void Pace::hurry() {
+void Throttle::hurry() {
   const std::lock_guard lock(mutex_);
   hurried_ = true;
   woken_.notify_all();

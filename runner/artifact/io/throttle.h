@@ -10,13 +10,13 @@ namespace runner::artifact {
 
 /// How fast work that nobody waits for is done: in pieces with rests between them, so that what runs beside it keeps
 /// cores, caches and memory. Any thread may call.
-class Pace {
+class Throttle {
  public:
   struct Plan {
     std::int64_t bytes = 0;  ///< of work, over all threads
     double seconds = 0;      ///< that it may take; what takes longer never rests
   };
-  Pace(const Plan& plan, const core::Clock& clock);
+  Throttle(const Plan& plan, const core::Clock& clock);
 
   /// After a piece of work: blocks for as long as the plan leaves time, or until hurry().
   void worked(std::int64_t bytes);

@@ -154,7 +154,7 @@ void import(Session& session, const std::string& file, const std::string& output
       }
     }
   } else if (config) {
-    diagnostics.error(config->place(), "this is no config file of Accelerate: it has to be a mapping");
+    diagnostics.error(config->location(), "this is no config file of Accelerate: it has to be a mapping");
   }
   session.show(diagnostics);
   if (diagnostics.has_errors()) return void(session.exit_code = core::kExitUsage);

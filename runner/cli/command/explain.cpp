@@ -43,13 +43,13 @@ void print_wrapped(const std::string& text, std::size_t indent) {
 /// Where a value came from, in one line: what it crossed, then its place.
 std::string origin(const Node& value) {
   std::string text;
-  const bool placed = value.place().known() && value.place().source->kind != core::Source::Kind::kDefault;
-  if (placed) text = value.place().text();
+  const bool placed = value.location().known() && value.location().source->kind != core::Source::Kind::kDefault;
+  if (placed) text = value.location().text();
   for (const std::string& step : value.history()) {
     if (step == "secret" || (placed && text.rfind(step, 0) == 0)) continue;  // `--set a=b` says that it is a --set
     text += (text.empty() ? "" : ", ") + step;
   }
-  if (text.empty() && value.place().known()) text = value.place().text();
+  if (text.empty() && value.location().known()) text = value.location().text();
   return text.empty() ? "not written" : text;
 }
 

@@ -5,9 +5,9 @@
 #include <future>
 #include <memory>
 
-#include "runner/cli/git_state_of.h"
 #include "runner/cli/commands.h"
 #include "runner/cli/engine_or_fail.h"
+#include "runner/cli/git_state_of.h"
 #include "runner/cli/program.h"
 #include "runner/core/error.h"
 #include "runner/core/platform/files.h"
@@ -21,7 +21,7 @@ namespace {
 std::size_t thread_count() { return core::list_folder("/proc/self/task").value().size(); }
 
 /// What trials have in common is found out before the first of them is forked.
-class Forks final : public sweep::Trained {
+class Forks final : public sweep::TrialRunner {
  public:
   explicit Forks(std::string program) : program_(std::move(program)) {}
 
@@ -30,7 +30,7 @@ class Forks final : public sweep::Trained {
     is_ready_ = true;
     core::Diagnostics told_by_the_trial;
     const auto recipe = resolve::read_recipe(words.at(1), {}, registry::Registry::builtin(), told_by_the_trial);
-    if (recipe && !told_by_the_trial.has_errors()) code_ = review::code_of(*recipe);
+    if (recipe && !told_by_the_trial.has_errors()) code_ = git_state_of(*recipe);
   }
 
   int train(const std::vector<std::string>& words) override {
@@ -42,8 +42,8 @@ class Forks final : public sweep::Trained {
  private:
   std::string program_;
   bool is_ready_ = false;
-  std::shared_future<artifact::CodeState> code_;
-  const std::shared_ptr<store::LightTables> light_ = std::make_shared<store::LightTables>();
+  std::shared_future<artifact::GitState> code_;
+  const std::shared_ptr<store::InMemoryRun> light_ = std::make_shared<store::InMemoryRun>();
 };
 
 }  // namespace

@@ -8,10 +8,10 @@
 
 #include "runner/cli/commands.h"
 #include "runner/cli/engine_or_fail.h"
-#include "runner/review/terminal_plot.h"
-#include "runner/terminal/text.h"
 #include "runner/core/error.h"
 #include "runner/core/json.h"
+#include "runner/review/terminal_plot.h"
+#include "runner/terminal/text.h"
 
 namespace runner::cli {
 namespace {
@@ -23,7 +23,7 @@ constexpr double kLrMin = 1e-37, kLrMax = 1e38;  // that float32 knows
 
 struct LrFindFlags {
   RecipeFlags recipe;
-  engine::LrSweepRequest sweep;
+  engine::LrRangeRequest sweep;
   std::string sweep_shape = "exponential", format = "text";
 };
 
@@ -54,8 +54,8 @@ std::string sweep_text(const LrFindFlags& flags, const engine::LrSweep& sweep) {
   options.x_title = flags.sweep.linear ? "lr" : "log10(lr)";
   std::string text = flags.recipe.path + "  loss, smoothed\n" + review::plot_text({curve}, options, terminal);
   text += "  tried     " + std::to_string(sweep.points.size()) + " of " + std::to_string(flags.sweep.steps) +
-          " rates from " + terminal::number_text(flags.sweep.min_lr) + " to " + terminal::number_text(flags.sweep.max_lr) +
-          (sweep.diverged ? "; then the loss diverged\n" : "\n");
+          " rates from " + terminal::number_text(flags.sweep.min_lr) + " to " +
+          terminal::number_text(flags.sweep.max_lr) + (sweep.diverged ? "; then the loss diverged\n" : "\n");
   const auto& suggestion = sweep.suggestion;
   if (!suggestion) return text + "  no rate to suggest: the loss did not fall\n";
   text += "  lr        " + terminal::number_text(suggestion->valley) + "  in the middle of the longest descent\n";

@@ -17,10 +17,11 @@
 #include "runner/artifact/probe.h"
 #include "runner/artifact/safetensors_writer.h"
 #include "runner/artifact/tensor_set.h"
-#include "runner/review/checkpoint/checkpoints.h"
 #include "runner/cli/commands.h"
 #include "runner/core/error.h"
 #include "runner/core/units.h"
+#include "runner/core/utf8.h"
+#include "runner/review/checkpoint/checkpoints.h"
 
 namespace runner::cli {
 namespace {
@@ -49,7 +50,7 @@ std::string find_source(const std::string& text, const std::string& runs_dir) {
   if (!fs::exists(text, error)) {
     std::vector<std::string> skipped;
     path = artifact::find_checkpoint(text, review::run_finder(runs_dir), skipped).value();
-    for (const std::string& line : skipped) std::fprintf(stderr, "skipped %s\n", printable(line).c_str());
+    for (const std::string& line : skipped) std::fprintf(stderr, "skipped %s\n", core::printable(line).c_str());
   }
   return artifact::find_tensor_set(path).value();
 }
@@ -135,7 +136,7 @@ void run(const Request& request, Session& session) {
   if (!merged) return session.fail(merged.failure().message, merged.failure().hint, merged.failure().exit_code);
   const Merged& done = merged.value();
   std::printf("merged %zu %s into %s: %zu tensors, %s\n", done.shards, done.shards == 1 ? "file" : "files",
-              printable(done.file).c_str(), done.tensors, core::format_bytes(done.bytes).c_str());
+              core::printable(done.file).c_str(), done.tensors, core::format_bytes(done.bytes).c_str());
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ void plan(Session& session, const PlanFlags& flags) {
     session.exit_code = core::kExitUsage;
     return;
   }
-  std::printf("%s%s", (flags.format == "json" ? review::plan_json(*plan) : review::plan_text(flags.recipe.path, *plan)).c_str(),
+  std::printf("%s%s", (flags.format == "json" ? plan_json(*plan) : plan_text(flags.recipe.path, *plan)).c_str(),
               flags.format == "json" ? "\n" : "");
 }
 

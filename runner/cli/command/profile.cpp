@@ -11,9 +11,11 @@
 #include <vector>
 
 #include "runner/cli/commands.h"
+#include "runner/cli/runs_command.h"
+#include "runner/core/utf8.h"
 #include "runner/review/runs.h"
 #include "runner/review/terminal_plot.h"
-#include "runner/store/profile.h"
+#include "runner/store/profile/profile.h"
 
 namespace runner::cli {
 namespace {
@@ -101,7 +103,7 @@ std::optional<std::string> show(const review::RunsContext& context, const Profil
   if (request.sort_by) table.sort_by = *request.sort_by;
   if (request.row_limit) table.row_limit = *request.row_limit;
   if (request.group_by_input_shape) table.group_by_input_shape = true;
-  std::string text = printable(run.value().name) + " " + run.value().id;
+  std::string text = core::printable(run.value().name) + " " + run.value().id;
   if (count > 1) text += ", cycle " + std::to_string(cycle) + " of " + std::to_string(count);
   return text + ": " + store::profile_text(profile.value(), table) + memory_plot(profile.value(), context.terminal);
 }
@@ -145,7 +147,7 @@ void add_show(CLI::App& profile, Session& session) {
   command->callback([request, &session] {
     session.command = [request, &session] {
       core::Diagnostics diagnostics;
-      const auto text = show(runs_context(session), *request, diagnostics);
+      const auto text = show(cli::runs_context(session), *request, diagnostics);
       session.show(diagnostics);
       if (text) std::fwrite(text->data(), 1, text->size(), stdout);
       if (diagnostics.has_errors()) session.exit_code = core::kExitUsage;

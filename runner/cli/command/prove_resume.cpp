@@ -12,11 +12,11 @@
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/cli/commands.h"
 #include "runner/cli/proof/kill_plan.h"
-#include "runner/review/checkpoint/bitwise_compare.h"
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
 #include "runner/core/platform/process.h"
 #include "runner/core/units.h"
+#include "runner/review/checkpoint/bitwise_compare.h"
 #include "runner/store/run_reader.h"
 
 namespace runner::cli {
@@ -264,13 +264,14 @@ bool depends_on_time(const resolve::Recipe& recipe, Session& session) {
   const Node& max_time = recipe.at("training.max_time");
   core::Diagnostics diagnostics;
   if (!max_time.is_null()) {
-    diagnostics.error(max_time.place(), "training.max_time ends the training by the clock, so no two runs are the same",
+    diagnostics.error(max_time.location(),
+                      "training.max_time ends the training by the clock, so no two runs are the same",
                       "limit it by max_steps for the proof: --set training.max_time=null --set training.max_steps=200");
   }
   const Node& eval_steps = recipe.at("eval.eval_steps");
   if (!eval_steps.is_null() &&
       core::parse_interval(eval_steps.scalar_text()).value().unit == core::Interval::Unit::kSeconds) {
-    diagnostics.error(eval_steps.place(), "eval.eval_steps counts time, so no two runs evaluate at the same steps",
+    diagnostics.error(eval_steps.location(), "eval.eval_steps counts time, so no two runs evaluate at the same steps",
                       "count steps for the proof: --set eval.eval_steps=50");
   }
   session.show(diagnostics);

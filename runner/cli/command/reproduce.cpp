@@ -13,12 +13,12 @@
 #include "runner/artifact/provenance.h"
 #include "runner/cli/commands.h"
 #include "runner/cli/engine_or_fail.h"
-#include "runner/review/checkpoint/bitwise_compare.h"
 #include "runner/core/build_info.h"
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
 #include "runner/core/platform/machine.h"
 #include "runner/resolve/changes.h"
+#include "runner/review/checkpoint/bitwise_compare.h"
 #include "runner/store/run_reader.h"
 
 namespace runner::cli {
@@ -26,8 +26,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-using artifact::Capsule;
 using artifact::Cause;
+using artifact::Provenance;
 using core::Node;
 
 constexpr std::size_t kCausesShownMax = 20;
@@ -49,7 +49,7 @@ std::vector<resolve::Change> changes_that_count(const Node& before, const Node& 
 }
 
 Cause cause_of(const resolve::Change& change) {
-  const auto with_place = [](const std::string& value, const core::Place& place) {
+  const auto with_place = [](const std::string& value, const core::Location& place) {
     const std::string text = place.text();
     return text.empty() ? value : value + " (" + text + ")";
   };
@@ -120,7 +120,7 @@ class Reproduction {
       session_.fail("run " + original_.run_dir + " is still being trained", "wait for its end, or stop it");
       return false;
     }
-    auto capsule = artifact::read_capsule(original_.run_dir + "/" + artifact::kCapsuleFile);
+    auto capsule = artifact::read_provenance(original_.run_dir + "/" + artifact::kCapsuleFile);
     auto recipe = resolve::read_recorded_recipe(original_.run_dir, original_.run_dir + "/resolved.json");
     if (!capsule || !recipe) {
       const core::Failure& failure = capsule ? recipe.failure() : capsule.failure();
@@ -169,7 +169,7 @@ class Reproduction {
     }
     core::Diagnostics diagnostics;
     const auto now = resolve::load_recipe(path.string(), recorded_overrides(capsule_.command_line),
-                                           registry::Registry::builtin(), diagnostics);
+                                          registry::Registry::builtin(), diagnostics);
     if (!now) {
       std::printf("the recipe %s has been changed and is wrong now; the recorded one is taken\n", path.c_str());
       return;
@@ -209,9 +209,9 @@ class Reproduction {
     std::fflush(stdout);
   }
 
-  Capsule present_capsule(engine::Engine& engine) const {
+  Provenance present_capsule(engine::Engine& engine) const {
     const auto surroundings = engine.surroundings(*recipe_);
-    Capsule now = capsule_;
+    Provenance now = capsule_;
     now.version = core::program_version();
     now.source = core::source_hash();
     now.libtorch = surroundings.libtorch;
@@ -300,7 +300,7 @@ class Reproduction {
   Session& session_;
   ReproduceFlags& flags_;
   store::RunSummary original_;
-  Capsule capsule_;
+  Provenance capsule_;
   Node recorded_;
   std::optional<resolve::Recipe> recipe_;
   std::vector<Cause> causes_;

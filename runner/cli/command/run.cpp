@@ -66,7 +66,7 @@ engine::TrainRequest request_of(const Session& session, const RunFlags& flags) {
 
 /// Of several processes that srun, mpirun or torchrun started, which all write to one terminal: what concerns all of
 /// them is said by the first one, and each has its file in the run's `logs`.
-void leave_the_word_to_rank_0(const Session& session) {
+void silence_other_ranks(const Session& session) {
   if (session.verbose || std::getenv(launch::kSupervised) != nullptr) return;
   core::LogOptions options = core::log_options();
   options.level = core::LogLevel::kError;
@@ -81,12 +81,12 @@ void train(Session& session, const resolve::Recipe& recipe, engine::TrainRequest
   if (request.rank && request.rank->rank > 0) {
     request.quiet = true;
     request.progress_bar = false;
-    leave_the_word_to_rank_0(session);
+    silence_other_ranks(session);
   }
   const auto capture = sections::capture::parse_config(recipe.at("capture"));
-  std::optional<artifact::CodeCapture> code;
+  std::optional<artifact::GitStateCapture> code;
   if (capture.git && !request.code.valid() && (!request.rank || request.rank->rank == 0)) {
-    code.emplace(artifact::CodeOptions{".", capture.diff_limit});  // while the engine is loaded
+    code.emplace(artifact::GitStateOptions{".", capture.diff_limit});  // while the engine is loaded
     request.code = code->state();
   }
   Tracking tracking(session, recipe);

@@ -12,8 +12,8 @@
 #include "runner/cli/sweep_command.h"
 #include "runner/core/error.h"
 #include "runner/core/platform/files.h"
-#include "runner/sweep/trial/lineage.h"
 #include "runner/sweep/study/variant_summary.h"
+#include "runner/sweep/trial/lineage.h"
 
 namespace runner::cli {
 namespace {
@@ -59,7 +59,7 @@ sweep::Trial first_trial(const sweep::OpenSweep& open, std::int64_t variant) {
   return open.study->trials().at(static_cast<std::size_t>(variant * open.sweep.config().replicates));
 }
 
-void print_variant(const sweep::OpenSweep& open, const sweep::VariantStanding& standing) {
+void print_variant(const sweep::OpenSweep& open, const sweep::VariantSummary& standing) {
   const auto number = [](double value) { return core::to_json(Node::floating(value), -1); };
   const sweep::Trial trial = first_trial(open, standing.variant);
   if (standing.value) std::printf("%s %s\n", open.sweep.metric().c_str(), number(*standing.value).c_str());
@@ -74,8 +74,8 @@ void print_variant(const sweep::OpenSweep& open, const sweep::VariantStanding& s
 }
 
 /// The variants that the flags mean; none after saying why.
-std::vector<sweep::VariantStanding> chosen(Session& session, const sweep::OpenSweep& open, const BestFlags& flags) {
-  const auto standings = standings_of(open.study->variants(), open.study->trials());
+std::vector<sweep::VariantSummary> chosen(Session& session, const sweep::OpenSweep& open, const BestFlags& flags) {
+  const auto standings = summaries_of(open.study->variants(), open.study->trials());
   const std::string& name = open.study->info().name;
   if (!flags.trial) {
     auto front = front_of(open.sweep, standings);
@@ -85,7 +85,7 @@ std::vector<sweep::VariantStanding> chosen(Session& session, const sweep::OpenSw
                  "name a trial: --trial " + std::to_string(first_trial(open, front.front().variant).number));
     return {};
   }
-  for (const sweep::VariantStanding& standing : standings) {
+  for (const sweep::VariantSummary& standing : standings) {
     const bool meant = *flags.trial / open.sweep.config().replicates == standing.variant;
     if (meant && standing.value) return {standing};
   }
@@ -99,16 +99,16 @@ std::vector<sweep::VariantStanding> chosen(Session& session, const sweep::OpenSw
 void best(Session& session, const std::string& name, const BestFlags& flags) {
   const auto open = flags.file.empty() ? open_sweep(session, name) : open_trainable_sweep(session, name);
   if (!open) return;
-  const std::vector<sweep::VariantStanding> standings = chosen(session, *open, flags);
+  const std::vector<sweep::VariantSummary> standings = chosen(session, *open, flags);
   if (flags.file.empty()) {
-    for (const sweep::VariantStanding& standing : standings) print_variant(*open, standing);
+    for (const sweep::VariantSummary& standing : standings) print_variant(*open, standing);
     return;
   }
   if (standings.empty()) return;
   const sweep::Variant variant = open->study->variants().at(static_cast<std::size_t>(standings.front().variant));
   const sweep::Trial trial = flags.trial ? open->study->trials().at(static_cast<std::size_t>(*flags.trial))
                                          : first_trial(*open, variant.number);
-  sweep::TrialPlace place;
+  sweep::TrialSettings place;
   place.replicate = trial.replicate;
   place.recipe_dir = std::filesystem::absolute(open->sweep.recipe_dir()).lexically_normal().string();
   place.run_name = open->sweep.base().at("run_name").as_string() + "-best";

@@ -15,15 +15,15 @@
 #include <thread>
 
 #include "runner/cli/commands.h"
-#include "runner/review/tracker_status.h"
 #include "runner/cli/tracking.h"
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
 #include "runner/core/units.h"
+#include "runner/review/tracker_status.h"
 #include "runner/store/cursors.h"
-#include "runner/store/run_reader.h"
 #include "runner/store/database/schema.h"
+#include "runner/store/run_reader.h"
 #include "runner/store/tracker_lock.h"
 #include "trackers/follow.h"
 
@@ -135,7 +135,8 @@ bool has_record(const core::Result<store::RunSummary>& found) {
 }
 
 /// A follower may be there before the record of the run that it follows, which is made beside the run's own start.
-core::Result<store::RunSummary> review::find_run(const Session& session, const SyncFlags& flags, trackers::Waiter& waiter) {
+core::Result<store::RunSummary> find_run(const cli::Session& session, const SyncFlags& flags,
+                                         trackers::Waiter& waiter) {
   auto found = store::find_run(session.runs_dir(), flags.run, core::system_clock());
   for (int look = 0; flags.follow && !has_record(found) && look < kLooksForRecord; ++look) {
     if (!waiter.wait(kLookMs)) break;
@@ -146,7 +147,7 @@ core::Result<store::RunSummary> review::find_run(const Session& session, const S
 
 void sync(Session& session, const SyncFlags& flags) {
   UntilSignalled waiter;
-  const auto found = review::find_run(session, flags, waiter);
+  const auto found = find_run(session, flags, waiter);
   if (!found) return session.fail(found.failure().message, found.failure().hint);
   const store::RunSummary& summary = found.value();
   const std::string resolved = store::branch_file(summary.run_dir, "resolved.json");

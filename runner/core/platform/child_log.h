@@ -7,12 +7,12 @@
 namespace runner::core {
 
 /// Hands on as warnings what another program says, up to a limit: one that prints for ever fills no log.
-class Relay {
+class ChildLog {
  public:
   static constexpr std::size_t kLineBytesMax = 2000;  ///< for whoever reads the lines
 
   /// `who` begins each line.
-  Relay(std::string who, std::size_t lines_max) : who_(std::move(who)), lines_max_(lines_max) {}
+  ChildLog(std::string who, std::size_t lines_max) : who_(std::move(who)), lines_max_(lines_max) {}
 
   void say(const std::string& line);
 

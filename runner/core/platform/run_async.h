@@ -17,7 +17,7 @@ namespace runner::core {
 /// others come first. The future's destructor waits. Nothing where the system has no thread to give, as for work
 /// without an end, which nobody could wait for.
 template <typename Work>
-auto try_beside(const std::shared_ptr<Work>& work, int nice = 0) -> std::optional<std::future<decltype((*work)())>> {
+auto try_run_async(const std::shared_ptr<Work>& work, int nice = 0) -> std::optional<std::future<decltype((*work)())>> {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -34,15 +34,15 @@ auto try_beside(const std::shared_ptr<Work>& work, int nice = 0) -> std::optiona
 }
 
 template <typename Work>
-auto try_beside(Work work, int nice = 0) {
-  return try_beside(std::make_shared<Work>(std::move(work)), nice);  // std::async keeps what it could not start
+auto try_run_async(Work work, int nice = 0) {
+  return try_run_async(std::make_shared<Work>(std::move(work)), nice);  // std::async keeps what it could not start
 }
 
 /// The same, but where the system has no thread to give the work is done at once.
 template <typename Work>
-auto beside(Work work, int nice = 0) {
+auto run_async(Work work, int nice = 0) {
   const auto shared = std::make_shared<Work>(std::move(work));
-  if (auto future = try_beside(shared, nice)) return *std::move(future);
+  if (auto future = try_run_async(shared, nice)) return *std::move(future);
   auto done = std::async(std::launch::deferred, [shared] { return (*shared)(); });
   done.wait();
   return done;

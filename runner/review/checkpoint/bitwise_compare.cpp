@@ -10,8 +10,8 @@
 
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/artifact/tensor_compare.h"
-#include "runner/store/run_reader.h"
 #include "runner/store/database/wall_clock.h"
+#include "runner/store/run_reader.h"
 
 namespace runner::review {
 namespace {

@@ -4,8 +4,9 @@
 
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/artifact/manifest.h"
-#include "runner/review/checkpoint/checkpoints.h"
 #include "runner/core/units.h"
+#include "runner/core/utf8.h"
+#include "runner/review/checkpoint/checkpoints.h"
 #include "runner/store/run_reader.h"
 
 namespace runner::review {
@@ -13,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string name_of(const std::string& path) { return printable(fs::path(path).filename().string()); }
+std::string name_of(const std::string& path) { return core::printable(fs::path(path).filename().string()); }
 
 bool is_checkpoint(const std::string& folder) {
   std::error_code error;
@@ -71,13 +72,15 @@ std::string checkpoints_list(const std::string& folder, const terminal::Terminal
   }
   std::string text;
   if (!rows.empty()) {
-    text = terminal::table_text({{"checkpoint", false, true}, {"step", true}, {"branch", true}, {"size", true}, {"saved"}, {""}},
-                      rows, terminal);
+    text = terminal::table_text(
+        {{"checkpoint", false, true}, {"step", true}, {"branch", true}, {"size", true}, {"saved"}, {""}}, rows,
+        terminal);
   }
   for (const auto& [path, failure] : unreadable(folder)) {
-    text += terminal::painted("damaged", terminal::Paint::kRed, terminal) + ": " + printable(failure.message) + "\n";
+    text +=
+        terminal::painted("damaged", terminal::Paint::kRed, terminal) + ": " + core::printable(failure.message) + "\n";
   }
-  return text.empty() ? "there is no checkpoint in " + printable(folder) + "\n" : text;
+  return text.empty() ? "there is no checkpoint in " + core::printable(folder) + "\n" : text;
 }
 
 CheckpointsVerdict checkpoints_verify(const std::string& folder) {
@@ -90,7 +93,7 @@ CheckpointsVerdict checkpoints_verify(const std::string& folder) {
                       core::format_bytes(artifact::bytes_of(manifest.value())) + "\n";
       ++verdict.whole;
     } else {
-      verdict.text += name_of(path) + ": damaged: " + printable(manifest.failure().message) + "\n";
+      verdict.text += name_of(path) + ": damaged: " + core::printable(manifest.failure().message) + "\n";
       ++verdict.damaged;
     }
   };

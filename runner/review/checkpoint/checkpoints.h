@@ -5,9 +5,9 @@
 #include <string>
 
 #include "runner/artifact/checkpoint_name.h"
-#include "runner/terminal/text.h"
 #include "runner/core/clock.h"
 #include "runner/core/result.h"
+#include "runner/terminal/text.h"
 
 namespace runner::review {
 

@@ -1,4 +1,5 @@
 #include "runner/review/checkpoint/tensor_diff.h"
+#include "runner/core/utf8.h"
 
 #include <cstdio>
 #include <vector>
@@ -43,7 +44,7 @@ std::string first_text(const TensorDifference& one) {
 }
 
 std::vector<terminal::Cell> row_of(const TensorDifference& one) {
-  std::vector<terminal::Cell> row = {{"  " + printable(one.name)}, {types_text(one)}, {shapes_text(one)}};
+  std::vector<terminal::Cell> row = {{"  " + core::printable(one.name)}, {types_text(one)}, {shapes_text(one)}};
   switch (one.kind) {
     case Kind::kOnlyInA: row.push_back({"only in a", terminal::Paint::kYellow}); return row;
     case Kind::kOnlyInB: row.push_back({"only in b", terminal::Paint::kYellow}); return row;
@@ -65,13 +66,13 @@ std::string tensors_text(const Comparison& comparison, const DiffOptions& option
     if (rows.empty()) return;
     if (!set.empty()) text += terminal::painted(set, terminal::Paint::kBold, terminal) + "\n";
     text += terminal::table_text({{"  tensor", false, true},
-                        {"type"},
-                        {"shape"},
-                        {"elements"},
-                        {"max abs", true},
-                        {"max rel", true},
-                        {"first: a | b"}},
-                       rows, terminal);
+                                  {"type"},
+                                  {"shape"},
+                                  {"elements"},
+                                  {"max abs", true},
+                                  {"max rel", true},
+                                  {"first: a | b"}},
+                                 rows, terminal);
     rows.clear();
   };
   std::size_t shown = 0;
@@ -98,8 +99,10 @@ std::string values_text(const Comparison& comparison, const DiffOptions& options
       ++left_out;
       continue;
     }
-    const auto shown = [](const std::string& value) { return value.empty() ? std::string("-") : printable(value); };
-    rows.push_back({{"  " + printable(one.file + (one.place.empty() ? "" : ": " + one.place))},
+    const auto shown = [](const std::string& value) {
+      return value.empty() ? std::string("-") : core::printable(value);
+    };
+    rows.push_back({{"  " + core::printable(one.file + (one.place.empty() ? "" : ": " + one.place))},
                     {shown(one.a)},
                     {shown(one.b)},
                     {one.wall_clock ? "time, does not count" : "", terminal::Paint::kDim}});
@@ -135,7 +138,7 @@ std::string about(const std::string& path) {
   const artifact::ManifestFields& fields = manifest.value().fields;
   std::string text = "step " + std::to_string(fields.step) + ", branch " + std::to_string(fields.branch);
   if (!fields.run_id.empty()) text += ", run " + fields.run_id;
-  return "  (" + printable(text) + ")";
+  return "  (" + core::printable(text) + ")";
 }
 
 Node list_of(const std::vector<std::int64_t>& values) {
@@ -176,9 +179,9 @@ Node tensor_json(const TensorDifference& one) {
 }  // namespace
 
 std::string diff_text(const Comparison& comparison, const DiffOptions& options, const terminal::Terminal& terminal) {
-  return "a  " + printable(options.a) + about(options.a) + "\nb  " + printable(options.b) + about(options.b) + "\n" +
-         tensors_text(comparison, options, terminal) + values_text(comparison, options, terminal) +
-         verdict_text(comparison);
+  return "a  " + core::printable(options.a) + about(options.a) + "\nb  " + core::printable(options.b) +
+         about(options.b) + "\n" + tensors_text(comparison, options, terminal) +
+         values_text(comparison, options, terminal) + verdict_text(comparison);
 }
 
 std::string diff_json(const Comparison& comparison, const DiffOptions& options) {

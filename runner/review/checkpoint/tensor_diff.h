@@ -13,7 +13,8 @@ struct DiffOptions {
 };
 
 /// A table of the tensors that differ, the values that differ, one line that sums it up.
-std::string diff_text(const artifact::Comparison& comparison, const DiffOptions& options, const terminal::Terminal& terminal);
+std::string diff_text(const artifact::Comparison& comparison, const DiffOptions& options,
+                      const terminal::Terminal& terminal);
 std::string diff_json(const artifact::Comparison& comparison, const DiffOptions& options);
 
 }  // namespace runner::review

@@ -6,9 +6,9 @@
 #include <set>
 #include <utility>
 
-#include "runner/review/compare/recipe_diff.h"
 #include "runner/core/platform/files.h"
 #include "runner/core/utf8.h"
+#include "runner/review/compare/recipe_diff.h"
 
 namespace runner::review {
 namespace {
@@ -103,7 +103,7 @@ std::map<std::string, std::string> changes_of(const RunSummary& run, const Node&
 }
 
 CodeDifference code_difference(const RunSummary& a, const RunSummary& b) {
-  const Node code_a = code_of(a), code_b = code_of(b);
+  const Node code_a = git_state_of(a), code_b = git_state_of(b);
   const auto commit = [](const Node& code) {
     const Node* found = code.is_mapping() ? code.find("commit") : nullptr;
     return found != nullptr ? found->scalar_text() : std::string();
@@ -132,8 +132,8 @@ std::string rows_text(const Difference& difference, const std::vector<DifferingR
   for (const DifferingRow& row : rows) {
     cells.push_back({{"  " + row.key}, {row.values[0].value_or("-")}, {row.values[1].value_or("-")}});
   }
-  return terminal::table_text({{"", false, true}, {difference.a.id, false, true}, {difference.b.id, false, true}}, cells,
-                    context.terminal);
+  return terminal::table_text({{"", false, true}, {difference.a.id, false, true}, {difference.b.id, false, true}},
+                              cells, context.terminal);
 }
 
 std::string code_text(const Difference& difference, const RunsContext& context) {
@@ -180,11 +180,11 @@ std::string metrics_text(const Difference& difference, const RunsContext& contex
                      {row.parts_at ? std::to_string(*row.parts_at) : "-"}});
   }
   return title("metrics, last values", context) + terminal::table_text({{"", false, true},
-                                                              {difference.a.id, true, false},
-                                                              {difference.b.id, true, false},
-                                                              {"change", true, false},
-                                                              {"part at step", true, false}},
-                                                             cells, context.terminal);
+                                                                        {difference.a.id, true, false},
+                                                                        {difference.b.id, true, false},
+                                                                        {"change", true, false},
+                                                                        {"part at step", true, false}},
+                                                                       cells, context.terminal);
 }
 
 std::string as_text(const Difference& difference, const RunsContext& context) {

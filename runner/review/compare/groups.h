@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "runner/review/runs.h"
 #include "runner/review/compare/recipe_diff.h"
 #include "runner/review/compare/significance.h"
+#include "runner/review/runs.h"
 
 namespace runner::review {
 

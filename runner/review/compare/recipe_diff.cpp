@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "runner/artifact/provenance.h"
-#include "runner/core/platform/files.h"
 #include "runner/core/json.h"
+#include "runner/core/platform/files.h"
 
 namespace runner::review {
 namespace {
@@ -85,9 +85,9 @@ std::vector<DifferingRow> differing_keys(const Runs& runs) {
 }
 
 std::vector<DifferingRow> differing_environment(const Runs& runs) {
-  std::vector<std::optional<artifact::Capsule>> capsules;
+  std::vector<std::optional<artifact::Provenance>> capsules;
   for (const RunSummary& run : runs) {
-    auto capsule = artifact::read_capsule(capsule_path(run));
+    auto capsule = artifact::read_provenance(capsule_path(run));
     capsules.push_back(capsule ? std::optional(std::move(capsule).value()) : std::nullopt);
   }
   const auto first =
@@ -107,7 +107,7 @@ std::vector<DifferingRow> differing_environment(const Runs& runs) {
   return std::move(rows).differing();
 }
 
-Node code_of(const RunSummary& run) {
+Node git_state_of(const RunSummary& run) {
   const auto text = core::read_file(capsule_path(run), kCapsuleBytesMax);
   if (!text) return {};
   const auto node = core::parse_json(text.value());

@@ -24,6 +24,6 @@ std::vector<DifferingRow> differing_keys(const std::vector<store::RunSummary>& r
 std::vector<DifferingRow> differing_environment(const std::vector<store::RunSummary>& runs);
 
 /// What a run's capsule says about the code in the folder where it was started; null where nothing was recorded.
-core::Node code_of(const store::RunSummary& run);
+core::Node git_state_of(const store::RunSummary& run);
 
 }  // namespace runner::review

@@ -79,7 +79,9 @@ std::string left_out_text(const ReplicateGroup& group) {
 }
 
 /// `p = 0.0082`, `p < 0.0001`.
-std::string p_text(double p) { return p < 1e-4 ? "p < 0.0001" : "p = " + terminal::number_text(std::round(p * 1e4) / 1e4); }
+std::string p_text(double p) {
+  return p < 1e-4 ? "p < 0.0001" : "p = " + terminal::number_text(std::round(p * 1e4) / 1e4);
+}
 
 }  // namespace
 
@@ -125,8 +127,8 @@ std::string verdict_text(const Replicates& replicates, const GroupVerdict& verdi
   if (verdict.differ) {
     const double low = lower ? -welch.high : welch.low, high = lower ? -welch.low : welch.high;
     text = b + " is " + (lower ? "lower" : "higher") + " than " + a + " by " +
-           terminal::number_text(std::fabs(welch.difference)) + " (95 % interval " + terminal::number_text(low) + " to " +
-           terminal::number_text(high) + ")";
+           terminal::number_text(std::fabs(welch.difference)) + " (95 % interval " + terminal::number_text(low) +
+           " to " + terminal::number_text(high) + ")";
   } else {
     text = "no difference shown between " + a + " and " + b + ": " + b + " minus " + a + " is " +
            terminal::number_text(welch.difference) + " (95 % interval " + terminal::number_text(welch.low) + " to " +

@@ -5,12 +5,12 @@
 #include <utility>
 
 #include "runner/chart/chart.h"
-#include "runner/review/compare/recipe_diff.h"
 #include "runner/chart/document.h"
-#include "runner/review/compare/groups.h"
-#include "runner/review/media.h"
 #include "runner/core/platform/files.h"
 #include "runner/core/units.h"
+#include "runner/review/compare/groups.h"
+#include "runner/review/compare/recipe_diff.h"
+#include "runner/review/media.h"
 #include "runner/store/annotations.h"
 #include "runner/store/database/text.h"
 

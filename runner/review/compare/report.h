@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "runner/review/runs.h"
 #include "runner/review/curves.h"
+#include "runner/review/runs.h"
 
 namespace runner::review {
 

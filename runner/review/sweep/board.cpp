@@ -1,4 +1,5 @@
 #include "runner/review/sweep/board.h"
+#include "runner/core/utf8.h"
 
 #include <poll.h>
 #include <unistd.h>
@@ -9,8 +10,8 @@
 #include <set>
 #include <sstream>
 
-#include "runner/review/sweep/summary.h"
 #include "runner/core/log.h"
+#include "runner/review/sweep/summary.h"
 
 namespace runner::review {
 namespace {
@@ -45,14 +46,14 @@ std::vector<std::string> SweepBoard::lines(const terminal::Terminal& terminal, s
   const auto width = static_cast<std::size_t>(terminal.width);
   const SweepProgress progress = progress_of(sweep_, tally_.update(study_));
   const std::string gauge = bar(progress, terminal);
-  const std::size_t gauge_columns = terminal_columns(gauge);
+  const std::size_t gauge_columns = core::terminal_columns(gauge);
   std::vector<std::string> lines = {
       terminal::painted(gauge, terminal::Paint::kGreen, terminal) +
       terminal::cut_text(progress_text(progress), width > gauge_columns ? width - gauge_columns : 0, terminal)};
   if (const auto best = best_lines(tally_, variants); !best.empty()) {
     const std::string more = best.size() > 1 ? " (1 of " + std::to_string(best.size()) + ")" : "";
-    lines.push_back(
-        terminal::painted(terminal::cut_text(sweep_.metric() + more + " " + best.front(), width, terminal), terminal::Paint::kBold, terminal));
+    lines.push_back(terminal::painted(terminal::cut_text(sweep_.metric() + more + " " + best.front(), width, terminal),
+                                      terminal::Paint::kBold, terminal));
   }
   const std::set<std::int64_t> running = study_.running();
   std::erase_if(first_seen_, [&running](const auto& seen) { return !running.contains(seen.first); });
@@ -64,9 +65,9 @@ std::vector<std::string> SweepBoard::lines(const terminal::Terminal& terminal, s
     const Trial& trial = study_.trials().at(static_cast<std::size_t>(number));
     cells.push_back(row_of(trial, variants.at(static_cast<std::size_t>(trial.variant))));
   }
-  std::istringstream table(
-      terminal::table_text({{"trial", true}, {"step", true}, {"value", true}, {"steps/s", true}, {"variant", false, true}}, cells,
-                 terminal));
+  std::istringstream table(terminal::table_text(
+      {{"trial", true}, {"step", true}, {"value", true}, {"steps/s", true}, {"variant", false, true}}, cells,
+      terminal));
   for (std::string line; std::getline(table, line);) lines.push_back(line);
   if (hidden > 0) lines.push_back("and " + std::to_string(hidden) + " more");
   return lines;
@@ -94,9 +95,9 @@ std::optional<double> SweepBoard::pace(std::int64_t trial, std::int64_t step) {
   return rate < 100 ? std::round(rate * 10) / 10 : std::round(rate);
 }
 
-SweepLive::SweepLive(const Session& session, const sweep::Sweep& sweep, sweep::Study& study, const core::Clock& clock)
-    : wanted_(!session.quiet && core::log_options().format == core::LogFormat::kText),
-      terminal_(terminal::Terminal::of_stdout(session.color)),
+SweepLive::SweepLive(bool quiet, bool color, const sweep::Sweep& sweep, sweep::Study& study, const core::Clock& clock)
+    : wanted_(!quiet && core::log_options().format == core::LogFormat::kText),
+      terminal_(terminal::Terminal::of_stdout(color)),
       board_(sweep, study, clock),
       lines_(STDERR_FILENO),
       clock_(clock) {}

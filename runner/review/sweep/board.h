@@ -5,13 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "runner/terminal/live_lines.h"
+#include "runner/core/clock.h"
 #include "runner/review/runs.h"
 #include "runner/sweep/studies.h"
-#include "runner/core/clock.h"
-#include "runner/sweep/study/variant_summary.h"
 #include "runner/sweep/study/study_counters.h"
 #include "runner/sweep/study/trial_runs.h"
+#include "runner/sweep/study/variant_summary.h"
+#include "runner/terminal/live_lines.h"
 
 namespace runner::review {
 
@@ -38,7 +38,7 @@ class SweepBoard {
   const sweep::Sweep& sweep_;
   sweep::Study& study_;
   const core::Clock& clock_;
-  sweep::Tally tally_;
+  sweep::StudyCounters tally_;
   sweep::TrialRuns runs_;
   std::map<std::int64_t, Seen> first_seen_;  ///< by trial that runs: how far it was when it was looked at first
 };
@@ -47,7 +47,8 @@ class SweepBoard {
 /// nobody wants to see it.
 class SweepLive {
  public:
-  SweepLive(const Session& session, const sweep::Sweep& sweep, sweep::Study& study, const core::Clock& clock);
+  /// `quiet`: draws nothing. `color`: of the terminal.
+  SweepLive(bool quiet, bool color, const sweep::Sweep& sweep, sweep::Study& study, const core::Clock& clock);
   ~SweepLive() { clear(); }
 
   /// Draws it anew, no more often than a person can read.

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "runner/core/clock.h"
 #include "runner/review/plot_file.h"
 #include "runner/sweep/studies.h"
-#include "runner/core/clock.h"
 #include "runner/sweep/study/variant_summary.h"
 
 namespace runner::review {
@@ -17,7 +17,7 @@ struct SweepHistory {
   std::string name;
   std::vector<sweep::Variant> variants;
   std::vector<sweep::Trial> trials;
-  std::vector<sweep::VariantStanding> standings;
+  std::vector<sweep::VariantSummary> standings;
   std::vector<std::vector<store::SeriesPoint>> curves;  ///< of each trial, as far as it is
   std::int64_t now_ms = 0;
 };

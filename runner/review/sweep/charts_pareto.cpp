@@ -6,10 +6,10 @@
 namespace runner::review {
 namespace {
 
-using sweep::VariantStanding;
+using sweep::VariantSummary;
 using Points = std::vector<std::pair<double, double>>;
 
-double value_of(const VariantStanding& standing, std::size_t objective) {
+double value_of(const VariantSummary& standing, std::size_t objective) {
   return objective == 0 ? *standing.value : standing.others[objective - 1];
 }
 
@@ -33,18 +33,18 @@ Points border_of(const Points& front, const sweep::Metric& x, const sweep::Metri
 
 chart::Chart chart_of(const SweepHistory& history, std::size_t x, std::size_t y) {
   const auto& objectives = history.sweep.objectives();
-  const auto point = [x, y](const VariantStanding& standing) {
+  const auto point = [x, y](const VariantSummary& standing) {
     return std::pair(value_of(standing, x), value_of(standing, y));
   };
   chart::Curve front{.label = "the front, than which no other variant is better", .mark = chart::Curve::Mark::kDots};
   std::set<std::int64_t> on_front;
-  for (const VariantStanding& standing : front_of(history.sweep, history.standings)) {
+  for (const VariantSummary& standing : front_of(history.sweep, history.standings)) {
     on_front.insert(standing.variant);
     front.points.push_back(point(standing));
   }
   std::sort(front.points.begin(), front.points.end());
   chart::Curve others{.label = "other variants", .mark = chart::Curve::Mark::kDots};
-  for (const VariantStanding& standing : history.standings) {
+  for (const VariantSummary& standing : history.standings) {
     if (standing.state != sweep::TrialState::kComplete || !standing.value || on_front.contains(standing.variant))
       continue;
     others.points.push_back(point(standing));

@@ -5,8 +5,8 @@
 
 #include "runner/review/sweep/charts.h"
 #include "runner/sweep/study/outcome.h"
-#include "runner/sweep/study/variant_summary.h"
 #include "runner/sweep/study/trial_runs.h"
+#include "runner/sweep/study/variant_summary.h"
 
 namespace runner::review {
 namespace {
@@ -46,7 +46,7 @@ chart::Curve dots(const std::string& label) {
 
 SweepHistory read_history(const sweep::OpenSweep& open, const core::Clock& clock) {
   SweepHistory history{open.sweep, open.study->info().name, open.study->variants(), open.study->trials(), {}, {}};
-  history.standings = standings_of(history.variants, history.trials);
+  history.standings = summaries_of(history.variants, history.trials);
   sweep::TrialRuns runs(*open.study, sweep::output_dir_of(open.sweep, *open.study), clock);
   for (const Trial& trial : history.trials) history.curves.push_back(curve_of(open, trial, runs));
   history.now_ms = clock.wall_ms();
@@ -55,7 +55,7 @@ SweepHistory read_history(const sweep::OpenSweep& open, const core::Clock& clock
 
 std::vector<Measured> measured(const SweepHistory& history) {
   std::vector<Measured> list;
-  for (const sweep::VariantStanding& standing : history.standings) {
+  for (const sweep::VariantSummary& standing : history.standings) {
     if (standing.state != TrialState::kComplete || !standing.value || !std::isfinite(*standing.value)) continue;
     list.push_back({static_cast<std::size_t>(standing.variant), *standing.value});
   }

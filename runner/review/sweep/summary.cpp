@@ -3,12 +3,13 @@
 #include <algorithm>
 
 #include "runner/core/units.h"
+#include "runner/terminal/text.h"
 
 namespace runner::review {
 
 using sweep::TrialState;
 
-SweepProgress progress_of(const sweep::Sweep& sweep, const sweep::Tally& tally) {
+SweepProgress progress_of(const sweep::Sweep& sweep, const sweep::StudyCounters& tally) {
   SweepProgress progress;
   progress.waiting = tally.count(TrialState::kWaiting);
   progress.running = tally.count(TrialState::kRunning);
@@ -39,9 +40,9 @@ std::string progress_text(const SweepProgress& progress) {
   return text;
 }
 
-std::vector<std::string> best_lines(const sweep::Tally& tally, const std::vector<sweep::Variant>& variants) {
+std::vector<std::string> best_lines(const sweep::StudyCounters& tally, const std::vector<sweep::Variant>& variants) {
   std::vector<std::string> lines;
-  for (const sweep::VariantStanding& best : tally.front()) {
+  for (const sweep::VariantSummary& best : tally.front()) {
     std::string& line = lines.emplace_back("best " + terminal::number_text(*best.value));
     for (const double other : best.others) line += " " + terminal::number_text(other);
     line += "  " + variants[static_cast<std::size_t>(best.variant)].text;
@@ -50,7 +51,7 @@ std::vector<std::string> best_lines(const sweep::Tally& tally, const std::vector
 }
 
 std::string sweep_heading(const sweep::OpenSweep& open) {
-  sweep::Tally tally(open.sweep);
+  sweep::StudyCounters tally(open.sweep);
   SweepProgress progress = progress_of(open.sweep, tally.update(*open.study));
   const std::vector<sweep::Trial> trials = open.study->trials_as_they_stand();
   const auto count = [&trials](TrialState state) {

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "runner/sweep/studies.h"
 #include "runner/store/run_reader.h"
+#include "runner/sweep/studies.h"
 
 namespace runner::review {
 

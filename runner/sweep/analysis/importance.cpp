@@ -12,8 +12,8 @@
 namespace runner::sweep {
 namespace {
 
+using components::sampler::CounterRng;
 using components::sampler::Dimension;
-using components::sampler::Draws;
 
 /// A dimension of the forest: one column, or one for each choice, which is 1 where that is taken and 0 elsewhere.
 struct Part {
@@ -60,7 +60,7 @@ struct Tree {
 };
 
 Tree tree_of(const Encoded& encoded, const ImportanceOptions& options, std::int64_t number) {
-  Draws draws(options.seed, number);
+  CounterRng draws(options.seed, number);
   const std::size_t count = encoded.samples.targets.size();
   std::vector<std::size_t> chosen(count);
   for (std::size_t& one : chosen) one = static_cast<std::size_t>(draws.uniform() * static_cast<double>(count));

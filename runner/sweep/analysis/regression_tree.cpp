@@ -20,7 +20,7 @@ struct Split {
 
 class Grower {
  public:
-  Grower(const Samples& samples, components::sampler::Draws& draws)
+  Grower(const Samples& samples, components::sampler::CounterRng& draws)
       : samples_(samples), draws_(draws), order_(samples.columns.size()) {
     std::iota(order_.begin(), order_.end(), std::size_t{0});
   }
@@ -78,7 +78,7 @@ class Grower {
   }
 
   const Samples& samples_;
-  components::sampler::Draws& draws_;
+  components::sampler::CounterRng& draws_;
   Chosen order_;
   std::vector<TreeLeaf> leaves_;
 };
@@ -86,7 +86,7 @@ class Grower {
 }  // namespace
 
 std::vector<TreeLeaf> grow_tree(const Samples& samples, std::vector<std::size_t> chosen, const TreeLeaf& root,
-                                int depth_max, components::sampler::Draws& draws) {
+                                int depth_max, components::sampler::CounterRng& draws) {
   Grower grower(samples, draws);
   grower.grow(std::move(chosen), root, depth_max);
   return std::move(grower).leaves();

@@ -25,6 +25,6 @@ struct TreeLeaf {
 ///
 /// Source  Breiman, Friedman, Olshen & Stone, Classification and Regression Trees, 1984
 std::vector<TreeLeaf> grow_tree(const Samples& samples, std::vector<std::size_t> chosen, const TreeLeaf& root,
-                                int depth_max, components::sampler::Draws& draws);
+                                int depth_max, components::sampler::CounterRng& draws);
 
 }  // namespace runner::sweep

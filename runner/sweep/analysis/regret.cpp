@@ -18,7 +18,7 @@ using Keys = sections::sweep::RegretBound;
 std::vector<Tried> complete_ones(const Sweep& sweep, const std::vector<Variant>& variants,
                                  const std::vector<Trial>& trials) {
   std::vector<Tried> complete;
-  for (const VariantStanding& standing : standings_of(variants, trials)) {
+  for (const VariantSummary& standing : summaries_of(variants, trials)) {
     if (standing.state != TrialState::kComplete || !standing.value || !std::isfinite(*standing.value)) continue;
     complete.push_back({variants[static_cast<std::size_t>(standing.variant)].point,
                         Tried::State::kComplete,
@@ -37,7 +37,7 @@ std::string Regret::text() const {
   return "regret bound " + short_number(*bound) + ", the sweep ends below " + short_number(*threshold);
 }
 
-const Regret& RegretWatch::look_at(const std::vector<Variant>& variants, const std::vector<Trial>& trials) {
+const Regret& RegretMonitor::look_at(const std::vector<Variant>& variants, const std::vector<Trial>& trials) {
   const Keys& keys = *sweep_.config().stop.regret_bound;
   // What is complete stays so: as long as no trial more is, a look costs no more than to count them.
   const auto complete_trials = std::count_if(trials.begin(), trials.end(),

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "runner/sweep/study/study.h"
 #include "runner/sweep/spec/sweep.h"
+#include "runner/sweep/study/study.h"
 
 namespace runner::sweep {
 
@@ -21,10 +21,10 @@ struct Regret {
 };
 
 /// Judges the regret of a sweep that has the key: a function of what is complete, worked out anew only where more is.
-class RegretWatch {
+class RegretMonitor {
  public:
   /// Borrows the sweep.
-  explicit RegretWatch(const Sweep& sweep) : sweep_(sweep) {}
+  explicit RegretMonitor(const Sweep& sweep) : sweep_(sweep) {}
 
   /// `variants` and `trials` are of one study, the same one each time.
   const Regret& look_at(const std::vector<Variant>& variants, const std::vector<Trial>& trials);

@@ -46,8 +46,8 @@ bool has_references(const Node& tree) {
   return !sections.empty();
 }
 
-Stage::Stage(const Node& settled, const Node& open, std::set<std::string> sections, const std::vector<Node>& values,
-             std::string recipe_dir)
+ConstraintContext::ConstraintContext(const Node& settled, const Node& open, std::set<std::string> sections,
+                                     const std::vector<Node>& values, std::string recipe_dir)
     : recipe_dir_(std::move(recipe_dir)) {
   if (sections.empty()) return;
   for (const Node& value : values) {
@@ -68,7 +68,7 @@ Stage::Stage(const Node& settled, const Node& open, std::set<std::string> sectio
   }
 }
 
-Node Stage::with(std::vector<Assignment> assignments) const {
+Node ConstraintContext::with(std::vector<Assignment> assignments) const {
   Node recipe = tree_;
   core::Diagnostics told_by_the_preflight;
   for (Assignment& one : assignments) {

@@ -18,13 +18,13 @@ struct Assignment {
 bool has_references(const core::Node& tree);
 
 /// Those sections of a recipe that conditions and constraints speak of, and what they refer to.
-class Stage {
+class ConstraintContext {
  public:
-  Stage() = default;
+  ConstraintContext() = default;
   /// `settled` has all defaults, `open` still its references; the latter is null where nobody knows them. `sections`
   /// are those that are spoken of, `values` what variants may set.
-  Stage(const core::Node& settled, const core::Node& open, std::set<std::string> sections,
-        const std::vector<core::Node>& values, std::string recipe_dir);
+  ConstraintContext(const core::Node& settled, const core::Node& open, std::set<std::string> sections,
+                    const std::vector<core::Node>& values, std::string recipe_dir);
 
   /// The sections with these values, and with what refers to them.
   core::Node with(std::vector<Assignment> assignments) const;

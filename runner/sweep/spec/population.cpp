@@ -11,7 +11,7 @@
 namespace runner::sweep {
 namespace {
 
-using components::sampler::Draws;
+using components::sampler::CounterRng;
 using components::sampler::Tried;
 
 constexpr std::uint64_t kPurpose = 2;  // draws of its own beside those of the sampler and of the preflight
@@ -76,13 +76,13 @@ std::shared_ptr<const Population> Population::read(const resolve::Recipe& recipe
     const core::Node& limit = recipe.at(std::string("training.") + other);
     if (limit.is_null()) continue;
     diagnostics.error(
-        limit.place(),
+        limit.location(),
         std::string("a population is trained by steps, and training.") + other + " may end a member before",
         "leave it out; training.max_steps is the limit");
   }
   const core::Node& steps = recipe.at("training.max_steps");
   if (steps.is_null()) {
-    diagnostics.error(section.place(), "a population trains its members to training.max_steps, which is not given",
+    diagnostics.error(section.location(), "a population trains its members to training.max_steps, which is not given",
                       "add training.max_steps");
     return nullptr;
   }
@@ -103,12 +103,12 @@ bool Population::find_explored(const resolve::Recipe& recipe, core::Diagnostics&
         if (std::find(paths.begin(), paths.end(), name.as_string()) == paths.end()) continue;
         explores_[i] = found = true;
       }
-      if (!found) diagnostics.error(name.place(), "the sweep does not vary " + name.as_string());
+      if (!found) diagnostics.error(name.location(), "the sweep does not vary " + name.as_string());
     }
     return !diagnostics.has_errors();
   }
   if (std::find(explores_.begin(), explores_.end(), true) != explores_.end()) return true;
-  diagnostics.error(recipe.at("sweep.population").place(),
+  diagnostics.error(recipe.at("sweep.population").location(),
                     "nothing that the sweep varies may change on the way: the saved state may not fit it",
                     "vary optimizer.lr, or name what may change in explore");
   return false;
@@ -144,7 +144,7 @@ std::optional<Stretch> Population::next(const std::vector<Tried>& tried) const {
   const std::int64_t rank = std::find(order.begin(), order.end(), own) - order.begin();
   Stretch stretch{at(own).point, own, end_of_generation(generation)};
   if (rank < size() - replaced && counts(at(own))) return stretch;
-  Draws draws(seed_, number, kPurpose);
+  CounterRng draws(seed_, number, kPurpose);
   const std::int64_t models = std::min(replaced, alive);
   const auto drawn = static_cast<std::int64_t>(draws.uniform() * static_cast<double>(models));
   stretch.parent = order[static_cast<std::size_t>(drawn)];
@@ -154,7 +154,7 @@ std::optional<Stretch> Population::next(const std::vector<Tried>& tried) const {
 
 Point Population::explored(const Point& point, std::uint64_t seed, std::int64_t variant) const {
   const std::vector<Dimension>& dimensions = space_->dimensions();
-  Draws draws(seed, variant, kPurpose);
+  CounterRng draws(seed, variant, kPurpose);
   for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
     Point changed = components::sampler::make_point(*space_, [&](std::size_t i) {
       if (!explores_[i] && !std::isnan(point[i])) return point[i];

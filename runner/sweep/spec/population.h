@@ -27,9 +27,8 @@ struct Stretch {
 class Population {
  public:
   /// Null when the recipe is none that can be trained in stretches; `diagnostics` has why.
-  static std::shared_ptr<const Population> read(const resolve::Recipe& recipe,
-                                                std::shared_ptr<const RecipeSpace> space, std::uint64_t seed,
-                                                core::Diagnostics& diagnostics);
+  static std::shared_ptr<const Population> read(const resolve::Recipe& recipe, std::shared_ptr<const RecipeSpace> space,
+                                                std::uint64_t seed, core::Diagnostics& diagnostics);
 
   std::uint64_t seed() const { return seed_; }
   std::int64_t size() const { return config_.size; }

@@ -14,7 +14,7 @@ std::int64_t complete_variants_needed(const sections::sweep::RegretBound& keys) 
 void check_regret_bound(const resolve::Recipe& recipe, const Sweep::Config& config, const RecipeSpace& space,
                         core::Diagnostics& diagnostics) {
   if (!config.stop.regret_bound) return;
-  const core::Place& place = recipe.at("sweep.stop.regret_bound").place();
+  const core::Location& place = recipe.at("sweep.stop.regret_bound").location();
   const auto& dimensions = space.dimensions();
   const bool any_number = std::any_of(dimensions.begin(), dimensions.end(), [](const Dimension& dimension) {
     return dimension.kind != Dimension::Kind::kChoice;
@@ -29,7 +29,8 @@ void check_regret_bound(const resolve::Recipe& recipe, const Sweep::Config& conf
                           " parameters, and the sweep varies " + std::to_string(dimensions.size()),
                       "take stop.patience");
   }
-  if (const std::int64_t least = complete_variants_needed(*config.stop.regret_bound); config.n_trials && *config.n_trials <= least) {
+  if (const std::int64_t least = complete_variants_needed(*config.stop.regret_bound);
+      config.n_trials && *config.n_trials <= least) {
     diagnostics.error(place,
                       "stop.regret_bound is judged from " + std::to_string(least) +
                           " complete variants on, which are all that n_trials " + std::to_string(*config.n_trials) +

@@ -58,7 +58,7 @@ bool RecipeSpace::allows(const Point& point) const {
 void RecipeSpace::check_settled(const resolve::Recipe& variant, core::Diagnostics& diagnostics) const {
   for (const Constraint& constraint : constraints_) {
     if (constraint.rule.holds(variant.root)) continue;
-    diagnostics.error(constraint.text.place(),
+    diagnostics.error(constraint.text.location(),
                       "the constraint reads what follows from other keys, and does not hold of what it comes to",
                       "let it read the keys that are varied");
   }
@@ -72,7 +72,7 @@ void RecipeSpace::find_idle(const std::vector<Point>& points, core::Diagnostics&
     const auto& when = parts_[i].when;
     if (!when || any([&](const Point& point) { return !std::isnan(point[i]); })) continue;
     const bool decided = any([&](const Point& point) { return when->rule.decide(scene(point, i)).has_value(); });
-    diagnostics.warning(when->text.place(), "the condition of " + dimensions_[i].name + " holds in no variant",
+    diagnostics.warning(when->text.location(), "the condition of " + dimensions_[i].name + " holds in no variant",
                         decided ? "" : kUndecided);
   }
   for (const Constraint& constraint : constraints_) {
@@ -80,7 +80,7 @@ void RecipeSpace::find_idle(const std::vector<Point>& points, core::Diagnostics&
       return constraint.rule.decide(scene(point, point.size())).has_value();
     };
     if (!any(decides)) {
-      diagnostics.warning(constraint.text.place(), "the constraint excludes nothing", kUndecided);
+      diagnostics.warning(constraint.text.location(), "the constraint excludes nothing", kUndecided);
     }
   }
 }

@@ -31,7 +31,7 @@ struct SpacePart {
   std::vector<std::string> paths;
   std::vector<std::vector<core::Node>> choices;  ///< of kChoice: the values by choice and path
   std::optional<Constraint> when;
-  core::Place place;
+  core::Location place;
 
   /// The coordinate that sets these values, one for each path.
   std::optional<double> find(const std::vector<core::Node>& values) const;
@@ -71,7 +71,7 @@ class RecipeSpace final : public components::sampler::Space {
   std::vector<SpacePart> parts_;
   std::vector<Dimension> dimensions_;  ///< of the parts
   std::vector<Constraint> constraints_;
-  Stage stage_;
+  ConstraintContext stage_;
 };
 
 }  // namespace runner::sweep

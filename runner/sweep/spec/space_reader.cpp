@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "runner/core/suggest.h"
-#include "runner/resolve/consistency.h"
 #include "runner/registry/lookup.h"
+#include "runner/resolve/consistency.h"
 
 namespace runner::sweep {
 namespace {
@@ -41,7 +41,7 @@ bool is_whole(const Node& number) { return number.as_double() == std::floor(numb
 
 }  // namespace
 
-void SpaceReader::error(const core::Place& place, std::string message, std::string hint) {
+void SpaceReader::error(const core::Location& place, std::string message, std::string hint) {
   diagnostics_.error(place, std::move(message), std::move(hint));
 }
 
@@ -50,7 +50,7 @@ std::vector<SpacePart> SpaceReader::read() {
   const Node* replicates = given(sweep_, "replicates");
   if (replicates != nullptr && seed.is_integer() &&
       seed.as_integer() > std::numeric_limits<std::int64_t>::max() - replicates->as_integer()) {
-    error(seed.place(), "seed is " + seed.scalar_text() + ", and replicates count on from it", "a smaller seed");
+    error(seed.location(), "seed is " + seed.scalar_text() + ", and replicates count on from it", "a smaller seed");
   }
   if (!sweep_.find("paired")->items().empty()) paired();
   for (const Node::Entry& entry : sweep_.find("parameters")->entries()) parameter(entry);
@@ -58,7 +58,7 @@ std::vector<SpacePart> SpaceReader::read() {
 }
 
 /// Whether nothing else decides about the path.
-bool SpaceReader::is_free(const std::string& path, const core::Place& place) {
+bool SpaceReader::is_free(const std::string& path, const core::Location& place) {
   const auto steps = core::parse_path(path);
   if (!steps || steps.value().front().is_index()) {
     error(place, "\"" + path + "\" is no path of a recipe" + (steps ? "" : ": " + steps.failure().message),
@@ -94,7 +94,7 @@ bool SpaceReader::is_free(const std::string& path, const core::Place& place) {
 }
 
 /// Nothing could refer to another one.
-bool SpaceReader::is_variable(const core::PathStep& step, const core::Place& place) {
+bool SpaceReader::is_variable(const core::PathStep& step, const core::Location& place) {
   const Node* vars = recipe_.root.find("vars");
   if (vars->find(step.key) != nullptr) return true;
   std::vector<std::string> names;
@@ -109,14 +109,14 @@ bool SpaceReader::is_variable(const core::PathStep& step, const core::Place& pla
 void SpaceReader::paired() {
   const std::vector<Node>& entries = sweep_.find("paired")->items();
   SpacePart part;
-  part.place = sweep_.find("paired")->place();
+  part.place = sweep_.find("paired")->location();
   part.dimension.kind = Dimension::Kind::kChoice;
   part.dimension.choices = static_cast<std::int64_t>(entries.size());
   for (const Node::Entry& entry : entries.front().entries()) {
-    if (is_free(entry.key, entry.key_place)) part.paths.push_back(entry.key);
+    if (is_free(entry.key, entry.key_location)) part.paths.push_back(entry.key);
     part.dimension.name += (part.dimension.name.empty() ? "" : ", ") + entry.key;
   }
-  if (entries.front().entries().empty()) error(entries.front().place(), "an entry of paired sets nothing");
+  if (entries.front().entries().empty()) error(entries.front().location(), "an entry of paired sets nothing");
   for (const Node& entry : entries) {
     std::vector<Node>& values = part.choices.emplace_back();
     for (const std::string& path : part.paths) {
@@ -124,9 +124,9 @@ void SpaceReader::paired() {
       if (const Node* value = entry.find(path)) values.push_back(following(*value, {{"paired"}, {"", at}, {path}}));
     }
     const bool same = values.size() == part.paths.size() && entry.entries().size() == entries.front().entries().size();
-    if (!same) error(entry.place(), "each entry of paired sets the same keys: " + part.dimension.name);
+    if (!same) error(entry.location(), "each entry of paired sets the same keys: " + part.dimension.name);
     if (same && part.find(values) != static_cast<double>(part.choices.size() - 1)) {
-      error(entry.place(), "paired has this entry twice", "keep one of them");
+      error(entry.location(), "paired has this entry twice", "keep one of them");
     }
   }
   parts_.push_back(std::move(part));
@@ -138,10 +138,10 @@ void SpaceReader::parameter(const Node::Entry& entry) {
       !entry.value.is_mapping() || std::any_of(entry.value.entries().begin(), entry.value.entries().end(), refused);
   if (told_before) return;
   SpacePart part;
-  part.place = entry.value.place();
+  part.place = entry.value.location();
   part.paths = {entry.key};
   part.dimension.name = entry.key;
-  if (!is_free(entry.key, entry.key_place)) return;
+  if (!is_free(entry.key, entry.key_location)) return;
   if (const Node* list = given(entry.value, "values")) {
     values(*list, part);
   } else {
@@ -160,7 +160,7 @@ void SpaceReader::values(const Node& list, SpacePart& part) {
   for (const Node& value : list.items()) {
     const std::string text = core::to_json(value, -1);
     if (!texts.insert(text).second) {
-      error(value.place(), part.paths.front() + " has the value " + text + " twice", "keep one of them");
+      error(value.location(), part.paths.front() + " has the value " + text + " twice", "keep one of them");
     }
     const auto at = static_cast<std::int64_t>(part.choices.size());
     part.choices.push_back({following(value, {{"parameters"}, {part.paths.front()}, {"values"}, {"", at}})});
@@ -197,12 +197,12 @@ void SpaceReader::distribution(const Node& block, const std::string& path, Space
   if (name.ends_with("normal")) return around(block, path, dimension);
   for (const char* key : {"mu", "sigma"}) {
     if (const Node* value = given(block, key)) {
-      return error(value->place(), path + " has a " + key + ", which only normal and log_normal have",
+      return error(value->location(), path + " has a " + key + ", which only normal and log_normal have",
                    "give min and max, or distribution: normal");
     }
   }
   if (min == nullptr || max == nullptr) {
-    return error(block.place(),
+    return error(block.location(),
                  path + " has " +
                      (min == nullptr && max == nullptr ? "no values"
                       : min == nullptr                 ? "no min"
@@ -218,7 +218,7 @@ void SpaceReader::around(const Node& block, const std::string& path, Dimension& 
   if (const Node* sigma = given(block, "sigma")) dimension.sigma = sigma->as_double();
   for (const char* key : {"min", "max"}) {
     if (const Node* value = given(block, key)) {
-      error(value->place(), path + " has a " + key + ", and a normal distribution has no end",
+      error(value->location(), path + " has a " + key + ", and a normal distribution has no end",
             "give mu and sigma, or distribution: uniform");
     }
   }
@@ -226,7 +226,7 @@ void SpaceReader::around(const Node& block, const std::string& path, Dimension& 
   const double least = std::exp(dimension.mu - kEnd * dimension.sigma);
   const double most = dimension.log ? std::exp(dimension.mu + kEnd * dimension.sigma) : dimension.sigma;
   if (!std::isfinite(most) || (dimension.log && least == 0)) {
-    error(block.place(), path + " is drawn from what no number holds",
+    error(block.location(), path + " is drawn from what no number holds",
           "mu and sigma of log_normal are those of the natural logarithm: mu: -7 is around 0.001");
   }
 }
@@ -235,7 +235,7 @@ bool SpaceReader::is_exact(const Node& block, const std::string& path) {
   for (const char* key : {"min", "max"}) {
     const Node& end = *block.find(key);
     if (std::abs(end.as_double()) <= kExactMax) continue;
-    error(end.place(), path + " is drawn from integers, but " + key + " is " + end.scalar_text() + ", beyond 2^53",
+    error(end.location(), path + " is drawn from integers, but " + key + " is " + end.scalar_text() + ", beyond 2^53",
           "give values: [...], or a smaller range");
     return false;
   }
@@ -249,15 +249,15 @@ void SpaceReader::between(const Node& block, const std::string& path, const std:
   dimension.kind = kind.ends_with("int") ? Dimension::Kind::kInteger : Dimension::Kind::kReal;
   if (dimension.kind == Dimension::Kind::kInteger && !is_exact(block, path)) return;
   if (!(dimension.min < dimension.max) || !std::isfinite(dimension.max - dimension.min)) {
-    return error(min.place(), path + " has min " + min.scalar_text() + " and max " + max.scalar_text(),
+    return error(min.location(), path + " has min " + min.scalar_text() + " and max " + max.scalar_text(),
                  "min must be less than max; one value alone belongs into the recipe");
   }
   if (dimension.log && dimension.min <= 0) {
-    return error(min.place(), path + " has min " + min.scalar_text() + ", which has no logarithm",
+    return error(min.location(), path + " has min " + min.scalar_text() + ", which has no logarithm",
                  "a min above 0, or a distribution without log_");
   }
   if (dimension.step > dimension.max - dimension.min) {
-    return error(block.find("q")->place(),
+    return error(block.find("q")->location(),
                  path + " has steps of " + block.find("q")->scalar_text() + ", which leaves nothing but min",
                  "a smaller q");
   }
@@ -265,7 +265,7 @@ void SpaceReader::between(const Node& block, const std::string& path, const std:
   for (const char* key : {"min", "max", "q"}) {
     const Node* number = given(block, key);
     if (number != nullptr && !is_whole(*number)) {
-      error(number->place(), path + " is drawn from integers, but " + key + " is " + number->scalar_text(),
+      error(number->location(), path + " is drawn from integers, but " + key + " is " + number->scalar_text(),
             dimension.log ? "distribution: log_uniform" : "distribution: uniform");
     }
   }
@@ -285,7 +285,7 @@ bool SpaceReader::is_chosen_later(const std::string& path) const {
 std::optional<registry::Expression> SpaceReader::expression(const Node& text, bool all_parameters) {
   auto parsed = registry::parse_expression(text.as_string());
   if (!parsed) {
-    error(text.place(), parsed.failure().message, parsed.failure().hint);
+    error(text.location(), parsed.failure().message, parsed.failure().hint);
     return std::nullopt;
   }
   for (const std::string& path : parsed.value().paths()) {
@@ -295,11 +295,11 @@ std::optional<registry::Expression> SpaceReader::expression(const Node& text, bo
                          [&](const std::string& set) { return is_inside(path, set) || is_inside(set, path); });
     };
     if (!all_parameters && is_chosen_later(path)) {
-      error(text.place(), "the condition reads " + path + ", which is chosen later", "put " + path + " before it");
+      error(text.location(), "the condition reads " + path + ", which is chosen later", "put " + path + " before it");
       continue;
     }
     if (recipe_.root.at_path(path) != nullptr || std::any_of(parts_.begin(), parts_.end(), sets)) continue;
-    error(text.place(), "there is no " + path + " in this recipe, and nothing before it sets it",
+    error(text.location(), "there is no " + path + " in this recipe, and nothing before it sets it",
           "a path as in optimizer.type, or a parameter that stands further up");
   }
   return std::move(parsed).value();
@@ -313,7 +313,7 @@ std::vector<Constraint> SpaceReader::constraints() {
   return list;
 }
 
-Stage SpaceReader::stage() const {
+ConstraintContext SpaceReader::stage() const {
   std::vector<Node> set;
   for (const SpacePart& part : parts_) {
     for (const std::vector<Node>& choice : part.choices) set.insert(set.end(), choice.begin(), choice.end());

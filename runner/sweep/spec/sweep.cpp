@@ -43,7 +43,7 @@ class SamplerCheck {
       return then->is_null() ? void() : look_at(*then);
     }
     if (config_.n_trials || config_.population) return;
-    diagnostics_.error(recipe_.at("sweep").place(), "nothing says how many variants to try",
+    diagnostics_.error(recipe_.at("sweep").location(), "nothing says how many variants to try",
                        components::sampler::is_finite(space_)
                            ? "add n_trials, or sampler: grid, which tries all there are"
                            : "add n_trials");
@@ -53,7 +53,7 @@ class SamplerCheck {
   void grid(const Node& block) {
     for (const Dimension& dimension : space_.dimensions()) {
       if (dimension.count() > 0) continue;
-      diagnostics_.error(block.place(), "a grid tries all values, but " + dimension.name + " has no end of them",
+      diagnostics_.error(block.location(), "a grid tries all values, but " + dimension.name + " has no end of them",
                          "give it values: [...] or steps of q, or take another sampler");
     }
   }
@@ -62,10 +62,10 @@ class SamplerCheck {
     for (const Node& values : list.items()) {
       const auto point = space_.locate(values);
       if (!point) {
-        diagnostics_.error(values.place(), "this variant is none of the sweep's: " + point.failure().message,
+        diagnostics_.error(values.location(), "this variant is none of the sweep's: " + point.failure().message,
                            "each names a value for every parameter that plays a part in it");
       } else if (!space_.allows(point.value())) {
-        diagnostics_.error(values.place(), "this variant does not meet the constraints");
+        diagnostics_.error(values.location(), "this variant does not meet the constraints");
       }
     }
   }
@@ -93,9 +93,9 @@ std::shared_ptr<const RecipeSpace> read_space(const resolve::Recipe& recipe, con
     check_regret_bound(recipe, config, *space, diagnostics);
     const auto address = config.store ? read_store_address(*config.store) : StoreAddress{};
     if (!address) {
-      diagnostics.error(recipe.at("sweep.store").place(), address.failure().message, address.failure().hint);
+      diagnostics.error(recipe.at("sweep.store").location(), address.failure().message, address.failure().hint);
     } else if (!address.value().sweep.empty()) {
-      diagnostics.error(recipe.at("sweep.store").place(), "a new sweep makes a name of its own",
+      diagnostics.error(recipe.at("sweep.store").location(), "a new sweep makes a name of its own",
                         "leave out #" + address.value().sweep + ", and join with: roux sweep work " + *config.store);
     }
     if (config.population && !diagnostics.has_errors()) Population::read(recipe, space, 0, diagnostics);
@@ -158,7 +158,7 @@ std::optional<Choosers> build_choosers(const resolve::Recipe& recipe, std::share
     part = "sweep.pruner";
     choosers.pruner = build_pruner(config, recipe);
   } catch (const core::RunError& misfit) {
-    diagnostics.error(recipe.at(part).place(), misfit.what(), misfit.hint());
+    diagnostics.error(recipe.at(part).location(), misfit.what(), misfit.hint());
     return std::nullopt;
   }
   return choosers;
@@ -176,7 +176,7 @@ std::optional<Sweep> Sweep::read(const std::string& recipe_path, recipe::Compose
   if (diagnostics.has_errors()) return std::nullopt;
   if (sweep.space_ == nullptr) {
     diagnostics.error(
-        sweep.base_.root.place(), "the recipe has no sweep",
+        sweep.base_.root.location(), "the recipe has no sweep",
         "add sweep: {parameters: ...}, or say on the command line what is varied: optimizer.lr=1e-4,1e-3");
     return std::nullopt;
   }
@@ -220,7 +220,7 @@ std::optional<std::int64_t> Sweep::variants_to_come() const {
   std::int64_t count = 0;
   if (is_grid()) {
     const std::int64_t most = std::min(kCountedMax, config_.n_trials.value_or(kCountedMax));
-    const bool ended = components::sampler::walk_points(
+    const bool ended = components::sampler::for_each_grid_point(
         *space_, [&](const Point&) { return ++count < most; }, kCountedMax);
     if (!ended) return config_.n_trials;
   } else if (type == "list" && block.find("then")->is_null()) {
@@ -245,7 +245,7 @@ std::string Sweep::identity_of_trials() const {
 }
 
 std::optional<resolve::Recipe> Sweep::with(std::vector<Assignment> changes, const std::string& recipe_dir,
-                                            core::Diagnostics& diagnostics) const {
+                                           core::Diagnostics& diagnostics) const {
   recipe::Composed composed = open_;
   if (!recipe_dir.empty()) composed.recipe_dir = recipe_dir;
   composed.root.erase("sweep");
@@ -262,7 +262,7 @@ std::optional<resolve::Recipe> Sweep::variant(const Point& point, core::Diagnost
 }
 
 /// A part of a training ends where it says and leaves a checkpoint there; rates are those of the whole training.
-void Sweep::add_stretch(const TrialPlace& place, std::vector<Assignment>& changes,
+void Sweep::add_stretch(const TrialSettings& place, std::vector<Assignment>& changes,
                         core::Diagnostics& diagnostics) const {
   const auto whole = with(changes, place.recipe_dir, diagnostics);
   if (!whole) return;
@@ -271,8 +271,8 @@ void Sweep::add_stretch(const TrialPlace& place, std::vector<Assignment>& change
   changes.push_back({"checkpoint.save_at_end", Node::boolean(true)});
 }
 
-std::optional<resolve::Recipe> Sweep::trial(const Point& point, const TrialPlace& place,
-                                             core::Diagnostics& diagnostics) const {
+std::optional<resolve::Recipe> Sweep::trial(const Point& point, const TrialSettings& place,
+                                            core::Diagnostics& diagnostics) const {
   std::vector<Assignment> changes = space_->assignments(point);
   changes.push_back({"run_name", Node::string(place.run_name)});
   if (!place.output_dir.empty()) changes.push_back({"output_dir", Node::string(place.output_dir)});

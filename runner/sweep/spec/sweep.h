@@ -19,7 +19,7 @@
 namespace runner::sweep {
 
 /// What makes a trial's recipe beside the values of its variant.
-struct TrialPlace {
+struct TrialSettings {
   std::string run_name;
   std::string output_dir;      ///< "": as the recipe says
   std::int64_t replicate = 0;  ///< added to the seed
@@ -71,14 +71,14 @@ class Sweep {
 
   /// The recipe of a variant; mistakes are told at their place in the sweep.
   std::optional<resolve::Recipe> variant(const Point& point, core::Diagnostics& diagnostics) const;
-  std::optional<resolve::Recipe> trial(const Point& point, const TrialPlace& place,
-                                        core::Diagnostics& diagnostics) const;
+  std::optional<resolve::Recipe> trial(const Point& point, const TrialSettings& place,
+                                       core::Diagnostics& diagnostics) const;
 
  private:
   Sweep() = default;
-  void add_stretch(const TrialPlace& place, std::vector<Assignment>& changes, core::Diagnostics& diagnostics) const;
+  void add_stretch(const TrialSettings& place, std::vector<Assignment>& changes, core::Diagnostics& diagnostics) const;
   std::optional<resolve::Recipe> with(std::vector<Assignment> changes, const std::string& recipe_dir,
-                                       core::Diagnostics& diagnostics) const;
+                                      core::Diagnostics& diagnostics) const;
 
   recipe::Composed open_;
   resolve::Recipe base_;

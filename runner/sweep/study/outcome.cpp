@@ -71,7 +71,7 @@ std::optional<store::RunSummary> look_at_run(const std::string& run_dir, const c
 }
 
 std::optional<store::RunRecord> look_at_curves(const std::string& run_dir, const std::vector<Metric>& objectives,
-                                               const core::Clock& clock, store::LightTables* light) {
+                                               const core::Clock& clock, store::InMemoryRun* light) {
   std::vector<std::string> names;
   for (const Metric& metric : objectives) names.push_back(metric.name);
   if (light != nullptr) {

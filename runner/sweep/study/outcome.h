@@ -37,7 +37,7 @@ std::optional<store::RunSummary> look_at_run(const std::string& run_dir, const c
 
 /// The same with what its objectives came to on the way. `light`: where it may have been written; null: nowhere here.
 std::optional<store::RunRecord> look_at_curves(const std::string& run_dir, const std::vector<Metric>& objectives,
-                                               const core::Clock& clock, store::LightTables* light = nullptr);
+                                               const core::Clock& clock, store::InMemoryRun* light = nullptr);
 
 /// The newest run of that name below `output_dir`, nothing before the first one was begun.
 std::optional<store::RunSummary> find_trial_run(const std::string& output_dir, const std::string& run_name,

@@ -98,7 +98,7 @@ struct PostgresStore::Connection {
   PGconn* handle;
 };
 
-PostgresStore::PostgresStore(Place place) : place_(std::move(place)) {
+PostgresStore::PostgresStore(Location place) : place_(std::move(place)) {
   if (!place_.sweep.empty()) schema_ = schema_of(place_.sweep);
   if (const std::string why = connect(); !why.empty()) {
     throw refused(place_.address, why, "is the server there, and does PGPASSWORD or ~/.pgpass have the password?");
@@ -227,7 +227,7 @@ void PostgresStore::roll_back() {
   }
 }
 
-std::unique_ptr<PostgresStore> PostgresStore::create(const Place& place, std::int64_t format,
+std::unique_ptr<PostgresStore> PostgresStore::create(const Location& place, std::int64_t format,
                                                      const std::function<void(StudyStore&)>& set_up) {
   std::unique_ptr<PostgresStore> made(new PostgresStore(place));
   const std::string schema = in_quotes(made->schema_, '"');
@@ -246,7 +246,7 @@ std::unique_ptr<PostgresStore> PostgresStore::create(const Place& place, std::in
   return made;
 }
 
-std::unique_ptr<PostgresStore> PostgresStore::open(const Place& place, std::int64_t format) {
+std::unique_ptr<PostgresStore> PostgresStore::open(const Location& place, std::int64_t format) {
   std::unique_ptr<PostgresStore> store(new PostgresStore(place));
   const Rows there = store->run("SELECT has_schema_privilege(oid, 'USAGE')::int FROM pg_namespace WHERE nspname = ?",
                                 {store->schema_});
@@ -270,7 +270,7 @@ std::string PostgresStore::schema_of(const std::string& sweep) {
 }
 
 std::vector<std::string> PostgresStore::names(const std::string& address) {
-  PostgresStore store(Place{address, "", 0});
+  PostgresStore store(Location{address, "", 0});
   std::vector<std::string> list;
   for (const Row& row : store.run("SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace "
                                   "WHERE nspname LIKE 'roux\\_%' AND has_schema_privilege(oid, 'USAGE')")) {

@@ -13,16 +13,16 @@ namespace runner::sweep {
 /// lease is, in which the server was there and so was whoever looks.
 class PostgresStore final : public StudyStore {
  public:
-  struct Place {
+  struct Location {
     std::string address;  ///< without a password
     std::string sweep;    ///< its name, `<run_name>-<id>`
     std::int64_t lease_ms = 0;
   };
   /// Runs `set_up` in the transaction that makes the schema. RunError where the server does not answer, or refuses.
-  static std::unique_ptr<PostgresStore> create(const Place& place, std::int64_t format,
+  static std::unique_ptr<PostgresStore> create(const Location& place, std::int64_t format,
                                                const std::function<void(StudyStore&)>& set_up);
   /// RunError too where there is no such sweep, or one of another format.
-  static std::unique_ptr<PostgresStore> open(const Place& place, std::int64_t format);
+  static std::unique_ptr<PostgresStore> open(const Location& place, std::int64_t format);
   /// The schema of a sweep of that name.
   static std::string schema_of(const std::string& sweep);
   /// Names of the sweeps that a database keeps and this user may see, in no order.
@@ -41,14 +41,14 @@ class PostgresStore final : public StudyStore {
   void set_patience(Patience patience) override { patience_ = std::move(patience); }
 
  private:
-  explicit PostgresStore(Place place);
+  explicit PostgresStore(Location place);
   /// Why there is none; "" when there is.
   std::string connect();
   void connect_again(std::string why);
   void roll_back();
   Rows execute(std::string_view sql, const std::vector<Value>& values);
 
-  Place place_;
+  Location place_;
   std::string schema_;
   struct Connection;
   std::unique_ptr<Connection> connection_;

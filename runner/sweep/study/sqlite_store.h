@@ -4,8 +4,8 @@
 #include <string>
 
 #include "runner/core/clock.h"
-#include "runner/store/lease.h"
 #include "runner/store/database/sqlite.h"
+#include "runner/store/lease.h"
 #include "runner/sweep/study/study_store.h"
 
 namespace runner::sweep {

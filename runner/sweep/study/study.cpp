@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "runner/core/error.h"
-#include "runner/core/platform/files.h"
 #include "runner/core/json.h"
+#include "runner/core/platform/files.h"
 #include "runner/core/platform/machine.h"
 #include "runner/store/lease.h"
 #include "runner/sweep/study/postgres_store.h"

@@ -12,7 +12,7 @@ bool is_over(TrialState state) { return state != TrialState::kWaiting && state !
 
 }  // namespace
 
-const Tally& Tally::update(Study& study) {
+const StudyCounters& StudyCounters::update(Study& study) {
   const std::vector<Trial>& trials = study.trials();
   const std::int64_t replicates = sweep_.config().replicates;
   std::set<std::int64_t> changed(study.changes().begin() + static_cast<std::ptrdiff_t>(changes_seen_),
@@ -32,11 +32,11 @@ const Tally& Tally::update(Study& study) {
     order.emplace_back(written, variant);
   }
   std::sort(order.begin(), order.end());
-  for (const auto& [written, variant] : order) put(standing_of(variant, replicates, trials), written);
+  for (const auto& [written, variant] : order) put(summary_of(variant, replicates, trials), written);
   return *this;
 }
 
-void Tally::take_in(const Trial& trial) {
+void StudyCounters::take_in(const Trial& trial) {
   std::optional<Counted>& before = counted_[static_cast<std::size_t>(trial.number)];
   const auto add = [this](const Counted& one, std::int64_t sign) {
     counts_[static_cast<std::size_t>(one.state)] += sign;
@@ -50,7 +50,7 @@ void Tally::take_in(const Trial& trial) {
   add(*before, 1);
 }
 
-void Tally::put(const VariantStanding& standing, std::int64_t written) {
+void StudyCounters::put(const VariantSummary& standing, std::int64_t written) {
   const auto at = static_cast<std::size_t>(standing.variant);
   since_improvement_.erase({std::exchange(written_[at], written), standing.variant});
   standings_[at] = standing;
@@ -65,11 +65,11 @@ void Tally::put(const VariantStanding& standing, std::int64_t written) {
   since_improvement_.clear();
 }
 
-std::int64_t Tally::ended() const {
+std::int64_t StudyCounters::ended() const {
   return count(TrialState::kComplete) + count(TrialState::kPruned) + count(TrialState::kFailed);
 }
 
-std::optional<std::int64_t> Tally::to_come() const {
+std::optional<std::int64_t> StudyCounters::to_come() const {
   if (!to_come_) {
     const auto variants = sweep_.variants_to_come();
     to_come_.emplace(variants ? std::optional(*variants * sweep_.config().replicates) : std::nullopt);
@@ -77,13 +77,13 @@ std::optional<std::int64_t> Tally::to_come() const {
   return *to_come_;
 }
 
-std::vector<VariantStanding> Tally::front() const {
-  std::vector<VariantStanding> list;
+std::vector<VariantSummary> StudyCounters::front() const {
+  std::vector<VariantSummary> list;
   for (const std::int64_t variant : front_.variants()) list.push_back(standings_[static_cast<std::size_t>(variant)]);
   return list;
 }
 
-std::string standing_line(const Sweep& sweep, Study& study, const Tally& tally, std::int64_t number) {
+std::string standing_line(const Sweep& sweep, Study& study, const StudyCounters& tally, std::int64_t number) {
   const std::vector<Variant>& variants = study.variants();
   const std::vector<Trial>& trials = study.trials();
   const Trial& trial = trials.at(static_cast<std::size_t>(number));
@@ -99,7 +99,7 @@ std::string standing_line(const Sweep& sweep, Study& study, const Tally& tally, 
   if (sweep.objectives().size() > 1) {
     line += "  front " + core::counted(static_cast<std::int64_t>(front.size()), "variant", "variants");
   } else if (!front.empty()) {
-    const VariantStanding* best = &front.front();
+    const VariantSummary* best = &front.front();
     line += "  best " + short_number(*best->value) +
             (best->variant == trial.variant ? "" : " (" + variants[static_cast<std::size_t>(best->variant)].text + ")");
   }

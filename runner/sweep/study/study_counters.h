@@ -9,22 +9,22 @@
 #include <utility>
 #include <vector>
 
-#include "runner/sweep/study/front.h"
-#include "runner/sweep/study/variant_summary.h"
-#include "runner/sweep/study/study.h"
 #include "runner/sweep/spec/sweep.h"
+#include "runner/sweep/study/front.h"
+#include "runner/sweep/study/study.h"
+#include "runner/sweep/study/variant_summary.h"
 
 namespace runner::sweep {
 
 /// What a study comes to: how many trials there are of each kind, which variants are best, what was spent. It is kept
 /// up with the study, so that a question costs what has changed since the last one, and not all trials. Borrows the
 /// sweep.
-class Tally {
+class StudyCounters {
  public:
-  explicit Tally(const Sweep& sweep) : sweep_(sweep) {}
+  explicit StudyCounters(const Sweep& sweep) : sweep_(sweep) {}
 
   /// As it is at this moment; the same study each time.
-  const Tally& update(Study& study);
+  const StudyCounters& update(Study& study);
 
   std::int64_t count(TrialState state) const { return counts_[static_cast<std::size_t>(state)]; }
   std::int64_t ended() const;
@@ -34,9 +34,9 @@ class Tally {
   std::int64_t took_ms() const { return took_ms_; }
   const Spent& spent() const { return spent_; }
   /// Of all variants, by number.
-  const std::vector<VariantStanding>& standings() const { return standings_; }
+  const std::vector<VariantSummary>& standings() const { return standings_; }
   /// As front_of.
-  std::vector<VariantStanding> front() const;
+  std::vector<VariantSummary> front() const;
   /// The best complete variants by the first objective.
   std::vector<std::int64_t> best(std::size_t count) const { return front_.best(count); }
   /// Variants that have ended since the best one was improved on by more than `stop.min_delta`.
@@ -50,7 +50,7 @@ class Tally {
     Spent spent;
   };
   void take_in(const Trial& trial);
-  void put(const VariantStanding& standing, std::int64_t written);
+  void put(const VariantSummary& standing, std::int64_t written);
 
   const Sweep& sweep_;
   std::size_t changes_seen_ = 0;
@@ -58,7 +58,7 @@ class Tally {
   std::array<std::int64_t, 5> counts_{};         ///< by state
   std::int64_t took_ms_ = 0;
   Spent spent_;
-  std::vector<VariantStanding> standings_;
+  std::vector<VariantSummary> standings_;
   std::vector<std::int64_t> written_;  ///< by variant: number of the transaction that wrote it last
   Front front_;
   std::optional<double> improved_to_;                                  ///< signed
@@ -67,6 +67,6 @@ class Tally {
 };
 
 /// `trial 3  val/loss 0.0640  optimizer.lr=0.01  best 0.0612 (trial 1)  4 of 9 done`.
-std::string standing_line(const Sweep& sweep, Study& study, const Tally& tally, std::int64_t trial);
+std::string standing_line(const Sweep& sweep, Study& study, const StudyCounters& tally, std::int64_t trial);
 
 }  // namespace runner::sweep

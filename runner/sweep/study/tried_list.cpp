@@ -27,7 +27,7 @@ const std::vector<Tried>& TriedList::update(const std::vector<std::int64_t>& cha
   tried_.resize(variants.size());
   for (; changes_seen_ < changes.size(); ++changes_seen_) {
     const std::int64_t number = changes[changes_seen_];
-    const VariantStanding standing = standing_of(number, sweep_.config().replicates, trials);
+    const VariantSummary standing = summary_of(number, sweep_.config().replicates, trials);
     Tried& tried = tried_[static_cast<std::size_t>(number)];
     tried.point = variants[static_cast<std::size_t>(number)].point;
     tried.state = state_for_samplers(standing.state);

@@ -19,7 +19,7 @@ std::string short_number(double value) {
   return text;
 }
 
-VariantStanding standing_of(std::int64_t variant, std::int64_t replicates, const std::vector<Trial>& trials) {
+VariantSummary summary_of(std::int64_t variant, std::int64_t replicates, const std::vector<Trial>& trials) {
   // From the weakest to the strongest: what one trial is the whole variant is.
   const auto weight = [](TrialState state) {
     switch (state) {
@@ -31,7 +31,7 @@ VariantStanding standing_of(std::int64_t variant, std::int64_t replicates, const
     }
     return 4;
   };
-  VariantStanding standing{variant, TrialState::kComplete, std::nullopt, 0, {}};
+  VariantSummary standing{variant, TrialState::kComplete, std::nullopt, 0, {}};
   double sum = 0;
   std::int64_t measured = 0;
   for (std::int64_t i = variant * replicates; i < (variant + 1) * replicates; ++i) {
@@ -49,27 +49,27 @@ VariantStanding standing_of(std::int64_t variant, std::int64_t replicates, const
   return standing;
 }
 
-std::vector<VariantStanding> standings_of(const std::vector<Variant>& variants, const std::vector<Trial>& trials) {
-  std::vector<VariantStanding> list;
+std::vector<VariantSummary> summaries_of(const std::vector<Variant>& variants, const std::vector<Trial>& trials) {
+  std::vector<VariantSummary> list;
   const auto replicates =
       std::count_if(trials.begin(), trials.end(), [](const Trial& trial) { return trial.variant == 0; });
-  for (const Variant& variant : variants) list.push_back(standing_of(variant.number, replicates, trials));
+  for (const Variant& variant : variants) list.push_back(summary_of(variant.number, replicates, trials));
   return list;
 }
 
-std::vector<VariantStanding> front_of(const Sweep& sweep, const std::vector<VariantStanding>& standings) {
+std::vector<VariantSummary> front_of(const Sweep& sweep, const std::vector<VariantSummary>& standings) {
   Front front;
-  for (const VariantStanding& standing : standings) {
+  for (const VariantSummary& standing : standings) {
     if (standing.state != TrialState::kComplete || !standing.value) continue;
     front.put(standing.variant, sweep.signed_values(*standing.value, standing.others));
   }
-  std::vector<VariantStanding> list;
+  std::vector<VariantSummary> list;
   for (const std::int64_t variant : front.variants()) list.push_back(standings[static_cast<std::size_t>(variant)]);
   return list;
 }
 
-std::optional<VariantStanding> best_of(const Sweep& sweep, const std::vector<VariantStanding>& standings) {
-  std::vector<VariantStanding> front = front_of(sweep, standings);
+std::optional<VariantSummary> best_of(const Sweep& sweep, const std::vector<VariantSummary>& standings) {
+  std::vector<VariantSummary> front = front_of(sweep, standings);
   if (front.empty()) return std::nullopt;
   return std::move(front.front());
 }

@@ -5,13 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "runner/sweep/study/study.h"
 #include "runner/sweep/spec/sweep.h"
+#include "runner/sweep/study/study.h"
 
 namespace runner::sweep {
 
 /// What the trials of one variant come to.
-struct VariantStanding {
+struct VariantSummary {
   std::int64_t variant = 0;
   /// kWaiting or kRunning while one of them is; else kFailed or kPruned where one of them is; else kComplete.
   TrialState state = TrialState::kWaiting;
@@ -21,14 +21,14 @@ struct VariantStanding {
 };
 
 /// Of one variant; each has as many trials, in the order of the variants.
-VariantStanding standing_of(std::int64_t variant, std::int64_t replicates, const std::vector<Trial>& trials);
-std::vector<VariantStanding> standings_of(const std::vector<Variant>& variants, const std::vector<Trial>& trials);
+VariantSummary summary_of(std::int64_t variant, std::int64_t replicates, const std::vector<Trial>& trials);
+std::vector<VariantSummary> summaries_of(const std::vector<Variant>& variants, const std::vector<Trial>& trials);
 
 /// Complete variants than which no other one is better, as a Front has them. `standings` are those of all variants.
-std::vector<VariantStanding> front_of(const Sweep& sweep, const std::vector<VariantStanding>& standings);
+std::vector<VariantSummary> front_of(const Sweep& sweep, const std::vector<VariantSummary>& standings);
 
 /// The first of the front; nothing before there is one.
-std::optional<VariantStanding> best_of(const Sweep& sweep, const std::vector<VariantStanding>& standings);
+std::optional<VariantSummary> best_of(const Sweep& sweep, const std::vector<VariantSummary>& standings);
 
 /// `0.064123`: five digits.
 std::string short_number(double value);

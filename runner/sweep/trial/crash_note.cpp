@@ -44,7 +44,7 @@ void leave_note(int status) {
   append(STDERR_FILENO, told.data(), told.size());
 }
 
-void hear(int signal) {
+void on_signal(int signal) {
   leave_note(128 + signal);
   for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before[i], nullptr);
   raise(signal);  // which ends the process as it would have ended, as soon as this returns
@@ -58,7 +58,7 @@ CrashNote::CrashNote(const std::string& folder, std::string told_then) {
   path = note_path(folder);
   told = std::move(told_then) + "\n";
   struct sigaction action = {};
-  action.sa_handler = hear;
+  action.sa_handler = on_signal;
   sigemptyset(&action.sa_mask);
   for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &action, &before[i]);
   static const bool hears_exit = on_exit(hear_exit, nullptr) == 0;

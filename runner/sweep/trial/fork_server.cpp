@@ -21,7 +21,7 @@ constexpr std::size_t kWordsBytesMax = 16 << 10;  // of a training that ended
 
 class Server {
  public:
-  Server(int descriptor, Trained& trained) : link_(descriptor, {}), trained_(trained) {}
+  Server(int descriptor, TrialRunner& trained) : link_(descriptor, {}), trained_(trained) {}
 
   void serve() {
     while (link_.is_open()) {
@@ -82,7 +82,7 @@ class Server {
         ++at;
         continue;
       }
-      tell_end(at->first, process.status(), process.last_words().substr(0, kWordsBytesMax));
+      tell_end(at->first, process.status(), process.exit_message().substr(0, kWordsBytesMax));
       at = processes_.erase(at);
     }
   }
@@ -97,15 +97,15 @@ class Server {
     }
   }
 
-  launch::Link link_;
+  launch::AgentConnection link_;
   launch::Signals signals_;
-  Trained& trained_;
+  TrialRunner& trained_;
   std::map<std::int64_t, std::unique_ptr<RankProcess>> processes_;
   std::deque<Node> answers_;
 };
 
 }  // namespace
 
-void serve_trainings(int descriptor, Trained& trained) { Server(descriptor, trained).serve(); }
+void serve_trainings(int descriptor, TrialRunner& trained) { Server(descriptor, trained).serve(); }
 
 }  // namespace runner::sweep

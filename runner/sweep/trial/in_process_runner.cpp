@@ -86,7 +86,7 @@ class Within final : public Trainings {
       const int status = train_(training, signal_, errors);
       {
         const std::lock_guard lock(mutex_);
-        ended_.push_back({std::exchange(trial_, -1), status, launch::last_words(errors)});
+        ended_.push_back({std::exchange(trial_, -1), status, launch::exit_message(errors)});
       }
       const std::uint64_t one = 1;
       while (write(event_, &one, sizeof one) < 0 && errno == EINTR) {

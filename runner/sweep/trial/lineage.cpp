@@ -18,9 +18,9 @@ std::string trial_run_dir(const Study& study, const std::string& output_dir, con
 }
 
 core::Result<resolve::Recipe> trial_recipe(const Sweep& sweep, Study& study, const Trial& trial,
-                                            const std::string& run_name) {
+                                           const std::string& run_name) {
   const Variant& variant = study.variants().at(static_cast<std::size_t>(trial.variant));
-  TrialPlace place;
+  TrialSettings place;
   place.run_name = run_name;
   place.output_dir = output_dir_of(sweep, study);
   place.replicate = trial.replicate;

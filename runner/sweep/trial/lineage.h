@@ -7,8 +7,8 @@
 #include "runner/core/result.h"
 #include "runner/resolve/load.h"
 #include "runner/store/run_reader.h"
-#include "runner/sweep/study/study.h"
 #include "runner/sweep/spec/sweep.h"
+#include "runner/sweep/study/study.h"
 
 namespace runner::sweep {
 
@@ -17,7 +17,7 @@ std::string trial_run_name(const Study& study, std::int64_t trial);
 std::string trial_run_dir(const Study& study, const std::string& output_dir, const Trial& trial);
 /// The recipe that a trial is trained by, under that name. Failure: its first mistake.
 core::Result<resolve::Recipe> trial_recipe(const Sweep& sweep, Study& study, const Trial& trial,
-                                            const std::string& run_name);
+                                           const std::string& run_name);
 
 /// The variants that a variant descends from, the first one first, and itself.
 std::vector<std::int64_t> lineage_of(const std::vector<Variant>& variants, std::int64_t variant);

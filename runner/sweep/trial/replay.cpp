@@ -9,9 +9,9 @@
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
 #include "runner/core/platform/files.h"
-#include "runner/sweep/trial/lineage.h"
 #include "runner/sweep/study/outcome.h"
 #include "runner/sweep/study/variant_summary.h"
+#include "runner/sweep/trial/lineage.h"
 
 namespace runner::sweep {
 namespace {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "runner/core/result.h"
-#include "runner/sweep/study/study.h"
 #include "runner/sweep/spec/sweep.h"
+#include "runner/sweep/study/study.h"
 #include "runner/sweep/trial/trainings.h"
 
 namespace runner::sweep {

@@ -13,11 +13,11 @@ namespace runner::sweep {
 namespace {
 
 /// The first variant whose checkpoint may still be gone on from: of the generation before the first that has not ended.
-std::int64_t first_needed(const Sweep& sweep, const std::vector<VariantStanding>& standings) {
+std::int64_t first_needed(const Sweep& sweep, const std::vector<VariantSummary>& standings) {
   const Population* population = sweep.population();
   if (population == nullptr) return static_cast<std::int64_t>(standings.size());
   std::int64_t ended = 0;
-  for (const VariantStanding& standing : standings) {
+  for (const VariantSummary& standing : standings) {
     if (standing.state == TrialState::kWaiting || standing.state == TrialState::kRunning) break;
     ++ended;
   }
@@ -40,12 +40,12 @@ void remove_all(const std::string& checkpoints_dir) {
 
 }  // namespace
 
-std::vector<std::int64_t> spare_trials(const Sweep& sweep, const Tally& tally, const std::vector<Trial>& trials,
+std::vector<std::int64_t> spare_trials(const Sweep& sweep, const StudyCounters& tally, const std::vector<Trial>& trials,
                                        bool over) {
   if (!sweep.config().checkpoints.keep_best) return {};
   const std::vector<std::int64_t> first = tally.best(static_cast<std::size_t>(*sweep.config().checkpoints.keep_best));
   const std::set<std::int64_t> best(first.begin(), first.end());
-  const std::vector<VariantStanding>& standings = tally.standings();
+  const std::vector<VariantSummary>& standings = tally.standings();
   const std::int64_t needed = over ? static_cast<std::int64_t>(standings.size()) : first_needed(sweep, standings);
   const bool may_promote = !over && sweep.pruner() != nullptr && sweep.pruner()->promotes();
   std::vector<std::int64_t> list;
@@ -57,8 +57,8 @@ std::vector<std::int64_t> spare_trials(const Sweep& sweep, const Tally& tally, c
   return list;
 }
 
-void remove_spare_checkpoints(const Sweep& sweep, Study& study, const Tally& tally, const std::string& output_dir,
-                              bool over, std::set<std::int64_t>& removed) {
+void remove_spare_checkpoints(const Sweep& sweep, Study& study, const StudyCounters& tally,
+                              const std::string& output_dir, bool over, std::set<std::int64_t>& removed) {
   for (const std::int64_t number : spare_trials(sweep, tally, study.trials(), over)) {
     if (!removed.insert(number).second) continue;
     const Trial& trial = study.trials().at(static_cast<std::size_t>(number));

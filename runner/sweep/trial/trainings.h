@@ -53,16 +53,16 @@ using TrainHere = std::function<int(const Training& training, const std::atomic<
 std::unique_ptr<Trainings> trainings_within(TrainHere train);
 
 /// What trainings_by_fork() starts, `roux fork-trainings DESCRIPTOR`.
-class Trained {
+class TrialRunner {
  public:
-  virtual ~Trained() = default;
+  virtual ~TrialRunner() = default;
   virtual void before_fork(const std::vector<std::string>& words) = 0;
   virtual int train(const std::vector<std::string>& words) = 0;  ///< in the fork; the exit status
 };
 
 /// Begins and watches trainings as a worker asks at the other end of the socket, until that goes. The process must have
 /// one thread.
-void serve_trainings(int descriptor, Trained& trained);
+void serve_trainings(int descriptor, TrialRunner& trained);
 
 /// Set where serve_trainings() is to run: functions of libraries are found at the start, and not once more in each
 /// fork.

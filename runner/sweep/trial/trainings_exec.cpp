@@ -47,7 +47,7 @@ class ByExec final : public Trainings {
         ++at;
         continue;
       }
-      list.push_back({at->first, process.status(), process.last_words()});
+      list.push_back({at->first, process.status(), process.exit_message()});
       if (End& end = list.back(); end.status == kNotStarted)
         end.refusal = "cannot start " + program_ + ": " + launch::in_one_line(end.words);
       at = processes_.erase(at);

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "runner/core/error.h"
-#include "runner/launch/exit_message.h"
 #include "runner/launch/agent_connection.h"
+#include "runner/launch/exit_message.h"
 #include "runner/launch/rank_process.h"
 #include "runner/sweep/trial/trainings.h"
 
@@ -71,7 +71,7 @@ class ByFork final : public Trainings {
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
       throw core::RunError(std::string("cannot make a socket: ") + std::strerror(errno));
     }
-    link_ = std::make_unique<launch::Link>(ends[0], launch::Link::Options{});
+    link_ = std::make_unique<launch::AgentConnection>(ends[0], launch::AgentConnection::Options{});
     RankProcess::Options options;
     options.output = RankProcess::Output::kKept;
     options.descriptors = {ends[1]};
@@ -100,8 +100,8 @@ class ByFork final : public Trainings {
     const int status = template_->has_ended() ? template_->status() : 128 + SIGKILL;
     // Where nobody has killed it, it could not be what it is for: no trial's fault.
     const std::string refusal =
-        status < 128 ? "what trials are forked from has ended: " + launch::in_one_line(template_->last_words()) : "";
-    for (const std::int64_t trial : running_) list.push_back({trial, status, template_->last_words(), refusal});
+        status < 128 ? "what trials are forked from has ended: " + launch::in_one_line(template_->exit_message()) : "";
+    for (const std::int64_t trial : running_) list.push_back({trial, status, template_->exit_message(), refusal});
     running_.clear();
     template_.reset();
     link_.reset();
@@ -109,7 +109,7 @@ class ByFork final : public Trainings {
 
   std::string program_;
   std::unique_ptr<RankProcess> template_;
-  std::unique_ptr<launch::Link> link_;
+  std::unique_ptr<launch::AgentConnection> link_;
   std::set<std::int64_t> running_;
 };
 

@@ -8,7 +8,7 @@ namespace runner::train {
 
 /// How the samples of epochs are cut into batches, one after the other, and dealt out to ranks in turn: a pure function
 /// of the position, so that each rank works out its own share without asking the others.
-struct BatchWalk {
+struct BatchSchedule {
   /// What an epoch is made of.
   struct Options {
     std::int64_t samples = 0;
@@ -30,7 +30,7 @@ struct BatchWalk {
     auto operator<=>(const Position&) const = default;
   };
 
-  static BatchWalk of(const Options& options);
+  static BatchSchedule of(const Options& options);
 
   std::int64_t samples_per_epoch = 0;  ///< with those that are repeated, without those that are left out
   std::int64_t batch_size = 1;  ///< of one forward pass: a micro-batch, or less where that did not fit into memory

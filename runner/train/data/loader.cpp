@@ -10,12 +10,12 @@ namespace runner::train {
 Loader::Loader(const components::data::Dataset& data, Options options)
     : data_(data),
       options_(options),
-      micro_batches_(BatchWalk::of({.samples = EpochOrder::length(order_options()),
-                                    .micro_batch_size = options.micro_batch_size,
-                                    .ranks = options.ranks,
-                                    .drop_last = options.drop_last,
-                                    .even = options.even,
-                                    .cuts_last_round = options.cuts_last_round})),
+      micro_batches_(BatchSchedule::of({.samples = EpochOrder::length(order_options()),
+                                        .micro_batch_size = options.micro_batch_size,
+                                        .ranks = options.ranks,
+                                        .drop_last = options.drop_last,
+                                        .even = options.even,
+                                        .cuts_last_round = options.cuts_last_round})),
       order_(order_options()),
       expected_(options.micro_batch_size) {
   micro_batches_.rank = options.rank;
@@ -23,8 +23,8 @@ Loader::Loader(const components::data::Dataset& data, Options options)
   RUNNER_ASSERT(options_.micro_batch_size > 0, "the batch algebra settles a positive micro-batch size");
 }
 
-BatchWalk Loader::walk(std::int64_t batch_size) const {
-  BatchWalk walk = micro_batches_;
+BatchSchedule Loader::walk(std::int64_t batch_size) const {
+  BatchSchedule walk = micro_batches_;
   walk.batch_size = walk.share_size = batch_size;
   return walk;
 }

@@ -33,19 +33,19 @@ class Loader {
     std::int64_t prefetch_factor = 2;  ///< micro-batches that each of them may be ahead
     int rank = 0, ranks = 1;           ///< that take micro-batches in turn
     bool rank_0_reads = false;         ///< for all of them
-    bool even = false;                 ///< BatchWalk::Options
+    bool even = false;                 ///< BatchSchedule::Options
     bool cuts_last_round = false;
   };
-  using Position = BatchWalk::Position;
+  using Position = BatchSchedule::Position;
 
   Loader(const components::data::Dataset& data, Options options);
 
   std::int64_t batches_per_epoch() const { return micro_batches_.shares_per_epoch(); }  ///< of all ranks
-  std::int64_t samples_per_epoch() const { return micro_batches_.samples_per_epoch; }   ///< BatchWalk
+  std::int64_t samples_per_epoch() const { return micro_batches_.samples_per_epoch; }   ///< BatchSchedule
   const Position& position() const { return position_; }
   void seek(Position position);
 
-  /// Size of the micro-batch that begins at this sample of an epoch, and of a smaller forward pass: BatchWalk.
+  /// Size of the micro-batch that begins at this sample of an epoch, and of a smaller forward pass: BatchSchedule.
   std::int64_t batch_at(std::int64_t sample) const { return micro_batches_.batch_at({0, sample}); }
   std::int64_t batch_at(std::int64_t sample, std::int64_t size) const { return walk(size).batch_at({0, sample}); }
   /// Whose micro-batch begins here.
@@ -67,13 +67,13 @@ class Loader {
 
  private:
   EpochOrder::Options order_options() const;
-  BatchWalk walk(std::int64_t batch_size) const;
+  BatchSchedule walk(std::int64_t batch_size) const;
   void fetch(std::int64_t count, components::TensorMap& batch);
   void read_ahead(Position start);
 
   const components::data::Dataset& data_;
   Options options_;
-  BatchWalk micro_batches_;
+  BatchSchedule micro_batches_;
   Position position_;
   EpochOrder order_;
   std::int64_t expected_;

@@ -32,8 +32,8 @@ class SignalsStayHere {
 
 }  // namespace
 
-Prefetcher::Prefetcher(const components::data::Dataset& data, const EpochOrder::Options& order, const BatchWalk& walk,
-                       Position start, const Options& options)
+Prefetcher::Prefetcher(const components::data::Dataset& data, const EpochOrder::Options& order,
+                       const BatchSchedule& walk, Position start, const Options& options)
     : data_(data),
       walk_(walk),
       order_(order),

@@ -27,11 +27,11 @@ class Prefetcher {
     int workers = 1;
     std::int64_t batches_max = 2;  ///< read or being read, and not yet taken
   };
-  using Position = BatchWalk::Position;
+  using Position = BatchSchedule::Position;
 
   /// Begins to read at once. `data` and its fetch() are used from the threads until the destructor has ended them,
   /// which waits for the batches that are being read. RunError when the system has no more threads.
-  Prefetcher(const components::data::Dataset& data, const EpochOrder::Options& order, const BatchWalk& walk,
+  Prefetcher(const components::data::Dataset& data, const EpochOrder::Options& order, const BatchSchedule& walk,
              Position start, const Options& options);
   ~Prefetcher();
   Prefetcher(const Prefetcher&) = delete;
@@ -57,7 +57,7 @@ class Prefetcher {
   Slot& slot_of(std::int64_t number) { return slots_[static_cast<std::size_t>(number) % slots_.size()]; }
 
   const components::data::Dataset& data_;
-  const BatchWalk walk_;
+  const BatchSchedule walk_;
 
   std::mutex claiming_;  // held by the thread that claims, which may wait for room, and guards these three:
   EpochOrder order_;

@@ -51,7 +51,7 @@ void apply_activation_checkpointing(const core::Node& section, Model& model, cor
     if (position++ % config.every == 0) recomputed.push_back(segment);
   }
   if (recomputed.empty()) {
-    diagnostics.error(section.place(),
+    diagnostics.error(section.location(),
                       "this model has no block that could be repeated: the last one and those that "
                       "read ids never are",
                       "leave activation_checkpointing out; a smaller training.micro_batch_size "

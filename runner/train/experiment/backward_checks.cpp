@@ -18,11 +18,11 @@ void refuse_what_needs_gradients(const Experiment& experiment, core::Diagnostics
       "optimizer " + recipe.at_path("optimizer.type")->as_string() + " moves the weights while the backward pass runs";
   const auto training = sections::training::parse_config(*recipe.find("training"));
   const auto refuse = [&](const char* path, const std::string& what, const std::string& hint) {
-    diagnostics.error(recipe.at_path(path)->place(), optimizer + ": " + what, hint);
+    diagnostics.error(recipe.at_path(path)->location(), optimizer + ": " + what, hint);
   };
   const auto processes = sections::launch::parse_config(*recipe.find("launch")).num_processes;
   if (const std::int64_t most = (window_batches(recipe) + processes - 1) / processes; most > 1) {
-    const core::Place& steps = recipe.at_path("training.gradient_accumulation_steps")->place();
+    const core::Location& steps = recipe.at_path("training.gradient_accumulation_steps")->location();
     const bool settled = steps.known() && steps.source->kind == core::Source::Kind::kDefault;  // by the batch algebra
     refuse(
         settled && training.global_batch_size ? "training.global_batch_size" : "training.gradient_accumulation_steps",

@@ -64,7 +64,7 @@ void round_stochastically(const at::Tensor& source, const at::Tensor& target, st
   });
 }
 
-struct RoundedWeights::Twins {
+struct Bf16MasterWeights::Twins {
   struct Pair {
     at::Tensor weight, twin;
   };
@@ -72,7 +72,7 @@ struct RoundedWeights::Twins {
   std::vector<Pair> pairs;       // of them, those with a twin
 };
 
-RoundedWeights::RoundedWeights(const components::NamedTensors& parameters, const Options& options)
+Bf16MasterWeights::Bf16MasterWeights(const components::NamedTensors& parameters, const Options& options)
     : options_(options), twins_(std::make_unique<Twins>()) {
   for (const auto& parameter : parameters) {
     if (parameter.tensor.scalar_type() != at::kBFloat16) {
@@ -85,11 +85,11 @@ RoundedWeights::RoundedWeights(const components::NamedTensors& parameters, const
   }
 }
 
-RoundedWeights::~RoundedWeights() = default;
+Bf16MasterWeights::~Bf16MasterWeights() = default;
 
-components::NamedTensors RoundedWeights::for_optimizer() const { return twins_->all; }
+components::NamedTensors Bf16MasterWeights::for_optimizer() const { return twins_->all; }
 
-void RoundedWeights::widen() {
+void Bf16MasterWeights::widen() {
   const at::NoGradGuard no_grad;
   for (const auto& [weight, twin] : twins_->pairs) {
     twin.set_data(weight.to(at::kFloat));
@@ -97,7 +97,7 @@ void RoundedWeights::widen() {
   }
 }
 
-void RoundedWeights::narrow() {
+void Bf16MasterWeights::narrow() {
   const at::NoGradGuard no_grad;
   std::uint32_t part = 0;
   for (const auto& [weight, twin] : twins_->pairs) {
@@ -114,7 +114,7 @@ void RoundedWeights::narrow() {
   ++steps_;
 }
 
-void RoundedWeights::narrow_to_nearest() {
+void Bf16MasterWeights::narrow_to_nearest() {
   const at::NoGradGuard no_grad;
   for (const auto& [weight, twin] : twins_->pairs) {
     weight.copy_(twin);
@@ -123,10 +123,10 @@ void RoundedWeights::narrow_to_nearest() {
   }
 }
 
-void RoundedWeights::save_state(core::StateWriter& writer) const {
+void Bf16MasterWeights::save_state(core::StateWriter& writer) const {
   if (!twins_->pairs.empty()) writer.value("steps", core::Node::integer(steps_));
 }
 
-void RoundedWeights::load_state(const core::StateReader& reader) { steps_ = reader.value("steps").as_integer(); }
+void Bf16MasterWeights::load_state(const core::StateReader& reader) { steps_ = reader.value("steps").as_integer(); }
 
 }  // namespace runner::train

@@ -20,7 +20,7 @@ namespace runner::train {
 /// Stochastic rounding  up or down with the probability that makes the mean right, by 16 bits that are a function of
 ///                      seed, step, parameter and element alone: the number of threads changes nothing.
 /// State                the number of steps rounded so far.
-class RoundedWeights final : public core::Stateful {
+class Bf16MasterWeights final : public core::Stateful {
  public:
   struct Options {
     bool stochastic = true;
@@ -28,8 +28,8 @@ class RoundedWeights final : public core::Stateful {
   };
 
   /// The bfloat16 ones of `parameters` are rounded; the others are passed on as they are.
-  RoundedWeights(const std::vector<components::NamedTensor>& parameters, const Options& options);
-  ~RoundedWeights() override;
+  Bf16MasterWeights(const std::vector<components::NamedTensor>& parameters, const Options& options);
+  ~Bf16MasterWeights() override;
 
   /// What the optimizer is to be made for: float32 twins of the bfloat16 weights, of their names and shapes. They have
   /// memory between widen() and narrow() only.

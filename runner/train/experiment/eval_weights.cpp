@@ -5,12 +5,12 @@
 
 namespace runner::train {
 
-int JudgedWeights::saved_tensors(const Experiment& experiment) {
+int EvalWeights::saved_tensors(const Experiment& experiment) {
   const bool averages = experiment.weight_average != nullptr && experiment.weight_average->averages();
   return experiment.optimizer->moments() + (experiment.optimizer->has_judged_weights() || averages ? 1 : 0);
 }
 
-void JudgedWeights::put(const Experiment& experiment, bool judged) {
+void EvalWeights::put(const Experiment& experiment, bool judged) {
   if (experiment.weight_average != nullptr) experiment.weight_average->use_average(judged);
   if (experiment.optimizer == nullptr || !experiment.optimizer->has_judged_weights()) return;
   if (experiment.rounded_weights != nullptr) experiment.rounded_weights->widen();

@@ -6,12 +6,12 @@ namespace runner::train {
 
 /// While this lives, the model has the weights that are to be judged and kept: with `weight_averaging` or a
 /// schedule-free optimizer their average, otherwise those it has. After it the trained ones are back, bit for bit.
-class JudgedWeights {
+class EvalWeights {
  public:
-  explicit JudgedWeights(const Experiment& experiment) : experiment_(experiment) { put(experiment, true); }
-  ~JudgedWeights() { put(experiment_, false); }
-  JudgedWeights(const JudgedWeights&) = delete;
-  JudgedWeights& operator=(const JudgedWeights&) = delete;
+  explicit EvalWeights(const Experiment& experiment) : experiment_(experiment) { put(experiment, true); }
+  ~EvalWeights() { put(experiment_, false); }
+  EvalWeights(const EvalWeights&) = delete;
+  EvalWeights& operator=(const EvalWeights&) = delete;
 
   /// For a checkpoint that was loaded: its model has the judged weights, the optimizer or the average the trained ones.
   static void put_back(const Experiment& experiment) { put(experiment, false); }

@@ -19,8 +19,8 @@
 #include "runner/registry/validate.h"
 #include "runner/train/experiment/activation_checkpointing.h"
 #include "runner/train/experiment/backward_checks.h"
-#include "runner/train/experiment/precision.h"
 #include "runner/train/experiment/bf16_master_weights.h"
+#include "runner/train/experiment/precision.h"
 #include "runner/train/experiment/stepper_options.h"
 #include "runner/train/experiment/weight_average.h"
 
@@ -41,7 +41,7 @@ std::uint64_t seed_of(const Node& recipe) { return static_cast<std::uint64_t>(se
 void refuse_cuda(const Node& recipe, Diagnostics& diagnostics) {
   const Node& device = section(recipe, "device");
   if (device.as_string() != "cuda") return;
-  diagnostics.error(device.place(), "device is cuda, but roux trains on the CPU so far",
+  diagnostics.error(device.location(), "device is cuda, but roux trains on the CPU so far",
                     "use `device: cpu` or `device: auto`");
 }
 
@@ -86,7 +86,7 @@ bool fits_memory(const components::model::Model& model, const BuildOptions& opti
   const auto training = sections::training::parse_config(section(recipe, "training"));
   if (options.for_training && training.max_memory && needed > static_cast<double>(*training.max_memory)) {
     const Node* max_memory = recipe.at_path("training.max_memory");
-    diagnostics.error(max_memory->place(),
+    diagnostics.error(max_memory->location(),
                       "max_memory is " + max_memory->scalar_text() + ", but the model's weights " +
                           (with_gradients ? "and their gradients " : "") + "alone take " +
                           core::format_bytes(static_cast<std::int64_t>(needed)),
@@ -99,9 +99,9 @@ bool fits_memory(const components::model::Model& model, const BuildOptions& opti
                            core::format_bytes(static_cast<std::int64_t>(limit)) + " of memory";
   const char* hint = "make the model smaller, or run on a machine with more memory";
   if (options.meta) {
-    diagnostics.warning(block.place(), what, hint);
+    diagnostics.warning(block.location(), what, hint);
   } else {
-    diagnostics.error(block.place(), what, hint);
+    diagnostics.error(block.location(), what, hint);
   }
   return options.meta;
 }
@@ -152,22 +152,22 @@ void settle_lengths(Experiment& experiment, Diagnostics& diagnostics) {
   const std::int64_t size = loader.num_samples.value_or(experiment.train_data->size());
   if (loader.group_by_length && !experiment.train_data->signature().padded) {
     const Node* place = section(experiment.recipe, "loader").find("group_by_length");
-    diagnostics.error(place->place(), "group_by_length is true, but the samples of data.train are all of one length",
+    diagnostics.error(place->location(), "group_by_length is true, but the samples of data.train are all of one length",
                       "leave it out");
   }
   const Loader::Options dealt = stepper_options(experiment.recipe).loader;
   const auto processes = sections::launch::parse_config(section(experiment.recipe, "launch")).num_processes;
-  const std::int64_t samples = BatchWalk::of({.samples = size,
-                                              .micro_batch_size = micro,
-                                              .ranks = static_cast<int>(processes),
-                                              .drop_last = dealt.drop_last,
-                                              .even = dealt.even,
-                                              .cuts_last_round = dealt.cuts_last_round})
+  const std::int64_t samples = BatchSchedule::of({.samples = size,
+                                                  .micro_batch_size = micro,
+                                                  .ranks = static_cast<int>(processes),
+                                                  .drop_last = dealt.drop_last,
+                                                  .even = dealt.even,
+                                                  .cuts_last_round = dealt.cuts_last_round})
                                    .samples_per_epoch;
   if (samples == 0) {
     const Node* place = training_node.find("micro_batch_size");
     diagnostics.error(
-        place != nullptr && place->place().known() ? place->place() : training_node.place(),
+        place != nullptr && place->location().known() ? place->location() : training_node.location(),
         std::string(loader.num_samples ? "loader.num_samples is " : "data.train has ") + std::to_string(size) +
             (loader.num_samples ? "" : " samples") + ", fewer than one micro-batch of " + std::to_string(micro) +
             (dealt.even && processes > 1 ? " for each of " + std::to_string(processes) + " processes" : "") +
@@ -179,7 +179,7 @@ void settle_lengths(Experiment& experiment, Diagnostics& diagnostics) {
                       experiment.train_data->tokens_per_sample()};
   if (training.max_tokens && experiment.shape.tokens_per_sample == 0) {
     const Node* place = training_node.find("max_tokens");
-    diagnostics.error(place->place(), "max_tokens limits training by tokens, but data.train has no tokens",
+    diagnostics.error(place->location(), "max_tokens limits training by tokens, but data.train has no tokens",
                       "use max_steps, max_epochs or max_time");
   }
   experiment.limits = {training.max_steps, training.max_epochs, training.max_tokens, training.max_time};
@@ -204,14 +204,14 @@ void build_schedule(Experiment& experiment, Diagnostics& diagnostics) {
     const bool needed = !property->default_from.empty() || (ratio != nullptr && !ratio->is_null());
     if (experiment.total_steps == 0 && needed) {
       diagnostics.error(
-          block.place(),
+          block.location(),
           "lr_scheduler " + type + " needs total_steps: only max_time limits the training, so it is not known",
           "write `total_steps:` under lr_scheduler, or give training a max_steps or max_epochs");
       return;
     }
     if (experiment.total_steps > 0) {
       const std::int64_t unit = schedule_unit(experiment.recipe);
-      Node total = Node::integer(experiment.total_steps * unit, block.place());
+      Node total = Node::integer(experiment.total_steps * unit, block.location());
       total.add_history("settled from training and the size of data.train");
       block.set("total_steps", std::move(total));
     }
@@ -221,7 +221,7 @@ void build_schedule(Experiment& experiment, Diagnostics& diagnostics) {
   if (diagnostics.error_count() != before) return;
   const Node* monitor = block.find("monitor");
   experiment.scheduler = components::lr_scheduler::build(
-      block, {&diagnostics, &experiment.metric_names, (monitor != nullptr ? *monitor : block).place()});
+      block, {&diagnostics, &experiment.metric_names, (monitor != nullptr ? *monitor : block).location()});
 }
 
 /// The parameters as the optimizer sees them: in float32.
@@ -230,8 +230,8 @@ components::NamedTensors weights_to_move(Experiment& experiment) {
   const auto is_bf16 = [](const auto& parameter) { return parameter.tensor.scalar_type() == at::kBFloat16; };
   if (std::none_of(parameters.begin(), parameters.end(), is_bf16)) return parameters;
   const auto precision = sections::precision::parse_config(section(experiment.recipe, "precision"));
-  experiment.rounded_weights = std::make_shared<RoundedWeights>(
-      parameters, RoundedWeights::Options{precision.stochastic_rounding, seed_of(experiment.recipe)});
+  experiment.rounded_weights = std::make_shared<Bf16MasterWeights>(
+      parameters, Bf16MasterWeights::Options{precision.stochastic_rounding, seed_of(experiment.recipe)});
   return experiment.rounded_weights->for_optimizer();
 }
 
@@ -242,13 +242,13 @@ void build_weight_average(Experiment& experiment, Diagnostics& diagnostics) {
     const Node& optimizer = section(experiment.recipe, "optimizer");
     averaging = components::weight_averaging::build(block, {section(optimizer, "lr").as_double()});
     if (experiment.optimizer->has_judged_weights()) {
-      diagnostics.error(block.place(),
+      diagnostics.error(block.location(),
                         "weight_averaging averages the weights, and so does optimizer " +
                             optimizer.find("type")->as_string() + " itself",
                         "leave weight_averaging out, or use adamw or sgd");
     }
     if (experiment.total_steps > 0 && averaging->start_step() >= experiment.total_steps) {
-      diagnostics.error(section(block, "start_step").place(),
+      diagnostics.error(section(block, "start_step").location(),
                         "weight_averaging begins after step " + std::to_string(averaging->start_step()) +
                             ", but the training ends with step " + std::to_string(experiment.total_steps),
                         "a smaller start_step: three quarters of the training are usual for swa");
@@ -267,7 +267,7 @@ void build_training(Experiment& experiment, Diagnostics& diagnostics) {
   if (!diagnostics.has_errors()) experiment.optimizer = components::optimizer::build(optimizer, {std::move(groups)});
   if (experiment.scheduler != nullptr && experiment.optimizer != nullptr && experiment.scheduler->moves_momentum() &&
       !experiment.optimizer->takes_momentum()) {
-    diagnostics.error(section(experiment.recipe, "lr_scheduler").place(),
+    diagnostics.error(section(experiment.recipe, "lr_scheduler").location(),
                       "lr_scheduler moves the momentum, and optimizer " + optimizer.find("type")->as_string() +
                           " has none that it could move",
                       "use sgd or rmsprop with momentum, adam or adamw, or leave cycle_momentum out");
@@ -278,7 +278,7 @@ void build_training(Experiment& experiment, Diagnostics& diagnostics) {
         block, {block, diagnostics, experiment.train_data->signature(), experiment.metric_names});
     if (callback == nullptr) continue;
     callback->refuse_misfits(*experiment.model, *experiment.train_data, block, diagnostics);
-    experiment.callbacks.push_back({block.find("type")->as_string(), block.place(), std::move(callback)});
+    experiment.callbacks.push_back({block.find("type")->as_string(), block.location(), std::move(callback)});
   }
   refuse_what_needs_gradients(experiment, diagnostics);
 }

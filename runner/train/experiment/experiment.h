@@ -24,7 +24,7 @@ class ProcessGroup;
 
 namespace runner::train {
 
-class RoundedWeights;
+class Bf16MasterWeights;
 class WeightAverage;
 
 struct BuildOptions {
@@ -40,8 +40,8 @@ struct NamedDataset {
 };
 
 struct BuiltCallback {
-  std::string type;   ///< as the recipe names it; the key of its state
-  core::Place place;  ///< of its block
+  std::string type;      ///< as the recipe names it; the key of its state
+  core::Location place;  ///< of its block
   std::shared_ptr<components::callback::Callback> callback;
 };
 
@@ -53,8 +53,9 @@ struct Experiment {
   std::shared_ptr<components::model::Model> model;
   std::shared_ptr<components::loss::Loss> loss;
   std::shared_ptr<components::optimizer::Optimizer> optimizer;
-  std::shared_ptr<RoundedWeights> rounded_weights;  ///< between model and optimizer; null when all weights are float32
-  std::shared_ptr<WeightAverage> weight_average;    ///< null where nothing is trained
+  std::shared_ptr<Bf16MasterWeights>
+      rounded_weights;                            ///< between model and optimizer; null when all weights are float32
+  std::shared_ptr<WeightAverage> weight_average;  ///< null where nothing is trained
   std::shared_ptr<components::lr_scheduler::Scheduler> scheduler;
   std::vector<std::shared_ptr<components::metric::Metric>> metrics;
   std::vector<BuiltCallback> callbacks;

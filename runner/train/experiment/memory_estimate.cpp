@@ -14,9 +14,9 @@
 #include "generated/section/checkpoint.h"
 #include "generated/section/eval.h"
 #include "runner/checkpoint/checkpoint.h"
+#include "runner/train/experiment/bf16_master_weights.h"
 #include "runner/train/experiment/eval_weights.h"
 #include "runner/train/experiment/precision.h"
-#include "runner/train/experiment/bf16_master_weights.h"
 #include "runner/train/experiment/stepper_options.h"
 #include "runner/train/experiment/weight_average.h"
 
@@ -442,7 +442,7 @@ MemoryEstimate estimate_memory(const Experiment& experiment) {
   const auto saves = sections::checkpoint::parse_config(*experiment.recipe.find("checkpoint"));
   if (saves.async_save && (saves.save_steps || saves.save_best)) {
     estimate.copies =
-        static_cast<double>(checkpoint::estimate_bytes(*experiment.model, JudgedWeights::saved_tensors(experiment)));
+        static_cast<double>(checkpoint::estimate_bytes(*experiment.model, EvalWeights::saved_tensors(experiment)));
   }
   estimate.program = kProgramBytes;
   return estimate;

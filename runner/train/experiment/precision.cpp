@@ -76,7 +76,8 @@ Formats choose_formats(const Node& section, const Config& config, const Model& m
     std::string some;
     for (std::size_t i = 0; i < names.size() && i < 3; ++i) some += (i > 0 ? ", " : "") + names[i];
     diagnostics.error(
-        section.find("overrides")->find_entry(pattern)->key_place, "the model has no block called \"" + pattern + "\"",
+        section.find("overrides")->find_entry(pattern)->key_location,
+        "the model has no block called \"" + pattern + "\"",
         near.empty() ? "its blocks are called " + some + (names.size() > 3 ? ", ..." : "") + "; `*` stands for any text"
                      : "did you mean \"" + near + "\"? `*` stands for any text");
   }
@@ -102,7 +103,7 @@ void refuse_torn_ties(const Node& section, const Formats& formats, const Model& 
       };
       const Block* low = formats.at(owner).bf16_weights ? owner : block.get();
       const Block* high = low == owner ? block.get() : owner;
-      diagnostics.error(section.find("overrides")->place(),
+      diagnostics.error(section.find("overrides")->location(),
                         "blocks " + owner->name() + " and " + block->name() + " share " + tie.owner + ", but " +
                             format(low) + " and " + format(high),
                         "give both the same kind of mode, or untie them");

@@ -4,8 +4,8 @@
 #include <string_view>
 #include <vector>
 
-#include "components/tensor/autocast.h"
 #include "components/model/model.h"
+#include "components/tensor/autocast.h"
 #include "runner/core/diagnostics.h"
 #include "runner/core/node.h"
 #include "runner/train/experiment/grad_scaler.h"

@@ -4,11 +4,11 @@
 
 #include "components/tensor/autocast.h"
 #include "runner/core/node.h"
+#include "runner/train/data/loader.h"
 #include "runner/train/experiment/accumulation.h"
 #include "runner/train/experiment/ddp_options.h"
 #include "runner/train/experiment/grad_scaler.h"
 #include "runner/train/experiment/gradients.h"
-#include "runner/train/data/loader.h"
 
 namespace runner::train {
 

@@ -12,7 +12,7 @@
 #include "runner/core/rank_info.h"
 
 namespace runner::store {
-class LightTables;
+class InMemoryRun;
 }
 
 namespace runner::train {
@@ -28,11 +28,11 @@ struct TrainRequest {
   std::vector<std::string> command_line;
   bool progress_bar = false;  ///< standard error is a terminal
   bool quiet = false;
-  std::optional<core::RankPlace> rank;                        ///< among several processes; nothing: there is this one
-  std::shared_future<artifact::CodeState> code;               ///< of the folder it is started in; invalid: nobody looks
+  std::optional<core::RankInfo> rank;                         ///< among several processes; nothing: there is this one
+  std::shared_future<artifact::GitState> code;                ///< of the folder it is started in; invalid: nobody looks
   std::function<void(const std::string& run_dir)> on_opened;  ///< the run is there; called by the first rank
   std::string run_id;                                         ///< of a new run; "": one is made
-  std::shared_ptr<store::LightTables> light;                  ///< of a new run: store::NewRun
+  std::shared_ptr<store::InMemoryRun> light;                  ///< of a new run: store::NewRun
   std::string resolved_json;                                  ///< of the recipe, from who has made it already; else ""
   /// A signal for this training alone, where it shares its process with others; null: the process is its own.
   const std::atomic<int>* signal = nullptr;

@@ -12,8 +12,8 @@
 #include "runner/core/clock.h"
 #include "runner/distributed/process_group.h"
 #include "runner/train/data/batch_dispatch.h"
-#include "runner/train/experiment/eval_weights.h"
 #include "runner/train/data/loader.h"
+#include "runner/train/experiment/eval_weights.h"
 #include "runner/train/step/out_of_memory.h"
 
 namespace runner::train {
@@ -31,7 +31,7 @@ class Judging {
   Judging& operator=(const Judging&) = delete;
 
  private:
-  JudgedWeights weights_;
+  EvalWeights weights_;
   const Experiment& experiment_;
 };
 
@@ -158,7 +158,7 @@ std::optional<EvalResult> evaluate(const Experiment& experiment, const std::stri
     if (experiment.ranks == nullptr || options.rank_0_reads || !is_out_of_memory(error)) throw;
     shortage = std::current_exception();
   }
-  if (experiment.ranks != nullptr) share_shortage(*experiment.ranks, shortage);
+  if (experiment.ranks != nullptr) share_out_of_memory(*experiment.ranks, shortage);
   if (!join(experiment, complete, loss_sum, loss_count, result)) return std::nullopt;
   const double mean =
       loss_count > 0 ? loss_sum / static_cast<double>(loss_count) : std::numeric_limits<double>::quiet_NaN();

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "runner/store/profile.h"
+#include "runner/store/profile/profile.h"
 
 namespace runner::train {
 

@@ -8,9 +8,9 @@
 #include <fstream>
 #include <utility>
 
+#include "runner/core/log.h"
 #include "runner/core/picture/canvas.h"
 #include "runner/core/platform/files.h"
-#include "runner/core/log.h"
 
 namespace runner::train {
 namespace {

@@ -18,10 +18,10 @@
 #include <vector>
 
 #include "generated/section/profiler.h"
-#include "runner/core/platform/files.h"
 #include "runner/core/log.h"
+#include "runner/core/platform/files.h"
 #include "runner/distributed/process_group.h"
-#include "runner/store/profile.h"
+#include "runner/store/profile/profile.h"
 #include "runner/train/observe/key_averages.h"
 #include "runner/train/observe/profile_schedule.h"
 
@@ -65,7 +65,7 @@ struct Peak {
 };
 
 /// A cycle's steps that were recorded.
-struct Window {
+struct AccumulationWindow {
   std::int64_t first_step = 0, steps = 0;
   std::int64_t samples_before = 0;
 };
@@ -304,7 +304,7 @@ class Profiler::Recorder {
   ProfileAction last_ = ProfileAction::kNone;
   bool prepared_ = false, recording_ = false, started_ = false;
   std::string trace_id_;
-  Window window_;
+  AccumulationWindow window_;
   std::unique_ptr<Range> step_;
   std::vector<std::string> names_;  // of the model's blocks
   std::vector<Open> open_;          // a block that is run again in the backward pass nests

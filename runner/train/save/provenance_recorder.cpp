@@ -8,8 +8,8 @@
 #include <exception>
 #include <utility>
 
-#include "runner/core/platform/files.h"
 #include "runner/core/log.h"
+#include "runner/core/platform/files.h"
 #include "runner/core/platform/machine.h"
 #include "runner/store/database/unsynced_file.h"
 #include "runner/store/run_reader.h"
@@ -21,8 +21,8 @@ constexpr std::chrono::milliseconds kLook(20);  // between looks whether the cod
 
 }  // namespace
 
-CapsuleRecorder::CapsuleRecorder(artifact::Capsule capsule, store::RunWriter& run, std::int64_t step,
-                                 std::shared_future<artifact::CodeState> code, bool light)
+ProvenanceRecorder::ProvenanceRecorder(artifact::Provenance capsule, store::RunWriter& run, std::int64_t step,
+                                       std::shared_future<artifact::GitState> code, bool light)
     : capsule_(std::move(capsule)),
       run_(run),
       step_(step),
@@ -39,24 +39,24 @@ CapsuleRecorder::CapsuleRecorder(artifact::Capsule capsule, store::RunWriter& ru
   }
 }
 
-CapsuleRecorder::~CapsuleRecorder() {
+ProvenanceRecorder::~ProvenanceRecorder() {
   stop_ = true;
   if (thread_.joinable()) thread_.join();
 }
 
-void CapsuleRecorder::finish(std::int64_t patience_ms) {
+void ProvenanceRecorder::finish(std::int64_t patience_ms) {
   std::unique_lock lock(mutex_);
   done_.wait_for(lock, std::chrono::milliseconds(patience_ms), [this] { return complete_; });
 }
 
-void CapsuleRecorder::record() {
+void ProvenanceRecorder::record() {
   read_and_write();
   const std::lock_guard lock(mutex_);
   complete_ = true;
   done_.notify_all();
 }
 
-void CapsuleRecorder::read_and_write() {
+void ProvenanceRecorder::read_and_write() {
   try {
     capsule_.cpu = core::cpu_name();
     capsule_.host = core::host_name();
@@ -86,15 +86,15 @@ void CapsuleRecorder::read_and_write() {
   }
 }
 
-bool CapsuleRecorder::knows_code() const {
+bool ProvenanceRecorder::knows_code() const {
   return !code_.valid() || code_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
 }
 
-void CapsuleRecorder::take_code() {
+void ProvenanceRecorder::take_code() {
   while (code_.wait_for(kLook) != std::future_status::ready) {
     if (stop_) return;
   }
-  const artifact::CodeState& code = code_.get();
+  const artifact::GitState& code = code_.get();
   if (!code.diff.empty()) {
     write(artifact::kDiffFile, code.diff);
     add_artefact("code", artifact::kDiffFile);
@@ -102,18 +102,18 @@ void CapsuleRecorder::take_code() {
   capsule_.code = code.to_node();
 }
 
-void CapsuleRecorder::write() const {
+void ProvenanceRecorder::write() const {
   core::make_folders(folder_).value();
   write(artifact::kCapsuleFile, core::to_json(capsule_.to_node()) + "\n");
 }
 
-void CapsuleRecorder::write(const char* file, const std::string& content) const {
+void ProvenanceRecorder::write(const char* file, const std::string& content) const {
   const std::string path = folder_ + "/" + file;
   if (light_) return store::write_light(path, content);
   core::write_file_atomic(path, content).value();
 }
 
-void CapsuleRecorder::add_artefact(const char* kind, const char* file) {
+void ProvenanceRecorder::add_artefact(const char* kind, const char* file) {
   core::Node data = core::Node::mapping();
   data.set("name", core::Node::string(file));
   run_.artefact(kind, step_, folder_ + "/" + file, std::move(data));

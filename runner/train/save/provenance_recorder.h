@@ -16,17 +16,17 @@ namespace runner::train {
 /// Writes a run's capsule, and the diff of its code, beside its work: at once without the data's checksums, and again
 /// when every file was read, on a thread of the lowest priority, so that neither the start nor a step waits for it.
 /// What goes wrong is a line in the log: a run is worth more than its record.
-class CapsuleRecorder {
+class ProvenanceRecorder {
  public:
   /// `capsule.data` names set and path of each file; the rest of them is filled in. The files go into the folder of the
   /// run's branch and are artefacts of it, at the step that it begins with. `code`: may be invalid, then nobody looked.
   /// `light`: of a light run, whose files may reach the disk later; where nothing is left to find out, it is written at
   /// once, without a thread.
-  CapsuleRecorder(artifact::Capsule capsule, store::RunWriter& run, std::int64_t step,
-                  std::shared_future<artifact::CodeState> code, bool light = false);
-  ~CapsuleRecorder();  ///< stops reading; files not reached stay without a checksum
-  CapsuleRecorder(const CapsuleRecorder&) = delete;
-  CapsuleRecorder& operator=(const CapsuleRecorder&) = delete;
+  ProvenanceRecorder(artifact::Provenance capsule, store::RunWriter& run, std::int64_t step,
+                     std::shared_future<artifact::GitState> code, bool light = false);
+  ~ProvenanceRecorder();  ///< stops reading; files not reached stay without a checksum
+  ProvenanceRecorder(const ProvenanceRecorder&) = delete;
+  ProvenanceRecorder& operator=(const ProvenanceRecorder&) = delete;
 
   /// Blocks until everything is read and written, or so long.
   void finish(std::int64_t patience_ms);
@@ -40,11 +40,11 @@ class CapsuleRecorder {
   void write(const char* file, const std::string& content) const;
   void add_artefact(const char* kind, const char* file);
 
-  artifact::Capsule capsule_;
+  artifact::Provenance capsule_;
   store::RunWriter& run_;
   const std::int64_t step_;
   const std::string folder_;
-  const std::shared_future<artifact::CodeState> code_;
+  const std::shared_future<artifact::GitState> code_;
   const bool light_;
   std::atomic<bool> stop_ = false;
   std::mutex mutex_;

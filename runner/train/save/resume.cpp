@@ -11,8 +11,8 @@
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/artifact/checkpoint_name.h"
 #include "runner/artifact/manifest.h"
-#include "runner/checkpoint/fit.h"
 #include "runner/checkpoint/checkpoint_prefetch.h"
+#include "runner/checkpoint/fit.h"
 #include "runner/resolve/changes.h"
 #include "runner/store/run_reader.h"
 #include "runner/train/experiment/experiment.h"
@@ -34,7 +34,7 @@ std::string owner_text(const store::LeaseOwner& owner) {
 class Chooser {
  public:
   Chooser(const resolve::Recipe& recipe, const TrainRequest& request, const Experiment* experiment,
-          const checkpoint::HeldFiles* held, const core::Clock& clock, Diagnostics& diagnostics)
+          const checkpoint::CheckpointPrefetch* held, const core::Clock& clock, Diagnostics& diagnostics)
       : recipe_(recipe),
         request_(request),
         experiment_(experiment),
@@ -51,7 +51,7 @@ class Chooser {
     } else if (request_.start_anew || request_.smoke || wish.as_string() == "never") {
       return {};
     } else if (wish.as_string() != "auto") {
-      use_path(wish.as_string(), wish.place());
+      use_path(wish.as_string(), wish.location());
     } else if (const auto run = store::newest_unfinished(output_dir(), run_name(), clock_, &start_.notes)) {
       go_on(*run, newest_of(*run));
     }
@@ -61,7 +61,7 @@ class Chooser {
  private:
   const std::string& output_dir() const { return recipe_.at("output_dir").as_string(); }
   const std::string& run_name() const { return recipe_.at("run_name").as_string(); }
-  void refuse(const core::Place& place, const core::Failure& failure) {
+  void refuse(const core::Location& place, const core::Failure& failure) {
     diagnostics_.error(place, failure.message, failure.hint);
   }
 
@@ -102,7 +102,7 @@ class Chooser {
     use_path(path.value(), {});
   }
 
-  void use_path(std::string path, const core::Place& place) {
+  void use_path(std::string path, const core::Location& place) {
     while (path.size() > 1 && path.ends_with('/')) path.pop_back();
     auto manifest = experiment_ != nullptr ? verified(path) : artifact::read_manifest(path);
     if (!manifest) return refuse(place, manifest.failure());
@@ -202,7 +202,7 @@ class Chooser {
     recorded.recipe = std::move(recipe).value();
     const std::string file = store::branch_file(run.run_dir, artifact::kCapsuleFile, branch);
     if (file.empty()) return true;  // it was stopped before it had read its data
-    auto capsule = artifact::read_capsule(file);
+    auto capsule = artifact::read_provenance(file);
     if (capsule) {
       recorded.capsule = std::move(capsule).value();
     } else {
@@ -234,7 +234,7 @@ class Chooser {
   const resolve::Recipe& recipe_;
   const TrainRequest& request_;
   const Experiment* experiment_;
-  const checkpoint::HeldFiles* held_;
+  const checkpoint::CheckpointPrefetch* held_;
   const core::Clock& clock_;
   Diagnostics& diagnostics_;
   Start start_;
@@ -245,7 +245,7 @@ class Chooser {
 Surroundings present_surroundings() { return {at::get_num_threads(), components::cpu_capability(), TORCH_VERSION}; }
 
 Start choose_start(const resolve::Recipe& recipe, const TrainRequest& request, const Experiment* experiment,
-                   const checkpoint::HeldFiles* held, const core::Clock& clock, Diagnostics& diagnostics) {
+                   const checkpoint::CheckpointPrefetch* held, const core::Clock& clock, Diagnostics& diagnostics) {
   return Chooser(recipe, request, experiment, held, clock, diagnostics).choose();
 }
 

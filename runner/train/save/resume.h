@@ -8,11 +8,11 @@
 #include "runner/core/diagnostics.h"
 #include "runner/resolve/load.h"
 #include "runner/store/run_writer.h"
-#include "runner/train/save/resume_contract.h"
 #include "runner/train/experiment/train_request.h"
+#include "runner/train/save/resume_contract.h"
 
 namespace runner::checkpoint {
-class HeldFiles;
+class CheckpointPrefetch;
 }
 
 namespace runner::train {
@@ -35,7 +35,8 @@ struct Start {
 /// files are looked at that were recorded. `held`: a checkpoint that is being read already, as the quick look chose it;
 /// null: none.
 Start choose_start(const resolve::Recipe& recipe, const TrainRequest& request, const Experiment* experiment,
-                   const checkpoint::HeldFiles* held, const core::Clock& clock, core::Diagnostics& diagnostics);
+                   const checkpoint::CheckpointPrefetch* held, const core::Clock& clock,
+                   core::Diagnostics& diagnostics);
 
 /// What the arithmetic of this process runs on; after configure_torch().
 Surroundings present_surroundings();

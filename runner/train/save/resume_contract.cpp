@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "runner/core/suggest.h"
-#include "runner/resolve/changes.h"
 #include "runner/registry/registry.h"
+#include "runner/resolve/changes.h"
 
 // g++ 12 sees an overflow in sums of strings where there is none (its bug 105651).
 #pragma GCC diagnostic ignored "-Warray-bounds"
@@ -164,8 +164,8 @@ class Judge {
     difference.key = key;
     difference.before = before;
     difference.after = now;
-    if (is_set(present_.recipe, key)) difference.place = present_.recipe.at_path(key)->place();
-    if (is_set(recorded_.recipe, key)) difference.before_place = recorded_.recipe.at_path(key)->place();
+    if (is_set(present_.recipe, key)) difference.place = present_.recipe.at_path(key)->location();
+    if (is_set(recorded_.recipe, key)) difference.before_place = recorded_.recipe.at_path(key)->location();
     difference.effect = Effect::kChangesTheMaths;
     difference.why = why;
     difference.hint = hint;
@@ -314,7 +314,7 @@ std::vector<Difference> list_differences(const Recorded& recorded, const Present
   return std::move(judge.differences);
 }
 
-std::vector<Difference> list_data_changes(const artifact::Capsule& capsule, const Node& recipe,
+std::vector<Difference> list_data_changes(const artifact::Provenance& capsule, const Node& recipe,
                                           const std::optional<std::vector<std::string>>& files) {
   std::vector<Difference> changes;
   const auto add = [&](const std::string& set, const std::string& before, const std::string& after) {
@@ -324,7 +324,7 @@ std::vector<Difference> list_data_changes(const artifact::Capsule& capsule, cons
     change.after = after;
     const Node* path = recipe.at_path(change.key + ".path");
     if (path == nullptr) path = recipe.at_path(change.key);
-    if (path != nullptr) change.place = path->place();
+    if (path != nullptr) change.place = path->location();
     change.effect = set == "train" ? Effect::kChangesTheMaths : Effect::kHarmless;
     changes.push_back(std::move(change));
   };

@@ -21,10 +21,10 @@ std::string_view to_text(Effect effect);
 
 /// One difference between what a checkpoint was made with and what is there now.
 struct Difference {
-  std::string key;            ///< what --allow-change takes: `optimizer.lr`, `cpu_capability`
-  std::string before, after;  ///< as text
-  core::Place before_place;   ///< in the recorded recipe; unknown for what no recipe says
-  core::Place place;          ///< in the present one
+  std::string key;              ///< what --allow-change takes: `optimizer.lr`, `cpu_capability`
+  std::string before, after;    ///< as text
+  core::Location before_place;  ///< in the recorded recipe; unknown for what no recipe says
+  core::Location place;         ///< in the present one
   Effect effect = Effect::kHarmless;
   std::string why;   ///< beyond its class: `lr_scheduler takes its total_steps from it`; may be empty
   std::string hint;  ///< beyond the usual way out; may be empty
@@ -40,7 +40,7 @@ struct Surroundings {
 struct Recorded {
   core::Node recipe;
   std::optional<Surroundings> surroundings;
-  std::optional<artifact::Capsule> capsule;
+  std::optional<artifact::Provenance> capsule;
 };
 
 struct Present {
@@ -56,7 +56,7 @@ std::vector<Difference> list_differences(const Recorded& recorded, const Present
 
 /// The files of the training data as they were against `files` now (all that `data.train` reads; nothing: only those
 /// recorded are looked at). Reads a file again only when its size or time changed.
-std::vector<Difference> list_data_changes(const artifact::Capsule& capsule, const core::Node& recipe,
+std::vector<Difference> list_data_changes(const artifact::Provenance& capsule, const core::Node& recipe,
                                           const std::optional<std::vector<std::string>>& files);
 
 /// `optimizer.lr was 0.001 (runs/a/recipe.yaml:7:20) and is 0.5 now`

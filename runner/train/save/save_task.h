@@ -35,7 +35,7 @@ class SaveTask {
 
   std::int64_t step() const { return options_.fields.step; }
   std::int64_t bytes() const { return bytes_; }
-  const std::shared_ptr<artifact::Pace>& pace() const { return options_.pace; }  ///< null when it never rests
+  const std::shared_ptr<artifact::Throttle>& pace() const { return options_.pace; }  ///< null when it never rests
 
  private:
   template <typename Attempt>
@@ -43,7 +43,7 @@ class SaveTask {
   bool wait_for_room(std::int64_t since_ns);
 
   checkpoint::Snapshot snapshot_;
-  std::unique_ptr<artifact::CheckpointDraft> draft_;
+  std::unique_ptr<artifact::CheckpointWriter> draft_;
   checkpoint::SaveOptions options_;
   artifact::RetentionPolicy retention_;
   FullDiskPolicy full_disk_;

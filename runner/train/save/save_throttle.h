@@ -6,7 +6,7 @@
 namespace runner::train {
 
 /// How long a save may take beside the steps, going by the times between the saves so far.
-class SaveRhythm {
+class SaveThrottle {
  public:
   /// Training begins or goes on after `step`, or a save is asked for there. Nothing is learned from two of them at the
   /// same step.

@@ -16,20 +16,20 @@
 #include "runner/checkpoint/checkpoint.h"
 #include "runner/checkpoint/checkpoint_prefetch.h"
 #include "runner/checkpoint/snapshot.h"
-#include "runner/core/platform/run_async.h"
 #include "runner/core/build_info.h"
 #include "runner/core/error.h"
-#include "runner/core/platform/files.h"
 #include "runner/core/log.h"
+#include "runner/core/platform/files.h"
 #include "runner/core/platform/machine.h"
+#include "runner/core/platform/run_async.h"
 #include "runner/core/units.h"
 #include "runner/distributed/process_group.h"
 #include "runner/registry/registry.h"
 #include "runner/train/experiment/eval_weights.h"
+#include "runner/train/experiment/weight_average.h"
 #include "runner/train/save/rank_states.h"
 #include "runner/train/save/save_task.h"
 #include "runner/train/save/tensor_memory.h"
-#include "runner/train/experiment/weight_average.h"
 
 namespace runner::train {
 namespace {
@@ -97,7 +97,7 @@ void Saver::prepare() {
   if (!writes_) return;
   first_step_ = stepper_.progress().step;
   rhythm_.note(first_step_, clock_.monotonic_ns());
-  const std::int64_t bytes = checkpoint::estimate_bytes(*experiment_.model, JudgedWeights::saved_tensors(experiment_));
+  const std::int64_t bytes = checkpoint::estimate_bytes(*experiment_.model, EvalWeights::saved_tensors(experiment_));
   const bool saves = config_.save_steps || config_.save_best || config_.save_at_end;
   if (saves) {
     core::make_folders(checkpoints_dir_).value();
@@ -107,7 +107,7 @@ void Saver::prepare() {
   // What max_memory leaves for copies is known when the steps have taken theirs.
   if (!async_ || tensor_memory_is_limited()) return;
   // Pages that the kernel has yet to find would cost the first save more than the copy itself.
-  if (memory_.reserve(bytes)) prefault_ = core::beside([this] { memory_.prefault(); }, kNice);
+  if (memory_.reserve(bytes)) prefault_ = core::run_async([this] { memory_.prefault(); }, kNice);
 }
 
 bool Saver::copies_fit(std::int64_t bytes) const {
@@ -201,13 +201,13 @@ void Saver::save(const std::map<std::string, double>& eval_metrics, When when) {
   // Before the first step nobody knows what max_memory leaves for a copy.
   const bool known = !tensor_memory_is_limited() || stepper_.progress().step > first_step_;
   const bool copy = async_ && known && when == When::kBetweenSteps;
-  const JudgedWeights judged(experiment_);  // what evaluates and exports the checkpoint knows no optimizer
-  auto task = take_down(eval_metrics, copy);
+  const EvalWeights judged(experiment_);  // what evaluates and exports the checkpoint knows no optimizer
+  auto task = snapshot_state(eval_metrics, copy);
   saved_step_ = task->step();
   start(std::move(task), begin_ns, copy && async_);
 }
 
-std::unique_ptr<SaveTask> Saver::take_down(const std::map<std::string, double>& eval_metrics, bool copy) {
+std::unique_ptr<SaveTask> Saver::snapshot_state(const std::map<std::string, double>& eval_metrics, bool copy) {
   checkpoint::SaveOptions options;
   options.checkpoints_dir = checkpoints_dir_;
   options.fields.step = stepper_.progress().step;
@@ -285,11 +285,11 @@ void Saver::drop_copies() {
 }
 
 /// Null where there is no time to rest in.
-std::shared_ptr<artifact::Pace> Saver::pace_for(std::int64_t bytes) const {
+std::shared_ptr<artifact::Throttle> Saver::pace_for(std::int64_t bytes) const {
   const std::int64_t work = 2 * bytes;  // written, then read back
   const double seconds = std::min(rhythm_.seconds_for_save(), static_cast<double>(work) / kPacedBytesPerSecondMin);
   if (seconds <= 0) return nullptr;
-  return std::make_shared<artifact::Pace>(artifact::Pace::Plan{work, seconds}, clock_);
+  return std::make_shared<artifact::Throttle>(artifact::Throttle::Plan{work, seconds}, clock_);
 }
 
 /// The loop goes on as soon as nothing needs the state any more: when it is copied, or when it is written. The look at
@@ -298,7 +298,7 @@ void Saver::start(std::unique_ptr<SaveTask> task, std::int64_t begin_ns, bool co
   pace_ = task->pace();
   if (!copied) task->write();
   const double stall_seconds = seconds_since(begin_ns);
-  under_way_ = core::beside(
+  under_way_ = core::run_async(
       [this, begin_ns, stall_seconds, copied, task = std::move(task)] {
         if (copied) task->write();
         Saved saved{task->commit(), 0, stall_seconds, 0};
@@ -353,7 +353,7 @@ void Saver::restore(const std::string& checkpoint, const Found& found) {
   checkpoint::TrainState state = train_state();
   experiment_.weight_average->begin_anew();  // a checkpoint from before there was one has no section for it
   const Node counters = checkpoint::load(checkpoint, state, found.held);
-  JudgedWeights::put_back(experiment_);
+  EvalWeights::put_back(experiment_);
   stepper_.restore(counters);
   saved_step_ = stepper_.progress().step;
   last_checkpoint_ = checkpoint;

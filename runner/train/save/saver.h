@@ -17,14 +17,14 @@
 #include "runner/core/node.h"
 #include "runner/core/state.h"
 #include "runner/store/run_writer.h"
-#include "runner/train/observe/console.h"
 #include "runner/train/experiment/experiment.h"
-#include "runner/train/save/save_throttle.h"
+#include "runner/train/observe/console.h"
 #include "runner/train/observe/signals.h"
+#include "runner/train/save/save_throttle.h"
 #include "runner/train/step/stepper.h"
 
 namespace runner::checkpoint {
-class HeldFiles;
+class CheckpointPrefetch;
 class Snapshot;
 struct TrainState;
 }  // namespace runner::checkpoint
@@ -63,8 +63,8 @@ class Saver {
   void prepare();
   /// How a checkpoint came to be the one to go on from.
   struct Found {
-    checkpoint::HeldFiles* held = nullptr;  ///< what was read of it already, and is let go of then
-    double verify_seconds = 0;              ///< that were waited for its verification, for the record
+    checkpoint::CheckpointPrefetch* held = nullptr;  ///< what was read of it already, and is let go of then
+    double verify_seconds = 0;                       ///< that were waited for its verification, for the record
   };
   /// Goes on from a checkpoint folder: fills model, optimizer, schedule, callbacks, counters and RNG.
   void restore(const std::string& checkpoint, const Found& found);
@@ -108,14 +108,14 @@ class Saver {
   bool saves_for_its_host() const;
   checkpoint::TrainState train_state() const;
   core::Node counters() const;
-  std::unique_ptr<SaveTask> take_down(const std::map<std::string, double>& eval_metrics, bool copy);
+  std::unique_ptr<SaveTask> snapshot_state(const std::map<std::string, double>& eval_metrics, bool copy);
   bool copy_state(checkpoint::Snapshot& snapshot);
   void drop_copies();  ///< while nothing is under way
   void start(std::unique_ptr<SaveTask> task, std::int64_t begin_ns, bool copied);
   void note(const Saved& saved);
   void record(const SaveTask& task, const Saved& saved);
   bool copies_fit(std::int64_t bytes) const;
-  std::shared_ptr<artifact::Pace> pace_for(std::int64_t bytes) const;
+  std::shared_ptr<artifact::Throttle> pace_for(std::int64_t bytes) const;
   double seconds_since(std::int64_t begin_ns) const;
 
   Experiment& experiment_;
@@ -135,8 +135,8 @@ class Saver {
   std::int64_t best_step_ = 0, saved_step_ = -1, first_step_ = 0;
 
   double longest_save_s_ = 0;  // without rests
-  SaveRhythm rhythm_;
-  std::shared_ptr<artifact::Pace> pace_;  // of the save that is under way; null when it does not rest
+  SaveThrottle rhythm_;
+  std::shared_ptr<artifact::Throttle> pace_;  // of the save that is under way; null when it does not rest
   bool async_ = false;
   bool writes_ = false;  // checkpoints: the first process, or the first of its host
   bool told_to_wait_ = false;

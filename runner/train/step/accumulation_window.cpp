@@ -31,12 +31,12 @@ std::int64_t full_passes(const StepperOptions& options, std::int64_t micro_batch
   return samples / micro_batch_size + (samples % micro_batch_size > 0 ? 1 : 0);
 }
 
-Window::Window(const Experiment& experiment, Loader& loader, const StepperOptions& options)
+AccumulationWindow::AccumulationWindow(const Experiment& experiment, Loader& loader, const StepperOptions& options)
     : experiment_(experiment), loader_(loader), options_(options) {}
 
 // Each stretch of the recipe's micro-batches inside one epoch is cut into passes, which are the same micro-batches
 // unless those were too large for the memory.
-void Window::plan(std::int64_t micro_batch_size) {
+void AccumulationWindow::plan(std::int64_t micro_batch_size) {
   pieces_.clear();
   recipe_batches_ = 0;
   Accumulation accumulation(options_.window_batches, options_.sync_with_dataloader);
@@ -56,7 +56,7 @@ void Window::plan(std::int64_t micro_batch_size) {
   }
 }
 
-void Window::fetch(std::int64_t micro_batch_size) {
+void AccumulationWindow::fetch(std::int64_t micro_batch_size) {
   RECORD_USER_SCOPE("data");
   plan(micro_batch_size);
   full_passes_ = full_passes(options_, micro_batch_size);
@@ -78,7 +78,7 @@ void Window::fetch(std::int64_t micro_batch_size) {
   count();
 }
 
-void Window::dispatch() {
+void AccumulationWindow::dispatch() {
   std::vector<components::TensorMap> batches;
   for (MicroBatch& micro : mine_) batches.push_back(std::move(micro.tensors));
   dispatch_batches(*experiment_.ranks, owners_, batches);
@@ -86,7 +86,7 @@ void Window::dispatch() {
 }
 
 /// What is known of each of this process's micro-batches.
-void Window::settle() {
+void AccumulationWindow::settle() {
   std::size_t mine = 0;
   others_after_ = 0;
   for (std::size_t i = 0; i < owners_.size(); ++i) {
@@ -101,7 +101,7 @@ void Window::settle() {
 }
 
 // What the mean is over is known without the others' batches, unless targets may be ignored.
-void Window::count() {
+void AccumulationWindow::count() {
   count_ = 0;
   for (const MicroBatch& micro : mine_) count_ += micro.count;
   if (experiment_.ranks == nullptr || options_.mean != WindowMean::kElements) return;
@@ -114,7 +114,7 @@ void Window::count() {
   count_ = count.item<std::int64_t>();
 }
 
-double Window::weight_of(const MicroBatch& micro) const {
+double AccumulationWindow::weight_of(const MicroBatch& micro) const {
   const auto whole = [](std::int64_t n) { return static_cast<double>(n > 0 ? n : 1); };
   switch (options_.mean) {
     case WindowMean::kElements: return 1.0 / whole(count_);
@@ -125,13 +125,13 @@ double Window::weight_of(const MicroBatch& micro) const {
 }
 
 // All but the last one, whose memory the next window takes again: no room is needed for them beside the optimizer.
-void Window::release() {
+void AccumulationWindow::release() {
   for (MicroBatch& micro : mine_) {
     if (&micro != &mine_.back()) micro.tensors.clear();
   }
 }
 
-std::vector<std::int64_t> Window::samples_of(int rank, const std::vector<std::int64_t>& all) const {
+std::vector<std::int64_t> AccumulationWindow::samples_of(int rank, const std::vector<std::int64_t>& all) const {
   std::vector<std::int64_t> theirs;
   auto begin = all.begin();
   for (std::size_t i = 0; i < owners_.size(); ++i) {

@@ -24,10 +24,10 @@ std::int64_t full_passes(const StepperOptions& options, std::int64_t micro_batch
 /// The samples of one optimizer step: which they are, whose, and how much each counts. All of it is read before the
 /// first forward pass: the mean needs to know how much there is, and a micro-batch's gradient then leaves the backward
 /// pass with its final weight.
-class Window {
+class AccumulationWindow {
  public:
   /// All of them live longer.
-  Window(const Experiment& experiment, Loader& loader, const StepperOptions& options);
+  AccumulationWindow(const Experiment& experiment, Loader& loader, const StepperOptions& options);
 
   /// Reads from where the loader stands, in passes of so many samples; the recipe's micro-batches say how far. Where
   /// there are several processes, a collective unless each of them knows what the others have.

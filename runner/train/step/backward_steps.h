@@ -9,7 +9,7 @@
 #include "runner/train/experiment/gradients.h"
 
 namespace runner::distributed {
-class GradientRelay;
+class StreamingReducer;
 }
 
 namespace runner::train {
@@ -30,7 +30,7 @@ class BackwardSteps {
 
   /// Where several processes train: gradients are those of all of them before they are used. Null: they are this
   /// process's own. Lives longer, or until the next call.
-  void put_together_by(distributed::GradientRelay* relay) { relay_ = relay; }
+  void put_together_by(distributed::StreamingReducer* relay) { relay_ = relay; }
 
   /// The next backward pass only measures: each gradient is multiplied by `scale`, and dropped.
   void measure(double scale);
@@ -52,7 +52,7 @@ class BackwardSteps {
   components::optimizer::Optimizer& optimizer_;
   const components::NamedTensors& parameters_;
   const ClipOptions clip_;
-  distributed::GradientRelay* relay_ = nullptr;
+  distributed::StreamingReducer* relay_ = nullptr;
   bool moves_ = false, measures_ = false;
   double scale_ = 1.0, coefficient_ = 1.0;
   std::vector<double> norms_;  // by position of the parameter, as of gradients that are held; 0 without a gradient

@@ -28,12 +28,12 @@ class Measuring {
  private:
   const Experiment& experiment_;
   components::RandomState random_;
-  JudgedWeights weights_;
+  EvalWeights weights_;
 };
 
 }  // namespace
 
-bool update_statistics(const Experiment& experiment, const StatisticsOptions& options) {
+bool update_batch_norm(const Experiment& experiment, const BatchNormUpdateOptions& options) {
   const at::NoGradGuard no_grad;
   const Measuring measuring(experiment);
   components::TensorMap batch;

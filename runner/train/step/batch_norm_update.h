@@ -5,12 +5,12 @@
 #include <optional>
 
 #include "components/tensor/autocast.h"
-#include "runner/train/experiment/experiment.h"
 #include "runner/train/data/loader.h"
+#include "runner/train/experiment/experiment.h"
 
 namespace runner::train {
 
-struct StatisticsOptions {
+struct BatchNormUpdateOptions {
   Loader::Options loader;  ///< the training's
   std::optional<std::int64_t> max_batches;
   components::AutocastOptions autocast;
@@ -22,6 +22,6 @@ struct StatisticsOptions {
 /// False when it was interrupted; the average is then as before.
 ///
 /// Source  torch.optim.swa_utils.update_bn
-bool update_statistics(const Experiment& experiment, const StatisticsOptions& options);
+bool update_batch_norm(const Experiment& experiment, const BatchNormUpdateOptions& options);
 
 }  // namespace runner::train

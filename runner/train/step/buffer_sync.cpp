@@ -8,25 +8,25 @@
 
 namespace runner::train {
 
-SharedStatistics::SharedStatistics(components::model::Model& model, distributed::ProcessGroup& ranks, Of of)
+BufferSync::BufferSync(components::model::Model& model, distributed::ProcessGroup& ranks, Of of)
     : model_(model), ranks_(ranks), of_(of), buffers_(model.buffers()) {}
 
-void SharedStatistics::clear() {
+void BufferSync::clear() {
   const at::NoGradGuard no_grad;
   for (const auto& buffer : buffers_) at::Tensor(buffer.tensor).zero_();
 }
 
 // What was there before the step is the first rank's to bring in.
-void SharedStatistics::begin() {
+void BufferSync::begin() {
   if (of_ == Of::kAll && ranks_.rank() > 0) clear();
 }
 
-void SharedStatistics::pass_by(std::int64_t batches) {
+void BufferSync::pass_by(std::int64_t batches) {
   const at::NoGradGuard no_grad;
   if (of_ == Of::kAll && batches > 0) model_.fade_statistics(batches);
 }
 
-void SharedStatistics::finish() {
+void BufferSync::finish() {
   const at::NoGradGuard no_grad;
   if (of_ == Of::kFirst && ranks_.rank() > 0) clear();
   std::vector<at::Tensor> parts;

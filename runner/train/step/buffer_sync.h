@@ -17,12 +17,12 @@ namespace runner::train {
 /// The running statistics of a model that several processes train. They are sums in which each batch weighs less the
 /// longer it is ago: a rank adds up what its own batches give, passes by those of the others, and at the end of a step
 /// all parts are added. That is what one process would have, to rounding.
-class SharedStatistics {
+class BufferSync {
  public:
   enum class Of { kAll, kFirst };  ///< kFirst: of the first rank's batches alone, `ddp.broadcast_buffers`
 
   /// `model` and `ranks` live longer.
-  SharedStatistics(components::model::Model& model, distributed::ProcessGroup& ranks, Of of);
+  BufferSync(components::model::Model& model, distributed::ProcessGroup& ranks, Of of);
 
   void begin();                        ///< of a step
   void pass_by(std::int64_t batches);  ///< other ranks have the next ones

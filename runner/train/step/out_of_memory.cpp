@@ -63,7 +63,7 @@ std::string plain_text(const std::exception& error) {
   return error.what();
 }
 
-void share_shortage(distributed::ProcessGroup& ranks, const std::exception_ptr& mine) {
+void share_out_of_memory(distributed::ProcessGroup& ranks, const std::exception_ptr& mine) {
   std::string text;
   try {
     if (mine) std::rethrow_exception(mine);

@@ -23,7 +23,7 @@ std::string plain_text(const std::exception& error);
 
 /// Where several processes train and the memory of one of them ran out: throws on each of them the shortage of the
 /// first one that met it, which is_out_of_memory() knows. `mine`: what this rank met, or nothing. A collective.
-void share_shortage(distributed::ProcessGroup& ranks, const std::exception_ptr& mine);
+void share_out_of_memory(distributed::ProcessGroup& ranks, const std::exception_ptr& mine);
 /// Whether all ranks met this one together.
 bool is_shared(const std::exception& error);
 

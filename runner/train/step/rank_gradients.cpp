@@ -9,8 +9,8 @@
 #include "runner/artifact/io/checksum.h"
 #include "runner/core/error.h"
 #include "runner/distributed/gradient_buckets.h"
-#include "runner/distributed/streaming_reducer.h"
 #include "runner/distributed/process_group.h"
+#include "runner/distributed/streaming_reducer.h"
 #include "runner/train/step/rank_differences.h"
 
 namespace runner::train {
@@ -33,7 +33,7 @@ RankGradients::RankGradients(distributed::ProcessGroup& ranks, const std::vector
   if (options.local_steps > 0) return;
   const auto tensors = tensors_of(parameters);
   if (use == Use::kInPass) {
-    relay_ = std::make_unique<distributed::GradientRelay>(*exchange_, tensors, options.bucket_bytes);
+    relay_ = std::make_unique<distributed::StreamingReducer>(*exchange_, tensors, options.bucket_bytes);
   } else {
     buckets_ = std::make_unique<distributed::GradientBuckets>(
         ranks, *exchange_, tensors, distributed::GradientBuckets::Options{options.bucket_bytes, notes});

@@ -14,7 +14,7 @@ struct NamedTensor;
 }
 namespace runner::distributed {
 class GradientBuckets;
-class GradientRelay;
+class StreamingReducer;
 class ProcessGroup;
 }  // namespace runner::distributed
 
@@ -47,7 +47,7 @@ class RankGradients {
   void check_used(std::vector<bool> used);
 
   /// Null where gradients are used after the passes, or are not exchanged.
-  distributed::GradientRelay* relay() { return relay_.get(); }
+  distributed::StreamingReducer* relay() { return relay_.get(); }
 
   /// What the exchange has to remember, of each rank its own; null where that is nothing.
   core::Stateful* state() { return options_.exchange.has_state() ? exchange_.get() : nullptr; }
@@ -61,9 +61,9 @@ class RankGradients {
   distributed::ProcessGroup& ranks_;
   const std::vector<components::NamedTensor>& parameters_;
   const DdpOptions options_;
-  std::unique_ptr<distributed::GradientExchange> exchange_;
+  std::unique_ptr<distributed::CommHook> exchange_;
   std::unique_ptr<distributed::GradientBuckets> buckets_;  // where gradients are exchanged: this one,
-  std::unique_ptr<distributed::GradientRelay> relay_;      // or this one, which hands them on in the pass
+  std::unique_ptr<distributed::StreamingReducer> relay_;   // or this one, which hands them on in the pass
   std::int64_t exchanges_ = 0;                             // of this step that are over
   bool is_open_ = false;                                   // one more is under way
   std::vector<bool> used_;                                 // by parameter, in the first step

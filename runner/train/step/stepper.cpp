@@ -12,14 +12,14 @@
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
 #include "runner/distributed/process_group.h"
+#include "runner/train/experiment/bf16_master_weights.h"
+#include "runner/train/experiment/weight_average.h"
 #include "runner/train/step/backward_steps.h"
+#include "runner/train/step/buffer_sync.h"
 #include "runner/train/step/first_bad_tensor.h"
 #include "runner/train/step/local_sgd.h"
-#include "runner/train/step/rank_gradients.h"
-#include "runner/train/experiment/bf16_master_weights.h"
-#include "runner/train/step/buffer_sync.h"
 #include "runner/train/step/out_of_memory.h"
-#include "runner/train/experiment/weight_average.h"
+#include "runner/train/step/rank_gradients.h"
 
 namespace runner::train {
 namespace {
@@ -51,8 +51,8 @@ Stepper::Stepper(Experiment& experiment, const StepperOptions& options)
     backward_steps_ = std::make_unique<BackwardSteps>(*experiment.optimizer, parameters_, options.clip);
   }
   if (experiment.ranks != nullptr && !experiment.model->buffers().empty()) {
-    const auto of = options.ddp.broadcast_buffers ? SharedStatistics::Of::kFirst : SharedStatistics::Of::kAll;
-    statistics_ = std::make_unique<SharedStatistics>(*experiment.model, *experiment.ranks, of);
+    const auto of = options.ddp.broadcast_buffers ? BufferSync::Of::kFirst : BufferSync::Of::kAll;
+    statistics_ = std::make_unique<BufferSync>(*experiment.model, *experiment.ranks, of);
   }
   if (experiment.ranks != nullptr) set_notes(0, [] { return std::vector<double>(); });
   if (experiment.ranks != nullptr && options.ddp.local_steps > 0) {
@@ -221,7 +221,7 @@ void Stepper::exchange(StepResult& result, const std::exception_ptr& shortage) {
     fits = fits && notes[1] == 0.0;
     notes.erase(notes.begin(), notes.begin() + kOwnNotes);
   }
-  if (!fits) share_shortage(*experiment_.ranks, shortage);
+  if (!fits) share_out_of_memory(*experiment_.ranks, shortage);
 }
 
 void Stepper::share_statistics() {
@@ -289,7 +289,7 @@ void Stepper::step_in_backward(bool want_grad_norm, const Judge& may_move, StepR
   const double unscale = 1.0 / scaler_.scale();
   const bool norm_first = options_.clip.norm || options_.judges_norm || scaler_.enabled();
   const components::RandomState random = components::RandomState::now();
-  std::optional<components::BufferValues> buffers;
+  std::optional<components::BufferSnapshot> buffers;
   if (norm_first) {
     buffers.emplace(experiment_.model->buffers());
     backward_steps_->measure(unscale);

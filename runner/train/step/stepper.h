@@ -22,7 +22,7 @@ namespace runner::train {
 class BackwardSteps;
 class LocalSgd;
 class RankGradients;
-class SharedStatistics;
+class BufferSync;
 
 struct StepResult {
   double loss = 0;                  ///< mean over the window
@@ -154,7 +154,7 @@ class Stepper {
   Experiment& experiment_;
   StepperOptions options_;
   Loader loader_;
-  Window window_;
+  AccumulationWindow window_;
   ScheduleClock schedule_;
   GradScaler scaler_;
   Progress progress_;
@@ -162,13 +162,13 @@ class Stepper {
   std::unique_ptr<BackwardSteps> backward_steps_;  // where the optimizer steps in the backward pass
   std::unique_ptr<RankGradients> rank_gradients_;  // where there are several processes
   std::unique_ptr<LocalSgd> local_sgd_;            // where these step by themselves
-  std::unique_ptr<SharedStatistics> statistics_;   // where these have running statistics
+  std::unique_ptr<BufferSync> statistics_;         // where these have running statistics
   std::function<std::vector<double>()> notes_;
   std::int64_t micro_batch_size_;
   std::vector<DataJump> jumps_;
   Loader::Position window_start_;
   components::RandomState window_random_;
-  std::optional<components::BufferValues> window_buffers_;
+  std::optional<components::BufferSnapshot> window_buffers_;
   bool optimizer_began_ = false;
   const bool traced_ = core::log_options().level == core::LogLevel::kDebug;
   at::Tensor weight_;

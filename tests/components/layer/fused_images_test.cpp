@@ -13,10 +13,10 @@
 #include <optional>
 #include <vector>
 
-#include "components/tensor/autocast.h"
-#include "components/ops/kernel_policy.h"
 #include "components/layer/fused_batch_norm.h"
 #include "components/layer/winograd_conv2d.h"
+#include "components/ops/kernel_policy.h"
+#include "components/tensor/autocast.h"
 #include "components/tensor/tensors.h"
 
 using components::layer::fused_batch_norm;

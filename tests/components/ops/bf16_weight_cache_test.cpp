@@ -13,17 +13,17 @@
 
 namespace {
 
-using components::SteadyWeight;
+using components::Bf16WeightCache;
 
 /// What it gives is the weight as it is now.
-void check_fresh(SteadyWeight& steady, const at::Tensor& weight) {
+void check_fresh(Bf16WeightCache& steady, const at::Tensor& weight) {
   CHECK(steady.in_bf16(weight).equal(weight.detach().to(at::kBFloat16)));
 }
 
 }  // namespace
 
 TEST_CASE("a weight is rounded once until it changes", "[steady_weight]") {
-  SteadyWeight steady;
+  Bf16WeightCache steady;
   const at::Tensor weight = at::randn({40, 30}).set_requires_grad(true);
   const void* first = steady.in_bf16(weight).const_data_ptr();
   CHECK(steady.in_bf16(weight).const_data_ptr() == first);
@@ -56,7 +56,7 @@ TEST_CASE("every optimizer tells the rounded copy that the weight has moved", "[
         const at::Tensor weight = at::randn({width, width}).set_requires_grad(true);
         const auto block = tests::block("optimizer", "{type: " + std::string(name) + ", lr: 0.5}");
         const auto optimizer = components::optimizer::build(block, {{{"default", {{"weight", weight}}, {}, {}, {}}}});
-        SteadyWeight steady;
+        Bf16WeightCache steady;
         steady.in_bf16(weight);
         for (int step = 0; step < 2; ++step) {
           weight.mutable_grad() = at::randn({width, width});

@@ -15,8 +15,8 @@
 #include "runner/checkpoint/checkpoint.h"
 #include "runner/core/units.h"
 #include "tests/support/golden.h"
-#include "tests/support/torch/held_model_torch.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/torch/held_model_torch.h"
 
 namespace {
 

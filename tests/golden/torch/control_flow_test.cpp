@@ -63,14 +63,14 @@ std::vector<bool> fired_triggers(const Json& input, distributed::ProcessGroup& g
 }
 
 /// Zeros of a shape, or of each shape of a list or mapping.
-distributed::Nested zeros_of(const Json& shape) {
+distributed::Pytree zeros_of(const Json& shape) {
   if (shape.is_array() && !shape.empty() && shape.front().is_structured()) {
-    distributed::Nested::List list;
+    distributed::Pytree::List list;
     for (const Json& item : shape) list.push_back(zeros_of(item));
     return {std::move(list)};
   }
   if (shape.is_array()) return {at::zeros(shape.get<std::vector<std::int64_t>>())};
-  distributed::Nested::Mapping mapping;
+  distributed::Pytree::Mapping mapping;
   for (const auto& [key, item] : shape.items()) mapping.emplace_back(key, zeros_of(item));
   return {std::move(mapping)};
 }

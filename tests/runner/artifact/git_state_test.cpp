@@ -35,8 +35,8 @@ class Repository {
     git({"commit", "--quiet", "--no-gpg-sign", "--message", name});
   }
   std::string operator/(const std::string& name) const { return dir_ / name; }
-  CodeState state(std::int64_t diff_bytes_max = 1 << 20) const {
-    return read_code_state({dir_.path(), diff_bytes_max}, stop_);
+  GitState state(std::int64_t diff_bytes_max = 1 << 20) const {
+    return read_git_state({dir_.path(), diff_bytes_max}, stop_);
   }
 
  private:
@@ -51,7 +51,7 @@ TEST_CASE("the commit, and what differs from it, are what git says", "[artifact]
   CHECK(repository.state().commit.empty());
   repository.commit("model.txt", "one\n");
   repository.git({"remote", "add", "origin", "https://name:password@example.org/project.git"});
-  const CodeState clean = repository.state();
+  const GitState clean = repository.state();
   CHECK(clean.note.empty());
   CHECK(clean.commit.size() == 40);
   CHECK(clean.branch == "main");
@@ -61,7 +61,7 @@ TEST_CASE("the commit, and what differs from it, are what git says", "[artifact]
 
   write(repository / "model.txt", "two\n");
   write(repository / "new file.txt", "three\n");
-  const CodeState dirty = repository.state();
+  const GitState dirty = repository.state();
   CHECK(dirty.commit == clean.commit);
   CHECK(dirty.changed == 1);
   CHECK(dirty.untracked == std::vector<std::string>{"new file.txt"});
@@ -75,7 +75,7 @@ TEST_CASE("a long diff is cut at whole lines, and says so", "[artifact][code]") 
   std::string text;
   for (int line = 0; line < 1000; ++line) text += "a line of its own\n";
   write(repository / "model.txt", text);
-  const CodeState state = repository.state(1000);
+  const GitState state = repository.state(1000);
   CHECK(state.diff.size() <= 1000);
   CHECK(state.diff.ends_with("line of its own\n"));
   CHECK(state.diff_is_cut);
@@ -86,8 +86,8 @@ TEST_CASE("a long diff is cut at whole lines, and says so", "[artifact][code]") 
 TEST_CASE("where git can say nothing, the reason is written down", "[artifact][code]") {
   const TempDir dir;
   std::atomic<bool> stop{false};
-  CHECK(read_code_state({dir.path(), 1000, "a-git-that-is-not-there"}, stop).note == "git is not installed");
-  const CodeState none = read_code_state({dir / "missing"}, stop);
+  CHECK(read_git_state({dir.path(), 1000, "a-git-that-is-not-there"}, stop).note == "git is not installed");
+  const GitState none = read_git_state({dir / "missing"}, stop);
   CHECK(none.commit.empty());
   CHECK(none.note.starts_with("fatal: "));
 }

@@ -14,8 +14,8 @@ namespace {
 
 using tests::TempDir;
 
-Capsule example() {
-  Capsule capsule;
+Provenance example() {
+  Provenance capsule;
   capsule.version = "0.1.0";
   capsule.source = "0123456789abcdef";
   capsule.libtorch = "2.11.0";
@@ -32,7 +32,7 @@ Capsule example() {
   capsule.host = "a-host";
   capsule.cores = 2;
   capsule.memory_bytes = 4'000'000'000;
-  capsule.code = CodeState{}.to_node();
+  capsule.code = GitState{}.to_node();
   return capsule;
 }
 
@@ -43,7 +43,7 @@ void write(const std::string& path, const std::string& text) { std::ofstream(pat
 TEST_CASE("a capsule is read back as it was written", "[artifact][capsule]") {
   const TempDir dir;
   write(dir / "capsule.json", core::to_json(example().to_node()));
-  const Capsule read = read_capsule(dir / "capsule.json").value();
+  const Provenance read = read_provenance(dir / "capsule.json").value();
   CHECK(core::to_json(read.to_node()) == core::to_json(example().to_node()));
   CHECK(list_causes(example(), read).empty());
 }
@@ -53,7 +53,7 @@ TEST_CASE("a capsule of before the host and the code were recorded is read", "[a
   core::Node node = example().to_node();
   for (const char* key : {"build", "host", "cores", "memory_bytes", "code"}) node.erase(key);
   write(dir / "capsule.json", core::to_json(node));
-  const Capsule read = read_capsule(dir / "capsule.json").value();
+  const Provenance read = read_provenance(dir / "capsule.json").value();
   CHECK(read.host.empty());
   CHECK(read.code.is_null());
   CHECK(list_causes(example(), read).empty());
@@ -87,42 +87,42 @@ TEST_CASE("what is no capsule is refused with the reason", "[artifact][capsule]"
   for (const auto& [text, message] : cases) {
     INFO(text);
     write(path, text);
-    const auto read = read_capsule(path);
+    const auto read = read_provenance(path);
     REQUIRE(!read);
     CHECK(read.failure().message.starts_with(message));
   }
   std::filesystem::remove(path);
-  CHECK(!read_capsule(path));
+  CHECK(!read_provenance(path));
 }
 
 TEST_CASE("each thing that can make other bits is a cause of its own", "[artifact][capsule]") {
   struct Case {
     const char* name;
-    std::function<void(Capsule&)> change;
+    std::function<void(Provenance&)> change;
     std::vector<std::string> causes;
   };
   const Case cases[] = {
-      {"nothing", [](Capsule&) {}, {}},
-      {"a byte", [](Capsule& c) { c.data[0].checksum = "xxh128:ab"; }, {"file corpus.txt of data.train"}},
-      {"a touch", [](Capsule& c) { c.data[0].mtime_ns += 1; }, {}},
-      {"a size", [](Capsule& c) { c.data[0].bytes = 10; }, {"file corpus.txt of data.train"}},
+      {"nothing", [](Provenance&) {}, {}},
+      {"a byte", [](Provenance& c) { c.data[0].checksum = "xxh128:ab"; }, {"file corpus.txt of data.train"}},
+      {"a touch", [](Provenance& c) { c.data[0].mtime_ns += 1; }, {}},
+      {"a size", [](Provenance& c) { c.data[0].bytes = 10; }, {"file corpus.txt of data.train"}},
       {"a file more",
-       [](Capsule& c) {
+       [](Provenance& c) {
          c.data.push_back({"train", "more.txt", 1, 1, ""});
        },
        {"file more.txt of data.train"}},
-      {"a file less", [](Capsule& c) { c.data.clear(); }, {"file corpus.txt of data.train"}},
-      {"threads", [](Capsule& c) { c.threads = 1; }, {"threads"}},
-      {"instructions", [](Capsule& c) { c.cpu_capability = "AVX512"; }, {"CPU capability"}},
-      {"LibTorch", [](Capsule& c) { c.libtorch = "2.12.0"; }, {"LibTorch"}},
-      {"the program", [](Capsule& c) { c.source = "f"; }, {"source of roux"}},
-      {"a variable", [](Capsule& c) { c.environment.clear(); }, {"OMP_NUM_THREADS"}},
-      {"another folder", [](Capsule& c) { c.folder = "/elsewhere"; }, {}},
-      {"the order that it was given", [](Capsule& c) { c.command_line = {"roux"}; }, {}},
+      {"a file less", [](Provenance& c) { c.data.clear(); }, {"file corpus.txt of data.train"}},
+      {"threads", [](Provenance& c) { c.threads = 1; }, {"threads"}},
+      {"instructions", [](Provenance& c) { c.cpu_capability = "AVX512"; }, {"CPU capability"}},
+      {"LibTorch", [](Provenance& c) { c.libtorch = "2.12.0"; }, {"LibTorch"}},
+      {"the program", [](Provenance& c) { c.source = "f"; }, {"source of roux"}},
+      {"a variable", [](Provenance& c) { c.environment.clear(); }, {"OMP_NUM_THREADS"}},
+      {"another folder", [](Provenance& c) { c.folder = "/elsewhere"; }, {}},
+      {"the order that it was given", [](Provenance& c) { c.command_line = {"roux"}; }, {}},
   };
   for (const Case& c : cases) {
     DYNAMIC_SECTION(c.name) {
-      Capsule after = example();
+      Provenance after = example();
       c.change(after);
       std::vector<std::string> found;
       for (const Cause& cause : list_causes(example(), after)) found.push_back(cause.what);

@@ -63,7 +63,7 @@ TEST_CASE("what was written is read back", "[artifact][safetensors]") {
   const std::vector<float> wide = {1.5f, -2.0f, 3.25f};
   const std::vector<char> large(3 << 20, 'q');
   const char name[] = "odd \"name\" \xc3\xa9\n";
-  const auto draft = CheckpointDraft::begin(dir.path(), 1, 0).value();
+  const auto draft = CheckpointWriter::begin(dir.path(), 1, 0).value();
   draft
       ->add_safetensors("x.safetensors",
                         {{name, "F32", {3}, wide.data(), 12},

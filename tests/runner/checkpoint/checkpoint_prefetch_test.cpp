@@ -11,8 +11,8 @@
 #include "components/tensor/tensors.h"
 #include "runner/checkpoint/checkpoint.h"
 #include "runner/checkpoint/state_section.h"
-#include "tests/support/torch/held_model_torch.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/torch/held_model_torch.h"
 
 namespace runner::checkpoint {
 namespace {
@@ -76,7 +76,7 @@ TEST_CASE("a held checkpoint is loaded from what was verified, its files are not
       const auto saved = new_model();
       Moments moments = new_moments();
       const std::string path = saved_in(dir, *saved, moments, shard_bytes_max);
-      const auto held = HeldFiles::begin(path, kPlenty);
+      const auto held = CheckpointPrefetch::begin(path, kPlenty);
       REQUIRE(held != nullptr);
       REQUIRE(held->verdict().ok());
       for (const auto& entry : fs::directory_iterator(path)) {
@@ -107,7 +107,7 @@ TEST_CASE("a tensor that is asked for twice is two tensors", "[checkpoint][held_
   const auto saved = new_model();
   Moments moments = new_moments();
   const std::string path = saved_in(dir, *saved, moments);
-  const auto held = HeldFiles::begin(path, kPlenty);
+  const auto held = CheckpointPrefetch::begin(path, kPlenty);
   const SectionReader reader(path, "optimizer", Node::mapping(), held.get());
   const at::Tensor first = reader.tensor("exp_avg.a"), second = reader.tensor("exp_avg.a");
   CHECK(at::equal(first, second));
@@ -130,7 +130,7 @@ TEST_CASE("the verdict on a held checkpoint is that of verification", "[checkpoi
     CAPTURE(c.file, c.at);
     const std::string file = path + "/" + c.file;
     flip(file, c.at);
-    const HeldFiles held(path);
+    const CheckpointPrefetch held(path);
     const auto expected = artifact::verify_checkpoint(path);
     REQUIRE_FALSE(expected.ok());
     REQUIRE_FALSE(held.verdict().ok());
@@ -138,7 +138,7 @@ TEST_CASE("the verdict on a held checkpoint is that of verification", "[checkpoi
     flip(file, c.at);
   }
   fs::rename(path + "/model.safetensors", path + "/elsewhere");
-  const HeldFiles held(path);
+  const CheckpointPrefetch held(path);
   REQUIRE_FALSE(held.verdict().ok());
   CHECK(held.verdict().failure().message == artifact::verify_checkpoint(path).failure().message);
 }
@@ -148,10 +148,10 @@ TEST_CASE("what is too large to be held twice, or is no checkpoint, is not held"
   const auto saved = new_model();
   Moments moments = new_moments();
   const std::string path = saved_in(dir, *saved, moments);
-  CHECK(HeldFiles::begin(path, 100'000) == nullptr);  // 73 KB of tensors
-  CHECK(HeldFiles::begin(path, 1'000'000) != nullptr);
-  CHECK(HeldFiles::begin("", kPlenty) == nullptr);
-  CHECK(HeldFiles::begin(dir / "none", kPlenty) == nullptr);
+  CHECK(CheckpointPrefetch::begin(path, 100'000) == nullptr);  // 73 KB of tensors
+  CHECK(CheckpointPrefetch::begin(path, 1'000'000) != nullptr);
+  CHECK(CheckpointPrefetch::begin("", kPlenty) == nullptr);
+  CHECK(CheckpointPrefetch::begin(dir / "none", kPlenty) == nullptr);
 }
 
 }  // namespace

@@ -16,8 +16,8 @@
 
 #include "components/tensor/tensors.h"
 #include "runner/checkpoint/tensor_file.h"
-#include "tests/support/torch/held_model_torch.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/torch/held_model_torch.h"
 
 namespace runner::checkpoint {
 namespace {

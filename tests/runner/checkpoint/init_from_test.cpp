@@ -15,8 +15,8 @@
 #include "runner/checkpoint/tensor_file.h"
 #include "runner/core/error.h"
 #include "runner/recipe/compose.h"
-#include "runner/resolve/load.h"
 #include "runner/registry/validate.h"
+#include "runner/resolve/load.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/torch/tensors_torch.h"
 

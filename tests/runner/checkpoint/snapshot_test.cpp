@@ -10,8 +10,8 @@
 #include <thread>
 
 #include "components/tensor/tensors.h"
-#include "tests/support/torch/held_model_torch.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/torch/held_model_torch.h"
 
 namespace runner::checkpoint {
 namespace {

@@ -49,7 +49,7 @@ TEST_CASE("a rank whose collective is too short says where it and the others are
 }
 
 TEST_CASE("one of two ranks", "[.one_of_two]") {
-  runner::core::RankPlace place;
+  runner::core::RankInfo place;
   place.rank = place.local_rank = number("RANK");
   place.size = place.local_size = 2;
   place.master_port = static_cast<std::uint16_t>(number("MASTER_PORT"));

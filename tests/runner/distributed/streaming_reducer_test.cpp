@@ -13,8 +13,8 @@
 namespace {
 
 using runner::distributed::ExchangeOptions;
-using runner::distributed::GradientRelay;
 using runner::distributed::ProcessGroup;
+using runner::distributed::StreamingReducer;
 
 }  // namespace
 
@@ -31,7 +31,7 @@ TEST_CASE("a relay hands each gradient on once it is that of all ranks", "[distr
                                                 at::ones({2}).set_requires_grad(true),
                                                 at::ones({64, 64}, at::kBFloat16).t().set_requires_grad(true)};
     const auto exchange = make_exchange(group, options);
-    GradientRelay relay(*exchange, parameters, bucket_bytes);
+    StreamingReducer relay(*exchange, parameters, bucket_bytes);
     const double sum = exchange->takes_mean() ? 1.0 : 3.0;
     for (int pass = 1; pass <= 2; ++pass) {
       std::map<std::size_t, at::Tensor> received;

@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "runner/core/platform/run_async.h"
 #include "runner/core/platform/machine.h"
-#include "runner/launch/node_agents.h"
+#include "runner/core/platform/run_async.h"
 #include "runner/launch/agent_connection.h"
 #include "runner/launch/messages.h"
+#include "runner/launch/node_agents.h"
 #include "tests/support/process/launched.h"
 #include "tests/support/temp_dir.h"
 
@@ -179,7 +179,7 @@ TEST_CASE("a store that is lost ends ranks that still need it, and no others", "
 }
 
 TEST_CASE("another machine that fails, hangs or is of another build is told", "[launch][supervisor][machines]") {
-  using runner::launch::Link;
+  using runner::launch::AgentConnection;
   Launch launch("sys.exit(76)");
   launch.plan.machines.count = 2;
   launch.plan.machines.rank = 0;
@@ -191,10 +191,10 @@ TEST_CASE("another machine that fails, hangs or is of another build is told", "[
   hello.rank = 1;
   // Machine 1: says who it is, answers each start with `answer`, and listens until the end.
   const auto machine_1 = [&](const std::optional<runner::launch::RankEnd>& answer) {
-    return runner::core::beside([hello, answer, port = launch.plan.machines.port] {
+    return runner::core::run_async([hello, answer, port = launch.plan.machines.port] {
       auto connected = runner::launch::try_connect("127.0.0.1", port, 1'000);
       while (!connected) connected = runner::launch::try_connect("127.0.0.1", port, 1'000);
-      Link link(connected.value(), {});
+      AgentConnection link(connected.value(), {});
       link.send(runner::launch::message(hello));
       std::string end;
       while (link.is_open()) {

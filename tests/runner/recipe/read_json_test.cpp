@@ -22,10 +22,10 @@ TEST_CASE("JSON keeps kinds and places", "[recipe][json]") {
   Diagnostics diagnostics;
   const auto node = runner::recipe::read_json(
       std::make_shared<const Source>(Source{"r.json", text, Source::Kind::kFile}), {}, diagnostics);
-  CHECK(node->at_path("a[2]")->place().text() == "r.json:1:16");
+  CHECK(node->at_path("a[2]")->location().text() == "r.json:1:16");
   CHECK(node->at_path("a[2]")->scalar_text() == "-3e-2");
-  CHECK(node->at_path("b.e")->place().text() == "r.json:2:37");
-  CHECK(node->at_path("b")->find_entry("d")->key_place.text() == "r.json:2:21");
+  CHECK(node->at_path("b.e")->location().text() == "r.json:2:37");
+  CHECK(node->at_path("b")->find_entry("d")->key_location.text() == "r.json:2:21");
 }
 
 TEST_CASE("what is wrong with JSON is told at its place", "[recipe][json]") {

@@ -75,12 +75,12 @@ TEST_CASE("every value and key knows its place", "[recipe][yaml]") {
     CAPTURE(c.path);
     const Node* value = node->at_path(c.path);
     REQUIRE(value);
-    CHECK(value->place().line == c.line);
-    CHECK(value->place().column == c.column);
-    CHECK(value->place().width == c.width);
+    CHECK(value->location().line == c.line);
+    CHECK(value->location().column == c.column);
+    CHECK(value->location().width == c.width);
   }
-  CHECK(node->find_entry("\xC3\xA9")->key_place.text() == "r.yaml:5:1");
-  CHECK(node->find("g")->place().text() == "r.yaml:4:7");
+  CHECK(node->find_entry("\xC3\xA9")->key_location.text() == "r.yaml:5:1");
+  CHECK(node->find("g")->location().text() == "r.yaml:4:7");
   CHECK(node->find("g")->history() == std::vector<std::string>{"alias at r.yaml:10:4"});
 }
 

@@ -337,7 +337,7 @@ TEST_CASE("a valid recipe comes back whole", "[registry][validate]") {
       R"("flag": true, "name": "run", "note": null, "every": null, "limit": null, "cache": null, "path": ["a.txt"], )"
       R"("sizes": [1], "pair": [1.0, 2.0], "groups": [], "a_steps": 0, "a_ratio": null}, "trackers": []})");
   CHECK(result.root.at_path("optimizer.lr")->history() == std::vector<std::string>{"alias learning_rate"});
-  CHECK(result.root.at_path("optimizer.momentum")->place().text() == "default of optimizer/sgd");
+  CHECK(result.root.at_path("optimizer.momentum")->location().text() == "default of optimizer/sgd");
   CHECK(result.root.at_path("seed")->scalar_text() == "1e3");
 }
 

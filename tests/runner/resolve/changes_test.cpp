@@ -62,7 +62,7 @@ TEST_CASE("a recorded value has its place in the recipe as it was written, unles
   std::ofstream(run + "/resolved.json")
       << "{\n\"loss\": {\"type\": \"mse\"},\n\"lr\": 0.001,\n\"steps\": 7,\n\"seed\": 3\n}";
   const Node recipe = read_recorded_recipe(run, run + "/resolved.json").value();
-  const auto place = [&](const char* path) { return recipe.at_path(path)->place().text(); };
+  const auto place = [&](const char* path) { return recipe.at_path(path)->location().text(); };
   CHECK(place("lr") == run + "/recipe.yaml:3:5");
   CHECK(place("loss.type") == run + "/recipe.yaml:2:7");
   CHECK(place("seed") == run + "/recipe/1-lib.yaml:1:7");

@@ -9,12 +9,12 @@
 
 #include "runner/chart/chart.h"
 #include "runner/chart/document.h"
-#include "runner/review/plot_file.h"
-#include "runner/transfer/import.h"
 #include "runner/review/annotate.h"
-#include "runner/review/terminal_plot.h"
+#include "runner/review/plot_file.h"
 #include "runner/review/tail.h"
+#include "runner/review/terminal_plot.h"
 #include "runner/store/annotations.h"
+#include "runner/transfer/import.h"
 #include "tests/runner/store/fixture.h"
 
 namespace {

@@ -19,7 +19,7 @@ std::string trained(const NewRun& run, double loss, int points, const core::Cloc
 TEST_CASE("light runs one after the other have nothing of each other", "[store][writer]") {
   const OutputDir output;
   FixedClock clock;
-  const auto tables = std::make_shared<LightTables>();
+  const auto tables = std::make_shared<InMemoryRun>();
   NewRun run = new_run(output);
   run.light = tables;
   std::string before;
@@ -48,7 +48,7 @@ TEST_CASE("a light run that went on in its file is not asked for in memory", "[s
   const OutputDir output;
   const FixedClock clock;
   NewRun run = new_run(output);
-  run.light = std::make_shared<LightTables>();
+  run.light = std::make_shared<InMemoryRun>();
   auto writer = create(run, clock);
   log(*writer, "loss", 1, 0.5);
   writer->flush_durable();

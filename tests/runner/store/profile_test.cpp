@@ -1,4 +1,4 @@
-#include "runner/store/profile.h"
+#include "runner/store/profile/profile.h"
 
 #include <catch2/catch.hpp>
 #include <string>

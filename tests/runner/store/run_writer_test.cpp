@@ -12,10 +12,10 @@
 
 #include "runner/core/error.h"
 #include "runner/core/platform/files.h"
-#include "runner/store/in_memory_run.h"
 #include "runner/store/database/schema.h"
 #include "runner/store/database/sqlite.h"
 #include "runner/store/database/text.h"
+#include "runner/store/in_memory_run.h"
 #include "tests/runner/store/fixture.h"
 
 namespace {
@@ -76,7 +76,7 @@ TEST_CASE("a light run says what another one says", "[store][writer]") {
   const OutputDir output;
   const FixedClock clock;
   NewRun run = new_run(output);
-  run.light = std::make_shared<LightTables>();
+  run.light = std::make_shared<InMemoryRun>();
   const bool is_flushed = GENERATE(false, true);
   CAPTURE(is_flushed);
   auto writer = create(run, clock);

@@ -15,8 +15,8 @@
 #include "runner/store/run_reader.h"
 #include "runner/train/experiment/experiment.h"
 #include "runner/train/loop.h"
-#include "tests/support/torch/counted_data_torch.h"
 #include "tests/support/folder.h"
+#include "tests/support/torch/counted_data_torch.h"
 #include "tests/support/torch/recipe_experiment_torch.h"
 
 namespace runner::train {

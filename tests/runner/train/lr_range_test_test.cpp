@@ -8,7 +8,7 @@ namespace runner::train {
 namespace {
 
 /// A loss over the logarithm of the rate as such sweeps show it: flat, then down, then up.
-LrSweep sweep_of(const LrSweepRequest& request) {
+LrSweep sweep_of(const LrRangeRequest& request) {
   LrRecorder recorder(request);
   for (std::int64_t step = 0; step < request.steps; ++step) {
     const double lr = lr_at(request, step), x = std::log10(lr);
@@ -21,11 +21,11 @@ LrSweep sweep_of(const LrSweepRequest& request) {
 }  // namespace
 
 TEST_CASE("the rates climb by equal ratios, or by equal distances", "[train][lr_sweep]") {
-  const LrSweepRequest exponential{.min_lr = 1e-4, .max_lr = 1.0, .steps = 5};
+  const LrRangeRequest exponential{.min_lr = 1e-4, .max_lr = 1.0, .steps = 5};
   CHECK(lr_at(exponential, 0) == Approx(1e-4));
   CHECK(lr_at(exponential, 1) == Approx(1e-3));
   CHECK(lr_at(exponential, 4) == Approx(1.0));
-  const LrSweepRequest linear{.min_lr = 0.5, .max_lr = 2.5, .steps = 5, .linear = true};
+  const LrRangeRequest linear{.min_lr = 0.5, .max_lr = 2.5, .steps = 5, .linear = true};
   CHECK(lr_at(linear, 0) == Approx(0.5));
   CHECK(lr_at(linear, 1) == Approx(1.0));
   CHECK(lr_at(linear, 4) == Approx(2.5));

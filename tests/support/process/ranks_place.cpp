@@ -49,7 +49,7 @@ std::string rows(int count, int from) {
 
 }  // namespace
 
-RanksPlace::RanksPlace(const std::string& recipe) : RunPlace(recipe) {
+RanksPlace::RanksPlace(const std::string& recipe) : TestRun(recipe) {
   write_corpus(4'000);
   write("data.csv", rows(41, 0));
   write("val.csv", rows(9, 100));

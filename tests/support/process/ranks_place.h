@@ -18,7 +18,7 @@ extern const char* const kTable;
 }  // namespace ranks_recipes
 
 /// A folder with a recipe for several processes and what it reads: corpus.txt, data.csv (41 rows), val.csv (9 rows).
-class RanksPlace : public RunPlace {
+class RanksPlace : public TestRun {
  public:
   explicit RanksPlace(const std::string& recipe);
 

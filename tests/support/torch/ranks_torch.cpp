@@ -3,8 +3,8 @@
 #include <exception>
 #include <thread>
 
-#include "runner/core/platform/torch_process_setup.h"
 #include "runner/core/platform/listening_socket.h"
+#include "runner/core/platform/torch_process_setup.h"
 #include "runner/distributed/rendezvous_host.h"
 
 namespace tests {
@@ -25,7 +25,7 @@ std::vector<std::exception_ptr> end_of_ranks(const RanksOptions& options,
   for (int rank = 0; rank < options.size; ++rank) {
     threads.emplace_back([&, rank] {
       try {
-        runner::core::RankPlace place;
+        runner::core::RankInfo place;
         place.rank = place.local_rank = rank;
         place.size = place.local_size = options.size;
         place.master_port = port;

@@ -6,8 +6,9 @@
 #include <memory>
 #include <optional>
 
-#include "runner/review/checkpoint/checkpoints.h"
 #include "runner/cli/command/checkpoints/commands.h"
+#include "runner/core/utf8.h"
+#include "runner/review/checkpoint/checkpoints.h"
 #include "runner/review/checkpoint/tensor_diff.h"
 
 namespace runner::cli {
@@ -21,7 +22,7 @@ struct Request {
 std::optional<std::string> path_of(const std::string& text, Session& session) {
   std::vector<std::string> skipped;
   auto found = artifact::find_checkpoint(text, review::run_finder(session.runs_dir()), skipped);
-  for (const std::string& line : skipped) std::fprintf(stderr, "skipped %s\n", printable(line).c_str());
+  for (const std::string& line : skipped) std::fprintf(stderr, "skipped %s\n", core::printable(line).c_str());
   if (found) return std::move(found).value();
   session.fail(found.failure().message, found.failure().hint);
   return std::nullopt;
@@ -36,9 +37,9 @@ void diff(const Request& request, Session& session) {
   if (!comparison) return session.fail(comparison.failure().message, comparison.failure().hint);
   review::DiffOptions options{*a, *b};
   if (request.all) options.rows_max = std::numeric_limits<std::size_t>::max();
-  const std::string text = request.format == "json"
-                               ? review::diff_json(comparison.value(), options)
-                               : review::diff_text(comparison.value(), options, terminal::Terminal::of_stdout(session.color));
+  const std::string text = request.format == "json" ? review::diff_json(comparison.value(), options)
+                                                    : review::diff_text(comparison.value(), options,
+                                                                        terminal::Terminal::of_stdout(session.color));
   std::fwrite(text.data(), 1, text.size(), stdout);
   if (!comparison.value().same()) session.exit_code = core::kExitFailed;
 }

@@ -1,4 +1,5 @@
 #include "runner/cli/command/checkpoints/keep.h"
+#include "runner/core/utf8.h"
 
 #include <unistd.h>
 
@@ -15,9 +16,9 @@
 #include "runner/artifact/io/io.h"
 #include "runner/artifact/manifest.h"
 #include "runner/artifact/retention.h"
-#include "runner/review/checkpoint/checkpoints.h"
 #include "runner/cli/session.h"
 #include "runner/core/units.h"
+#include "runner/review/checkpoint/checkpoints.h"
 #include "runner/store/lease.h"
 
 namespace runner::cli {
@@ -42,9 +43,9 @@ Result<std::string> path_of(const std::string& text, const std::string& run, con
   const auto find_run = review::run_finder(output_dir);
   Result<std::string> found = Failure{};
   if (text.find('/') != std::string::npos || text.find(':') != std::string::npos || fs::exists(text, error)) {
-    found = artifact::find_checkpoint(text, review::find_run, skipped);
+    found = artifact::find_checkpoint(text, find_run, skipped);
   } else {
-    const Result<artifact::RunCheckpoints> of_run = review::find_run(run);
+    const Result<artifact::RunCheckpoints> of_run = find_run(run);
     if (!of_run) return wrong(of_run.failure().message, of_run.failure().hint);
     found = artifact::find_checkpoint(of_run.value(), text, skipped);
     // One whose manifest is damaged has no step to be found by; it can still be named by its folder.
@@ -70,7 +71,7 @@ Result<std::vector<std::string>> paths_of(const std::string& output_dir, const K
   return paths;
 }
 
-std::string review::name_of(const std::string& path) { return printable(fs::path(path).filename().string()); }
+std::string name_of(const std::string& path) { return core::printable(fs::path(path).filename().string()); }
 
 std::string size_of(const std::string& path) {
   const Result<artifact::Manifest> manifest = artifact::read_manifest(path);
@@ -91,12 +92,12 @@ std::string monitor_if_best(const std::string& path, const std::string& output_d
 Result<void> refuse_one(const std::string& path, const core::Clock& clock) {
   const fs::path run_dir = fs::path(path).parent_path().parent_path();
   if (const auto owner = store::live_owner(run_dir.string(), clock)) {
-    return wrong(review::name_of(path) + " belongs to a run that process " + std::to_string(owner->pid) + " on " + owner->host +
+    return wrong(name_of(path) + " belongs to a run that process " + std::to_string(owner->pid) + " on " + owner->host +
                      " is training",
                  "its own rotation removes old ones (checkpoint.save_total_limit); stop it first, or add --force");
   }
   if (artifact::is_pinned(path)) {
-    return wrong(review::name_of(path) + " is pinned", "roux checkpoints unpin it first, or add --force");
+    return wrong(name_of(path) + " is pinned", "roux checkpoints unpin it first, or add --force");
   }
   if (const auto manifest = artifact::read_manifest(path); !manifest) {
     return wrong(manifest.failure().message, "add --force to remove the folder all the same");
@@ -115,7 +116,7 @@ Result<void> refuse_last(const std::vector<std::string>& paths) {
       one_stays = one_stays || (!goes && verifies(info.path));
     }
     if (one_stays || !verifies(path)) continue;
-    return wrong(review::name_of(path) + " is the only checkpoint left that its run can go on from",
+    return wrong(name_of(path) + " is the only checkpoint left that its run can go on from",
                  "add --force to remove it all the same");
   }
   return {};
@@ -142,7 +143,7 @@ Result<std::string> set_pins(const std::string& output_dir, const KeepRequest& r
     const Result<void> done = pinned ? artifact::pin(path) : artifact::unpin(path);
     if (!done) return done.failure();
     const std::string state = pinned ? "pinned" : "not pinned";
-    text += review::name_of(path) + ": " + (already ? "was " + state + " already" : "is " + state + " now") + "\n";
+    text += name_of(path) + ": " + (already ? "was " + state + " already" : "is " + state + " now") + "\n";
   }
   return text;
 }
@@ -165,7 +166,7 @@ Result<std::string> checkpoints_rm(const std::string& output_dir, const KeepRequ
   std::vector<std::string> best_by;
   for (const std::string& path : paths.value()) {
     best_by.push_back(monitor_if_best(path, output_dir));
-    list += (list.empty() ? "" : ", ") + printable(path) + " (" + size_of(path) +
+    list += (list.empty() ? "" : ", ") + core::printable(path) + " (" + size_of(path) +
             (best_by.back().empty() ? "" : ", the best by " + best_by.back()) + ")";
     if (request.force) continue;
     if (const Result<void> may = refuse_one(path, clock); !may) return may.failure();
@@ -181,7 +182,7 @@ Result<std::string> checkpoints_rm(const std::string& output_dir, const KeepRequ
     const auto gone = artifact::attempt([&] { artifact::remove_checkpoint(path, !request.force); });
     if (!gone) return gone.failure();
     text +=
-        review::name_of(path) + ": removed, " + size + (best_by[i].empty() ? "" : "; it was the best by " + best_by[i]) + "\n";
+        name_of(path) + ": removed, " + size + (best_by[i].empty() ? "" : "; it was the best by " + best_by[i]) + "\n";
   }
   return text;
 }

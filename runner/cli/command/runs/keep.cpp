@@ -35,7 +35,8 @@ void add_say(CLI::App& runs, Session& session) {
   on_runs_call<review::RunsSayRequest>(*command, session, rename, review::runs_rename);
 }
 
-void add_set(CLI::App& runs, Session& session, const char* name, const char* text, RunsAnswer<review::RunsSetRequest> answer) {
+void add_set(CLI::App& runs, Session& session, const char* name, const char* text,
+             RunsAnswer<review::RunsSetRequest> answer) {
   const auto request = std::make_shared<review::RunsSetRequest>();
   CLI::App* command = runs.add_subcommand(name, text);
   command->add_option("RUN", request->runs, kRunText)->required();

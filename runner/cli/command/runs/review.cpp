@@ -5,9 +5,9 @@
 
 #include "runner/cli/runs_command.h"
 #include "runner/review/compare/diff.h"
-#include "runner/review/plot_file.h"
 #include "runner/review/compare/groups.h"
 #include "runner/review/compare/report.h"
+#include "runner/review/plot_file.h"
 #include "runner/review/tail.h"
 
 namespace runner::cli {
@@ -97,11 +97,11 @@ void add_curves(CLI::App& command, review::CurvesRequest& curves) {
       ->type_name("NAME")
       ->allow_extra_args(false);
   add_choice<review::XAxis>(command, "--x", "What to draw it over", curves.x,
-                    {{"step", review::XAxis::kStep},
-                     {"time", review::XAxis::kTime},
-                     {"epoch", review::XAxis::kEpoch},
-                     {"tokens", review::XAxis::kTokens},
-                     {"samples", review::XAxis::kSamples}});
+                            {{"step", review::XAxis::kStep},
+                             {"time", review::XAxis::kTime},
+                             {"epoch", review::XAxis::kEpoch},
+                             {"tokens", review::XAxis::kTokens},
+                             {"samples", review::XAxis::kSamples}});
   command.add_option("--smooth", curves.smoothing, "Moving average: 0 is none, 0.9 is smooth")
       ->type_name("WEIGHT")
       ->check(CLI::Range(0.0, 0.9999));
@@ -138,9 +138,10 @@ void add_groups(CLI::App& runs, Session& session) {
   command->add_option("--filter", request->filter, kFilterText)->type_name("EXPR");
   command->add_option("--metric", request->metric, "What is compared; else what lists show first")->type_name("NAME");
   add_choice<review::GroupValue>(*command, "--value", "Which value of each run", request->value,
-                         {{"last", review::GroupValue::kLast}, {"best", review::GroupValue::kBest}});
-  add_choice<review::GroupTest>(*command, "--test", "What decides whether groups differ", request->test,
-                        {{"welch", review::GroupTest::kWelch}, {"mann-whitney", review::GroupTest::kMannWhitney}});
+                                 {{"last", review::GroupValue::kLast}, {"best", review::GroupValue::kBest}});
+  add_choice<review::GroupTest>(
+      *command, "--test", "What decides whether groups differ", request->test,
+      {{"welch", review::GroupTest::kWelch}, {"mann-whitney", review::GroupTest::kMannWhitney}});
   add_runs_format(*command, request->format, {"text", "json"});
   command->footer(
       "\nExamples:\n"

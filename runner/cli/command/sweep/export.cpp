@@ -61,7 +61,8 @@ std::string as_csv(const sweep::OpenSweep& open) {
     for (const std::string& path : paths) {
       const Node* value = value_at(values, path);
       text += ",";
-      if (value != nullptr) text += terminal::csv_field(value->is_string() ? value->as_string() : core::to_json(*value, -1));
+      if (value != nullptr)
+        text += terminal::csv_field(value->is_string() ? value->as_string() : core::to_json(*value, -1));
     }
     text += "\r\n";
   }
@@ -111,10 +112,10 @@ std::string as_json(const sweep::OpenSweep& open) {
   return core::to_json(root) + "\n";
 }
 
-std::optional<std::string> answer(const sweep::OpenSweep& open, const SweepExportRequest& request, const review::RunsContext&,
-                                  core::Diagnostics& diagnostics) {
+std::optional<std::string> answer(const sweep::OpenSweep& open, const SweepExportRequest& request,
+                                  const review::RunsContext&, core::Diagnostics& diagnostics) {
   if (!request.optuna.empty()) {
-    const transfer::OptunaStudy study = to_optuna(open.sweep, *open.study);
+    const transfer::OptunaStudy study = transfer::to_optuna(open.sweep, *open.study);
     if (const auto written = write_optuna(request.optuna, study); !written) {
       diagnostics.error({}, written.failure().message, written.failure().hint);
       return std::nullopt;

@@ -3,6 +3,7 @@
 
 #include "runner/cli/sweep_command.h"
 #include "runner/core/units.h"
+#include "runner/core/utf8.h"
 #include "runner/store/run_reader.h"
 #include "runner/transfer/optuna.h"
 
@@ -26,8 +27,8 @@ void tell_numbered(const Session& session, const std::map<std::string, std::stri
 }
 
 /// The sweep that the trials become part of; nothing after saying what is wrong.
-std::optional<sweep::Sweep> sweep_for(Session& session, const SweepImportFlags& flags, const transfer::OptunaStudy& study,
-                                      transfer::ImportOptions& options) {
+std::optional<sweep::Sweep> sweep_for(Session& session, const SweepImportFlags& flags,
+                                      const transfer::OptunaStudy& study, transfer::ImportOptions& options) {
   if (!flags.run.recipe.path.empty()) return read_sweep(session, flags.run);
   transfer::StandIn made = stand_in_for(study, session.runs_dir());
   tell_numbered(session, made.paths);
@@ -96,7 +97,7 @@ void import_study(Session& session, const SweepImportFlags& flags) {
   const std::string& name = study.value()->info().name;
   std::printf("%s of study %s are now those of sweep %s\n",
               core::counted(static_cast<std::int64_t>(found.trials.size()), "trial", "trials").c_str(),
-              printable(from.value().name).c_str(), name.c_str());
+              core::printable(from.value().name).c_str(), name.c_str());
   if (!stand_in) std::printf("  go on with it  roux sweep resume %s\n", name.c_str());
 }
 

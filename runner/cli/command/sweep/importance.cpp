@@ -2,9 +2,9 @@
 #include <cmath>
 #include <cstdint>
 
-#include "runner/review/sweep/charts.h"
 #include "runner/cli/sweep_command.h"
 #include "runner/core/units.h"
+#include "runner/review/sweep/charts.h"
 #include "runner/sweep/analysis/importance.h"
 
 namespace runner::cli {
@@ -28,7 +28,8 @@ std::string bar(double share, const terminal::Terminal& terminal) {
   return text;
 }
 
-std::string as_text(const std::vector<review::Importance>& list, std::size_t variants, const terminal::Terminal& terminal) {
+std::string as_text(const std::vector<review::Importance>& list, std::size_t variants,
+                    const terminal::Terminal& terminal) {
   std::vector<std::vector<terminal::Cell>> rows;
   for (const review::Importance& one : list) {
     char share[16];
@@ -65,62 +66,12 @@ std::optional<std::string> answer(const sweep::OpenSweep& open, const SweepImpor
   if (std::all_of(list.begin(), list.end(), [](const review::Importance& one) { return one.share == 0; }))
     diagnostics.notice({}, "all variants came to the same value, or none of what is left varies");
   if (!request.picture.svg.empty() || !request.picture.png.empty())
-    return review::put_picture(review::importance_picture(history, list), request.picture, context.terminal, diagnostics);
+    return review::put_picture(review::importance_picture(history, list), request.picture, context.terminal,
+                               diagnostics);
   return request.format == "json" ? as_json(list) : as_text(list, variants, context.terminal);
 }
 
 }  // namespace
-
-std::vector<review::Importance> review::importance_of(const review::SweepHistory& history, std::uint64_t seed) {
-  std::vector<std::vector<double>> points;
-  std::vector<double> values;
-  for (const review::Measured& one : review::measured(history)) {
-    points.push_back(history.variants[one.variant].point);
-    values.push_back(one.value);
-  }
-  const auto& dimensions = history.sweep.space().dimensions();
-  const auto shares = sweep::importances(dimensions, points, values, {.seed = seed});
-  std::vector<review::Importance> list;
-  for (std::size_t i = 0; i < dimensions.size(); ++i) {
-    if (shares[i]) list.push_back({i, dimensions[i].name, *shares[i]});
-  }
-  std::stable_sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.share > b.share; });
-  return list;
-}
-
-review::Picture review::importance_picture(const review::SweepHistory& history, const std::vector<review::Importance>& list) {
-  chart::Chart chart;
-  chart.options.title = "importance of parameters for " + history.sweep.metric() + ", " + history.name;
-  chart.options.x_title = "share of the variance, by fANOVA";
-  chart::Curve bars;
-  bars.mark = chart::Curve::Mark::kBars;
-  for (auto one = list.rbegin(); one != list.rend(); ++one) {  // the first one is at the top
-    const auto y = static_cast<double>(chart.options.y_names.size());
-    chart.options.y_names.push_back(one->name);
-    bars.points.emplace_back(0, y);
-    bars.points.emplace_back(one->share, y);
-  }
-  chart.curves = {std::move(bars)};
-  return {{std::move(chart)}};
-}
-
-std::vector<std::size_t> review::parameters_worth_drawing(const review::SweepHistory& history, std::size_t most) {
-  const auto& dimensions = history.sweep.space().dimensions();
-  std::vector<std::size_t> chosen;
-  for (std::size_t i = 0; i < dimensions.size(); ++i) {
-    if (dimensions[i].count() != 1) chosen.push_back(i);
-  }
-  if (most == 0 || chosen.size() <= most) return chosen;
-  const std::vector<review::Importance> importance = review::importance_of(history);
-  const auto place = [&importance](std::size_t dimension) {
-    return std::find_if(importance.begin(), importance.end(),
-                        [dimension](const review::Importance& one) { return one.dimension == dimension; });
-  };
-  std::stable_sort(chosen.begin(), chosen.end(), [&](std::size_t a, std::size_t b) { return place(a) < place(b); });
-  chosen.resize(most);
-  std::sort(chosen.begin(), chosen.end());
-  return chosen;
-}
 
 void add_sweep_importance(CLI::App& sweep, Session& session) {
   const auto request = std::make_shared<SweepImportanceRequest>();

@@ -2,10 +2,10 @@
 #include <array>
 #include <utility>
 
-#include "runner/review/sweep/charts.h"
 #include "runner/cli/sweep_command.h"
 #include "runner/core/suggest.h"
 #include "runner/core/units.h"
+#include "runner/review/sweep/charts.h"
 
 namespace runner::cli {
 namespace {
@@ -76,8 +76,8 @@ const Kind* find_kind(const std::string& name) {
   return at == kKinds.end() ? nullptr : &*at;
 }
 
-std::optional<std::string> answer(const sweep::OpenSweep& open, const SweepPlotRequest& request, const review::RunsContext& context,
-                                  core::Diagnostics& diagnostics) {
+std::optional<std::string> answer(const sweep::OpenSweep& open, const SweepPlotRequest& request,
+                                  const review::RunsContext& context, core::Diagnostics& diagnostics) {
   const Kind& kind = *find_kind(request.kind);
   const review::SweepHistory history = review::read_history(open, context.clock);
   review::Picture picture;

@@ -3,8 +3,8 @@
 #include "runner/cli/sweep.h"
 #include "runner/core/error.h"
 #include "runner/core/platform/process.h"
-#include "runner/sweep/trial/replay.h"
 #include "runner/sweep/study/variant_summary.h"
+#include "runner/sweep/trial/replay.h"
 
 namespace runner::cli {
 
@@ -20,7 +20,7 @@ void sweep_replay(Session& session, const std::string& name, const std::optional
                           "roux sweep show " + open->study->info().name + " lists them");
     }
   } else {
-    const auto best = best_of(open->sweep, standings_of(open->study->variants(), trials));
+    const auto best = best_of(open->sweep, summaries_of(open->study->variants(), trials));
     if (!best) {
       return session.fail("sweep " + open->study->info().name + " has no complete trial yet", "", core::kExitFailed);
     }

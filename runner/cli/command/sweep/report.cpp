@@ -1,11 +1,11 @@
 #include "runner/chart/document.h"
-#include "runner/review/sweep/charts.h"
 #include "runner/cli/sweep_command.h"
-#include "runner/review/sweep/summary.h"
-#include "runner/review/sweep/trials_table.h"
 #include "runner/core/platform/files.h"
 #include "runner/core/units.h"
 #include "runner/query/filter.h"
+#include "runner/review/sweep/charts.h"
+#include "runner/review/sweep/summary.h"
+#include "runner/review/sweep/trials_table.h"
 #include "runner/store/database/text.h"
 
 namespace runner::cli {
@@ -50,20 +50,21 @@ void add_pictures(const review::SweepHistory& history, chart::Document& document
   const std::vector<std::size_t> parameters = review::parameters_worth_drawing(history);
   if (parameters.empty()) return;
   document.heading(2, "Parameters");
-  if (review::measured(history).size() > 1) add_picture(review::importance_picture(history, review::importance_of(history)), document);
+  if (review::measured(history).size() > 1)
+    add_picture(review::importance_picture(history, review::importance_of(history)), document);
   add_picture(review::parallel_picture(history, parameters), document);
   add_picture(review::slice_picture(history, parameters), document);
   add_picture(review::contour_picture(history, review::parameters_worth_drawing(history, kPairedMax)), document);
 }
 
-std::optional<std::string> answer(const sweep::OpenSweep& open, const SweepReportRequest& request, const review::RunsContext& context,
-                                  core::Diagnostics& diagnostics) {
+std::optional<std::string> answer(const sweep::OpenSweep& open, const SweepReportRequest& request,
+                                  const review::RunsContext& context, core::Diagnostics& diagnostics) {
   const review::SweepHistory history = review::read_history(open, context.clock);
   const std::string title = "Sweep " + history.name;
   const auto document = request.output.ends_with(".md") ? chart::markdown_document(title) : chart::html_document(title);
   document->paragraph("Written by roux at " + store::utc_text(context.clock.wall_ms()) + " from " +
                       open.study->folder() + ".");
-  sweep::Tally tally(open.sweep);
+  sweep::StudyCounters tally(open.sweep);
   document->paragraph(open.sweep.metric() +
                       (open.sweep.maximizes() ? ", larger is better: " : ", smaller is better: ") +
                       review::progress_text(review::progress_of(open.sweep, tally.update(*open.study))) + ".");

@@ -3,16 +3,16 @@
 #include <set>
 #include <utility>
 
-#include "runner/cli/git_state_of.h"
 #include "runner/cli/engine_or_fail.h"
+#include "runner/cli/git_state_of.h"
 #include "runner/cli/program.h"
 #include "runner/cli/sweep.h"
-#include "runner/review/sweep/board.h"
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
 #include "runner/core/platform/process.h"
 #include "runner/recipe/compose.h"
+#include "runner/review/sweep/board.h"
 #include "runner/store/in_memory_run.h"
 #include "runner/store/run_reader.h"
 #include "runner/sweep/preflight.h"
@@ -99,7 +99,7 @@ std::optional<std::unique_ptr<Study>> study_to_go_on_with(Session& session, cons
 }
 
 /// `front`: the best variants, at least one.
-void tell_end(const Sweep& sweep, Study& study, const std::vector<sweep::VariantStanding>& front) {
+void tell_end(const Sweep& sweep, Study& study, const std::vector<sweep::VariantSummary>& front) {
   const auto& variants = study.variants();
   if (sweep.objectives().size() > 1) {
     std::printf("\nno other variant is better than %s: roux sweep best %s\n",
@@ -107,7 +107,7 @@ void tell_end(const Sweep& sweep, Study& study, const std::vector<sweep::Variant
                 study.info().name.c_str());
     return;
   }
-  const sweep::VariantStanding* best = &front.front();
+  const sweep::VariantSummary* best = &front.front();
   std::printf("\nbest %s %s  %s\n", sweep.metric().c_str(),
               core::to_json(core::Node::floating(*best->value), -1).c_str(),
               variants[static_cast<std::size_t>(best->variant)].text.c_str());
@@ -127,7 +127,7 @@ int train_here(const std::string& program, const sweep::Training& training, Host
   return status;
 }
 
-std::unique_ptr<sweep::Trainings> trainings_of(const Sweep& sweep, std::shared_ptr<store::LightTables>& light) {
+std::unique_ptr<sweep::Trainings> trainings_of(const Sweep& sweep, std::shared_ptr<store::InMemoryRun>& light) {
   using sections::sweep::Isolation;
   const std::string program = core::own_program();
   switch (sweep.config().isolation) {
@@ -135,10 +135,10 @@ std::unique_ptr<sweep::Trainings> trainings_of(const Sweep& sweep, std::shared_p
     case Isolation::kExec: return sweep::trainings_by_exec(program);
     case Isolation::kNone: break;
   }
-  light = std::make_shared<store::LightTables>();
-  return sweep::trainings_within([program, light, code = review::code_of(sweep.base())](const sweep::Training& training,
-                                                                                const std::atomic<int>& signal,
-                                                                                std::string& errors) {
+  light = std::make_shared<store::InMemoryRun>();
+  return sweep::trainings_within([program, light, code = git_state_of(sweep.base())](const sweep::Training& training,
+                                                                                     const std::atomic<int>& signal,
+                                                                                     std::string& errors) {
     return train_here(program, training, {code, &signal, &errors, light});
   });
 }
@@ -150,7 +150,7 @@ void work(Session& session, const Sweep& sweep, Study& study, const SweepWorkFla
   options.reads_recipes = options.light == nullptr || Session::changes_recipes();
   options.concurrent = flags.concurrent;
   options.waits_for_others = !flags.no_wait;
-  review::SweepLive live(session, sweep, study, core::system_clock());
+  review::SweepLive live(session.quiet, session.color, sweep, study, core::system_clock());
   options.say = [&live](const std::string& line) { live.say(line); };
   options.warn = [&live](const std::string& line) { live.warn(line); };
   options.look = [&live] { live.look(); };
@@ -168,7 +168,7 @@ void work(Session& session, const Sweep& sweep, Study& study, const SweepWorkFla
     session.exit_code = core::kExitResumable;
     return;
   }
-  const auto front = front_of(sweep, standings_of(study.variants(), study.trials()));
+  const auto front = front_of(sweep, summaries_of(study.variants(), study.trials()));
   if (!front.empty()) {
     if (!session.quiet) tell_end(sweep, study, front);
   } else if (end.limit.empty() && !flags.no_wait) {

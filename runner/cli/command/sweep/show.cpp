@@ -1,11 +1,11 @@
 #include <cstdio>
 
-#include "runner/review/terminal_plot.h"
 #include "runner/cli/sweep_command.h"
+#include "runner/core/units.h"
 #include "runner/review/sweep/board.h"
 #include "runner/review/sweep/summary.h"
 #include "runner/review/sweep/trials_table.h"
-#include "runner/core/units.h"
+#include "runner/review/terminal_plot.h"
 #include "runner/store/database/text.h"
 #include "runner/sweep/analysis/regret.h"
 
@@ -24,11 +24,11 @@ struct SweepShowRequest {
 /// How far the sweep is from the end that `stop.regret_bound` makes; "" where it has none.
 std::string regret_line(const sweep::OpenSweep& open) {
   if (!open.sweep.config().stop.regret_bound) return "";
-  return sweep::RegretWatch(open.sweep).look_at(open.study->variants(), open.study->trials()).text() + "\n";
+  return sweep::RegretMonitor(open.sweep).look_at(open.study->variants(), open.study->trials()).text() + "\n";
 }
 
-std::optional<std::string> show_all(const sweep::OpenSweep& open, const review::RunsListRequest& given, const review::RunsContext& context,
-                                    core::Diagnostics& diagnostics) {
+std::optional<std::string> show_all(const sweep::OpenSweep& open, const review::RunsListRequest& given,
+                                    const review::RunsContext& context, core::Diagnostics& diagnostics) {
   review::RunsListRequest request = given;
   std::optional<query::Filter> filter;
   if (!request.filter.empty()) {
@@ -59,8 +59,8 @@ std::string seed_text(const sweep::OpenSweep& open, const Trial& trial) {
   return std::to_string(open.sweep.base().at("seed").as_integer() + trial.replicate);
 }
 
-std::optional<std::string> show_one(const sweep::OpenSweep& open, std::int64_t number, const review::RunsContext& context,
-                                    core::Diagnostics& diagnostics) {
+std::optional<std::string> show_one(const sweep::OpenSweep& open, std::int64_t number,
+                                    const review::RunsContext& context, core::Diagnostics& diagnostics) {
   const std::vector<Trial> trials = open.study->trials_as_they_stand();
   if (number < 0 || number >= static_cast<std::int64_t>(trials.size())) {
     diagnostics.error({}, "sweep " + open.study->info().name + " has no trial " + std::to_string(number),
@@ -91,14 +91,15 @@ std::optional<std::string> show_one(const sweep::OpenSweep& open, std::int64_t n
   for (const store::SeriesPoint& point : open.study->curve(number))
     curve.points.emplace_back(static_cast<double>(point.step), point.value);
   if (curve.points.size() > 1) {
-    text += "\n" + open.sweep.metric() + "\n" + review::plot_text({curve}, review::plot_options(context.terminal), context.terminal);
+    text += "\n" + open.sweep.metric() + "\n" +
+            review::plot_text({curve}, review::plot_options(context.terminal), context.terminal);
   }
   if (!trial.run.empty()) text += "\n  more of it  roux runs show " + trial.run + "\n";
   return text;
 }
 
-std::optional<std::string> answer(const sweep::OpenSweep& open, const SweepShowRequest& request, const review::RunsContext& context,
-                                  core::Diagnostics& diagnostics) {
+std::optional<std::string> answer(const sweep::OpenSweep& open, const SweepShowRequest& request,
+                                  const review::RunsContext& context, core::Diagnostics& diagnostics) {
   if (request.watch) {
     review::watch_sweep(open, context);
     return "";

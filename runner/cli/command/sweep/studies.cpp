@@ -5,11 +5,11 @@
 #include <filesystem>
 #include <optional>
 
-#include "runner/review/annotate.h"
 #include "runner/cli/sweep_command.h"
-#include "runner/review/sweep/summary.h"
 #include "runner/core/platform/files.h"
 #include "runner/core/units.h"
+#include "runner/review/annotate.h"
+#include "runner/review/sweep/summary.h"
 #include "runner/store/database/text.h"
 #include "runner/sweep/study/postgres_store.h"
 
@@ -49,7 +49,7 @@ ListedSweep listed(const std::string& folder, const std::string& name) {
   core::Diagnostics diagnostics;
   const auto sweep = sweep::recorded_sweep(*study.value(), diagnostics);
   if (!sweep) return line.reason = "its recipe does not fit this roux", line;
-  sweep::Tally tally(*sweep);
+  sweep::StudyCounters tally(*sweep);
   const review::SweepProgress progress = review::progress_of(*sweep, tally.update(*study.value()));
   line.metric = sweep->metric();
   line.done = std::to_string(progress.ended()) + (progress.all ? "/" + std::to_string(*progress.all) : "");
@@ -62,9 +62,9 @@ std::string as_table(const std::vector<ListedSweep>& list, const review::RunsCon
   std::vector<std::vector<terminal::Cell>> rows;
   for (const ListedSweep& line : list) {
     const terminal::Paint paint = line.state == "running"   ? terminal::Paint::kCyan
-                        : line.state == "over"    ? terminal::Paint::kGreen
-                        : line.state == "stopped" ? terminal::Paint::kYellow
-                                                  : terminal::Paint::kRed;
+                                  : line.state == "over"    ? terminal::Paint::kGreen
+                                  : line.state == "stopped" ? terminal::Paint::kYellow
+                                                            : terminal::Paint::kRed;
     rows.push_back({{line.name},
                     {line.state, paint},
                     {line.done},
@@ -93,7 +93,8 @@ std::string as_json(const std::vector<ListedSweep>& list) {
   return core::to_json(root) + "\n";
 }
 
-std::optional<std::string> sweep_list(const review::RunsContext& context, const SweepListRequest& request, core::Diagnostics&) {
+std::optional<std::string> sweep_list(const review::RunsContext& context, const SweepListRequest& request,
+                                      core::Diagnostics&) {
   const std::string output_dir = request.trash ? review::trash_dir(context.output_dir) : context.output_dir;
   std::vector<ListedSweep> list;
   for (const std::string& name : sweep::sweep_names(output_dir).value_or({}))
@@ -148,8 +149,8 @@ std::optional<std::string> empty_trash(const review::RunsContext& context, const
   }
   const std::string what = core::counted(static_cast<std::int64_t>(names.size()), "sweep", "sweeps") + " with " +
                            core::counted(static_cast<std::int64_t>(folders.size()), "run", "runs");
-  if (!review::go_ahead("delete for good " + what + " in the trash of " + context.output_dir + "?", request.yes, kRemove,
-                diagnostics))
+  if (!review::go_ahead("delete for good " + what + " in the trash of " + context.output_dir + "?", request.yes,
+                        kRemove, diagnostics))
     return diagnostics.has_errors() ? std::nullopt : std::optional<std::string>("nothing was deleted\n");
   for (const std::string& name : names) folders.push_back(sweep::sweeps_dir(trash) + "/" + name);
   for (const std::string& folder : folders) {

@@ -5,12 +5,12 @@
 #include <cmath>
 #include <vector>
 
-using components::sampler::Draws;
-using components::sampler::Evolution;
+using components::sampler::CmaEsState;
+using components::sampler::CounterRng;
 using Eigen::VectorXd;
 
 TEST_CASE("a distribution learns from generations as the package cmaes does", "[sampler][cma_es]") {
-  Evolution evolution(VectorXd::Constant(3, 0.5), 1.0 / 6, VectorXd::Zero(3));
+  CmaEsState evolution(VectorXd::Constant(3, 0.5), 1.0 / 6, VectorXd::Zero(3));
   REQUIRE(evolution.population() == 7);
   for (int g = 0; g < 3; ++g) {
     std::vector<VectorXd> points;
@@ -33,7 +33,7 @@ TEST_CASE("a distribution learns from generations as the package cmaes does", "[
 }
 
 TEST_CASE("a distribution keeps to its cube, and finds the bottom of a narrow valley", "[sampler][cma_es]") {
-  Evolution evolution(VectorXd::Constant(4, 0.5), 1.0 / 6, VectorXd::Zero(4));
+  CmaEsState evolution(VectorXd::Constant(4, 0.5), 1.0 / 6, VectorXd::Zero(4));
   const auto value = [](const VectorXd& x) {
     return std::pow(x[0] - 0.9, 2) + 1e4 * std::pow(x[0] + x[1] - 1.2, 2) + std::pow(x[2] - x[3], 2) + x[3] * x[3];
   };
@@ -43,7 +43,7 @@ TEST_CASE("a distribution keeps to its cube, and finds the bottom of a narrow va
     REQUIRE(number < 20'000);
     std::vector<VectorXd> points;
     while (static_cast<Eigen::Index>(points.size()) < evolution.population()) {
-      Draws draws(3, number++);
+      CounterRng draws(3, number++);
       points.push_back(evolution.draw(draws));
       REQUIRE(points.back().minCoeff() >= 0);
       REQUIRE(points.back().maxCoeff() <= 1);
@@ -56,7 +56,7 @@ TEST_CASE("a distribution keeps to its cube, and finds the bottom of a narrow va
 }
 
 TEST_CASE("a distribution over steps does not shrink below them", "[sampler][cma_es]") {
-  Evolution evolution(VectorXd::Constant(2, 0.5), 1.0 / 6, Eigen::Vector2d(0.05, 0));
+  CmaEsState evolution(VectorXd::Constant(2, 0.5), 1.0 / 6, Eigen::Vector2d(0.05, 0));
   const std::vector<VectorXd> same(static_cast<std::size_t>(evolution.population()), Eigen::Vector2d(0.5, 0.5));
   for (int i = 0; i < 200; ++i) evolution.learn(same);
   CHECK(std::sqrt(evolution.covariance_NN()(0, 0)) >= 0.05 * (1 - 1e-9));

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <vector>
 
-#include "components/sampler/math/lbfgsb.h"
 #include "components/sampler/math/improvement.h"
+#include "components/sampler/math/lbfgsb.h"
 
 using components::sampler::GaussianProcess;
 using Eigen::VectorXd;

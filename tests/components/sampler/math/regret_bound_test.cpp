@@ -34,7 +34,7 @@ class Square final : public Space {
 template <typename Function>
 std::vector<Tried> history(std::size_t count, double most, Function function) {
   std::vector<Tried> tried;
-  Draws draws(1, 0);
+  CounterRng draws(1, 0);
   while (tried.size() < count) {
     const double x = draws.uniform() * most, y = draws.uniform();
     tried.push_back({{x, y}, Tried::State::kComplete, {function(x, y, draws)}});
@@ -42,8 +42,8 @@ std::vector<Tried> history(std::size_t count, double most, Function function) {
   return tried;
 }
 
-double bowl(double x, double y, Draws&) { return std::pow(x - 0.3, 2) + 2 * std::pow(y - 0.6, 2); }
-double chance(double, double, Draws& draws) { return draws.uniform(); }
+double bowl(double x, double y, CounterRng&) { return std::pow(x - 0.3, 2) + 2 * std::pow(y - 0.6, 2); }
+double chance(double, double, CounterRng& draws) { return draws.uniform(); }
 
 std::vector<Tried> first(const std::vector<Tried>& tried, std::ptrdiff_t count) {
   return {tried.begin(), tried.begin() + count};
@@ -60,13 +60,13 @@ TEST_CASE("the bound falls where the surface becomes known, and not where there 
 }
 
 TEST_CASE("what the constraints refuse is no room for anything better", "[sampler][regret]") {
-  const auto falling = history(20, 0.5, [](double x, double, Draws&) { return -x; });
+  const auto falling = history(20, 0.5, [](double x, double, CounterRng&) { return -x; });
   CHECK(regret_bound(Square(0, 0.5), falling, {}) < 0.3);
   CHECK(regret_bound(Square(), falling, {}) > 0.4);  // at x = 1 it is likely to be better by 0.5
 }
 
 TEST_CASE("a number that plays no part does not keep a variant out", "[sampler][regret]") {
-  auto tried = history(30, 1, [](double x, double y, Draws&) { return x + (x >= 0.5 ? y : 0); });
+  auto tried = history(30, 1, [](double x, double y, CounterRng&) { return x + (x >= 0.5 ? y : 0); });
   for (Tried& one : tried) {
     if (one.point[0] < 0.5) one.point[1] = std::numeric_limits<double>::quiet_NaN();
   }
@@ -76,7 +76,7 @@ TEST_CASE("a number that plays no part does not keep a variant out", "[sampler][
 }
 
 TEST_CASE("values that are all the same leave no room", "[sampler][regret]") {
-  const auto flat = history(20, 1, [](double, double, Draws&) { return 3.0; });
+  const auto flat = history(20, 1, [](double, double, CounterRng&) { return 3.0; });
   CHECK(regret_bound(Square(), flat, {}) < 1e-9);
 }
 

@@ -30,7 +30,7 @@ TEST_CASE("work rests until the plan has caught up with it", "[artifact][pace]")
   };
   FakeClock clock;
   clock.ns = 70 * kSecond;
-  Pace pace({.bytes = 1000, .seconds = 10}, clock);
+  Throttle pace({.bytes = 1000, .seconds = 10}, clock);
   for (const Piece& piece : pieces) {
     INFO(piece.name);
     clock.ns = 70 * kSecond + piece.begin_ns;
@@ -40,7 +40,7 @@ TEST_CASE("work rests until the plan has caught up with it", "[artifact][pace]")
 
 TEST_CASE("who waits for the work ends its rest, and every later one", "[artifact][pace]") {
   FakeClock clock;
-  Pace pace({.bytes = 1, .seconds = 1e6}, clock);
+  Throttle pace({.bytes = 1, .seconds = 1e6}, clock);
   std::jthread worker([&] { pace.worked(1); });  // for eleven days
   pace.hurry();
   worker.join();

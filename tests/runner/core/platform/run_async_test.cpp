@@ -39,12 +39,12 @@ bool holds_without_threads(const Work& work) {
 
 TEST_CASE("work that no thread can be had for is done all the same", "[core][beside]") {
   CHECK(holds_without_threads([] {
-    auto result = beside([text = std::string("done")] { return text; }, 5);
+    auto result = run_async([text = std::string("done")] { return text; }, 5);
     sigset_t blocked;
     pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
     return result.get() == "done" && sigismember(&blocked, SIGTERM) == 0;
   }));
-  CHECK(holds_without_threads([] { return !try_beside([] { return 1; }); }));  // but not what has no end
+  CHECK(holds_without_threads([] { return !try_run_async([] { return 1; }); }));  // but not what has no end
   CHECK(holds_without_threads([] {
     std::atomic<int> sum{0};
     in_parallel(10, 4, [&sum](std::size_t i) { sum += static_cast<int>(i); });

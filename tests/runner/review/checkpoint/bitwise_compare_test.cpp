@@ -42,7 +42,7 @@ std::string make_run(const OutputDir& output, const FixedClock& clock, const Con
   sample.set("text", Node::string(contents.text));
   writer->event("text", 3, sample);
 
-  const auto draft = artifact::CheckpointDraft::begin(writer->run_dir() + "/checkpoints", 3, 0).value();
+  const auto draft = artifact::CheckpointWriter::begin(writer->run_dir() + "/checkpoints", 3, 0).value();
   const std::vector<float> values = {1.0F, contents.weight};
   draft->add_safetensors("model.safetensors", {{"h.0.weight", "F32", {2}, values.data(), 8}}, {}).value();
   draft->add_text("trainer.json", contents.trainer).value();

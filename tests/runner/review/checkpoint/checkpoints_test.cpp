@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 using tests::TempDir;
 
 void save(const std::string& dir, std::int64_t step) {
-  const auto draft = artifact::CheckpointDraft::begin(dir, step, 0).value();
+  const auto draft = artifact::CheckpointWriter::begin(dir, step, 0).value();
   draft->add_text("trainer.json", "{}").value();
   draft->commit({}, nullptr, 1000).value();
 }

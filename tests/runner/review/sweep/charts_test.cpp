@@ -147,7 +147,7 @@ namespace {
 
 /// A sweep of a recipe with three data sets, whose losses are compared, and trials that come to these.
 sweep::OpenSweep compared(const std::string& folder, const std::string& objectives,
-                   const std::vector<std::vector<double>>& values) {
+                          const std::vector<std::vector<double>>& values) {
   sweep::OpenSweep open = cli_test::open_sweep(
       folder, "  parameters: {optimizer.lr: {min: 0.1, max: 1}}\n  objectives: " + objectives + "\n");
   for (const std::vector<double>& one : values) {
@@ -187,8 +187,9 @@ TEST_CASE("a front of one variant is a dot, and of none nothing", "[cli][sweep]"
 
 TEST_CASE("of three objectives each pair is drawn, without a border", "[cli][sweep]") {
   const tests::TempDir dir;
-  const sweep::OpenSweep open = compared(dir.path(), "[{name: val/loss}, {name: val/loss, goal: maximize}, {name: val/loss}]",
-                                  {{1, 1, 1}, {2, 2, 2}, {3, 1, 3}});
+  const sweep::OpenSweep open =
+      compared(dir.path(), "[{name: val/loss}, {name: val/loss, goal: maximize}, {name: val/loss}]",
+               {{1, 1, 1}, {2, 2, 2}, {3, 1, 3}});
   const Picture picture = pareto_picture(history_of(open));
   REQUIRE(picture.charts.size() == 3);
   CHECK(picture.charts[1].curves.at(0).points == Points{{3, 3}});

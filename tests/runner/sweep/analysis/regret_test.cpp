@@ -27,15 +27,15 @@ template <typename Value>
 int stops_after(const std::string& limit, Value value) {
   const tests::TempDir dir;
   const auto open = cli_test::open_sweep(dir.path(), "  sampler: sobol\n" + std::string(kSpace) + limit);
-  RegretWatch kept(open.sweep);
-  Tally tally(open.sweep);
+  RegretMonitor kept(open.sweep);
+  StudyCounters tally(open.sweep);
   std::vector<components::sampler::Tried> tried;
   for (int count = 1; count <= kTrialsMax; ++count) {
     tried.resize(static_cast<std::size_t>(count - 1));
     const Point point = *open.sweep.sampler().propose(tried);
     cli_test::add_trial(open, point, {.value = value(point)});
     const std::string reason = reached_limit(open.sweep, *open.study, tally.update(*open.study), 0, kept);
-    RegretWatch anew(open.sweep);  // of a worker that goes on after another was killed
+    RegretMonitor anew(open.sweep);  // of a worker that goes on after another was killed
     CHECK(reached_limit(open.sweep, *open.study, tally.update(*open.study), 0, anew) == reason);
     if (!reason.empty()) return count;
   }

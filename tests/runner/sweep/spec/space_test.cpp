@@ -31,7 +31,7 @@ std::vector<std::string> variants(const std::string& sweep) {
   INFO(runner::core::render(diagnostics));
   REQUIRE(read.has_value());
   std::vector<std::string> list;
-  components::sampler::walk_points(read->space(), [&](const Point& point) {
+  components::sampler::for_each_grid_point(read->space(), [&](const Point& point) {
     list.push_back(read->space().text(point));
     return true;
   });
@@ -220,7 +220,7 @@ TEST_CASE("a variant is the recipe with its values", "[sweep]") {
       "    optimizer.type: {values: [sgd]}",
       diagnostics);
   REQUIRE(sweep.has_value());
-  runner::sweep::TrialPlace place;
+  runner::sweep::TrialSettings place;
   place.run_name = "trial";
   place.replicate = 1;
   place.threads = 2;

@@ -12,7 +12,7 @@
 
 using runner::sweep::Front;
 using runner::sweep::Study;
-using runner::sweep::Tally;
+using runner::sweep::StudyCounters;
 using runner::sweep::Trial;
 using runner::sweep::TrialEnd;
 using runner::sweep::TrialState;
@@ -87,7 +87,7 @@ TEST_CASE("a tally that was asked on the way says what a new one says", "[sweep]
     return std::nullopt;
   };
   std::mt19937 random(7);
-  Tally kept(*sweep);
+  StudyCounters kept(*sweep);
   while (const auto trial = study->claim(demand)) {
     kept.update(*study);
     TrialEnd end;
@@ -99,7 +99,7 @@ TEST_CASE("a tally that was asked on the way says what a new one says", "[sweep]
     end.spent = {10, 20, 30};
     study->end(trial->number, end, 1000 + trial->number);
     kept.update(*study);
-    Tally anew(*sweep);
+    StudyCounters anew(*sweep);
     anew.update(*study);
     for (const TrialState state : {TrialState::kWaiting, TrialState::kRunning, TrialState::kComplete,
                                    TrialState::kPruned, TrialState::kFailed}) {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "runner/core/result.h"
-#include "runner/sweep/study/variant_summary.h"
 #include "runner/sweep/study/study.h"
+#include "runner/sweep/study/variant_summary.h"
 #include "tests/support/sweeps.h"
 #include "tests/support/temp_dir.h"
 
@@ -222,7 +222,7 @@ TEST_CASE("variants are compared by the mean of their replicates", "[sweep][stud
   study->end(study->claim(demand(3, 2))->number, failed, 9);
   study->end(study->claim(demand(3, 2))->number, complete(0.1), 9);
   CHECK_FALSE(study->claim(demand(3, 2)).has_value());
-  const auto standings = standings_of(study->variants(), study->trials());
+  const auto standings = summaries_of(study->variants(), study->trials());
   CHECK(standings[0].value == 1.5);
   CHECK(standings[1].value == 1.75);
   CHECK(standings[2].state == TrialState::kFailed);

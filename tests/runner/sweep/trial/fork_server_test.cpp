@@ -20,7 +20,7 @@ using runner::launch::Link;
 namespace {
 
 /// Trainings that end with a status, or wait for a signal. Before "refused" there is no descriptor left.
-class Scripted final : public runner::sweep::Trained {
+class Scripted final : public runner::sweep::TrialRunner {
  public:
   void before_fork(const std::vector<std::string>& words) override {
     rlimit limit = all_;

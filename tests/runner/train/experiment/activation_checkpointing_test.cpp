@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "components/ops/kernel_policy.h"
 #include "components/block/basic_block.h"
+#include "components/ops/kernel_policy.h"
 #include "components/tensor/tensors.h"
 #include "runner/train/experiment/experiment.h"
 #include "runner/train/step/stepper.h"

@@ -18,12 +18,12 @@
 #include <vector>
 
 #include "components/tensor/tensors.h"
-#include "runner/train/experiment/experiment.h"
-#include "runner/train/loop.h"
-#include "runner/train/experiment/precision.h"
 #include "runner/train/experiment/bf16_master_weights.h"
-#include "tests/support/torch/built_experiment_torch.h"
+#include "runner/train/experiment/experiment.h"
+#include "runner/train/experiment/precision.h"
+#include "runner/train/loop.h"
 #include "tests/support/folder.h"
+#include "tests/support/torch/built_experiment_torch.h"
 #include "tests/support/torch/recipe_experiment_torch.h"
 #include "tests/support/torch/tensors_torch.h"
 
@@ -308,7 +308,7 @@ TEST_CASE("steps too small for bfloat16 are not lost", "[train][precision]") {
   // Each step asks for 2^-12 of a weight of 1: rounding to the nearest never moves it.
   const auto weight_after = [](bool stochastic) {
     at::Tensor weight = at::full({1000}, 1.0, at::kBFloat16).set_requires_grad(true);
-    RoundedWeights rounded({{"w", weight}}, {stochastic, 11});
+    Bf16MasterWeights rounded({{"w", weight}}, {stochastic, 11});
     const at::Tensor twin = rounded.for_optimizer().front().tensor;
     for (int step = 0; step < 100; ++step) {
       weight.mutable_grad() = at::full({1000}, 1.0, at::kBFloat16);

@@ -296,7 +296,7 @@ TEST_CASE("data files that changed since are named, and those that were only tou
   folder.write("corpus.txt", "some text");
   folder.write("recipe.yaml", kRecipe);
   const resolve::Recipe recipe = load({});
-  artifact::Capsule capsule;
+  artifact::Provenance capsule;
   capsule.data = {artifact::read_data_file("train", "corpus.txt").value()};
   const auto changes = [&](const std::optional<std::vector<std::string>>& files = std::nullopt) {
     std::vector<std::string> texts;

@@ -8,7 +8,7 @@ namespace {
 constexpr std::int64_t kSecond = 1'000'000'000;
 
 TEST_CASE("a save may take a third of the shortest time between two", "[train][save_rhythm]") {
-  SaveRhythm rhythm;
+  SaveThrottle rhythm;
   CHECK(rhythm.seconds_for_save() == 0);
   rhythm.note(40, 5 * kSecond);  // where a run goes on
   rhythm.note(40, 6 * kSecond);  // a save before the first step
@@ -22,7 +22,7 @@ TEST_CASE("a save may take a third of the shortest time between two", "[train][s
 }
 
 TEST_CASE("once a save had to wait for another, none takes longer than it must", "[train][save_rhythm]") {
-  SaveRhythm rhythm;
+  SaveThrottle rhythm;
   rhythm.note(0, 0);
   rhythm.note(10, 30 * kSecond);
   rhythm.note_wait();

@@ -1,10 +1,10 @@
 #include <catch2/catch.hpp>
 
+#include "runner/query/filter.h"
 #include "runner/review/runs.h"
 #include "runner/review/sweep/board.h"
 #include "runner/review/sweep/summary.h"
 #include "runner/review/sweep/trials_table.h"
-#include "runner/query/filter.h"
 #include "tests/runner/cli/sweep_fixture.h"
 #include "tests/runner/store/fixture.h"
 
@@ -18,9 +18,9 @@ constexpr Terminal kPlain{.width = 0, .unicode = false, .color = false};
 
 sweep::OpenSweep three(const std::string& folder) {
   sweep::OpenSweep open = cli_test::open_sweep(folder,
-                                        "  parameters:\n"
-                                        "    optimizer.lr: {min: 0.001, max: 0.1}\n"
-                                        "    model.hidden: {values: [[4], [8, 8]]}\n");
+                                               "  parameters:\n"
+                                               "    optimizer.lr: {min: 0.001, max: 0.1}\n"
+                                               "    model.hidden: {values: [[4], [8, 8]]}\n");
   cli_test::add_trial(open, {0.001, 0}, {.value = 3});
   cli_test::add_trial(open, {0.01, 1}, {.value = 1});
   cli_test::add_trial(open, {0.1, 0}, {.state = TrialState::kFailed, .step = 0, .reason = "the loss is nan"});

@@ -1,11 +1,11 @@
-#include "runner/store/profile.h"
+#include "runner/store/profile/profile.h"
 
 #include <utility>
 
 #include "runner/core/error.h"
 #include "runner/core/fields.h"
-#include "runner/core/platform/files.h"
 #include "runner/core/json.h"
+#include "runner/core/platform/files.h"
 
 namespace runner::store {
 namespace {

@@ -8,9 +8,9 @@
 #include "runner/core/error.h"
 #include "runner/core/units.h"
 #include "runner/core/utf8.h"
-#include "runner/store/profile.h"
+#include "runner/store/profile/profile.h"
 
-namespace runner::review {
+namespace runner::store {
 namespace {
 
 // The widths of torch.profiler's table.
@@ -245,4 +245,4 @@ std::string profile_text(const Profile& profile, const ProfileTable& table) {
   return steps_text(profile) + table_text(profile, table) + blocks_text(profile) + roofline_text(profile);
 }
 
-}  // namespace runner::review
+}  // namespace runner::store
