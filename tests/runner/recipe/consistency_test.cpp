@@ -148,7 +148,7 @@ TEST_CASE("each rule between sections speaks of what it found", "[recipe][consis
        kParts + kData + kBatch + "init_from: {path: a, rename: {'h\\.\\d': x, '(b': y}}\n",
        "r.yaml:6:31: error: init_from.rename: \"h\\.\\d\" uses \\d, which POSIX extended expressions have not\n"
        "  hint: write [0-9] for \\d, [A-Za-z0-9_] for \\w\n"
-       "r.yaml:6:43: error: init_from.rename: \"(b\" is no regular expression: unmatched ( or \\(\n"
+       "r.yaml:6:43: error: init_from.rename: \"(b\" is no regular expression: missing ) at \"(b\"\n"
        "  hint: a dot that means a dot is written \\.\n"},
       {"precision_keys", "a scale that nothing needs",
        kParts + kData + kBatch + "precision: {mode: bf16-mixed, scaler: {init_scale: 8}}\n",
