@@ -5,6 +5,7 @@
 #include "runner/artifact/safetensors_layout.h"
 #include "runner/core/error.h"
 #include "runner/core/json.h"
+#include "runner/core/utf8.h"
 
 namespace runner::artifact {
 namespace {
@@ -16,7 +17,7 @@ constexpr std::uint64_t kHeaderBytesMax = 100'000'000;  // the safetensors libra
 constexpr core::JsonLimits kHeaderLimits{4, 20'000'000};
 
 [[noreturn]] void refuse(const std::string& path, const std::string& why) {
-  throw RunError(path + " is no safetensors file: " + why);
+  throw RunError(path + " is no safetensors file: " + core::escape_for_terminal(why));
 }
 
 class HeaderParser {

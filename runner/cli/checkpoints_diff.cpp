@@ -13,6 +13,7 @@
 #include "runner/cli/checkpoints.h"
 #include "runner/core/node.h"
 #include "runner/core/units.h"
+#include "runner/core/utf8.h"
 
 namespace runner::cli {
 namespace {
@@ -50,7 +51,7 @@ std::string first_text(const TensorDifference& one) {
 }
 
 std::vector<Cell> row_of(const TensorDifference& one) {
-  std::vector<Cell> row = {{"  " + printable(one.name)}, {types_text(one)}, {shapes_text(one)}};
+  std::vector<Cell> row = {{"  " + core::escape_for_terminal(one.name)}, {types_text(one)}, {shapes_text(one)}};
   switch (one.kind) {
     case Kind::kOnlyInA: row.push_back({"only in a", Paint::kYellow}); return row;
     case Kind::kOnlyInB: row.push_back({"only in b", Paint::kYellow}); return row;

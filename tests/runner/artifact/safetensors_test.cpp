@@ -111,6 +111,8 @@ TEST_CASE("a file that is none is refused with the reason", "[artifact][safetens
        "tensor \"a\" lacks dtype, shape or data_offsets"},
       {"unknown type", file_of(R"({"a":{"dtype":"F33","shape":[1],"data_offsets":[0,4]}})", 4),
        "tensor \"a\" has the unknown type \"F33\""},
+      {"controls in a name", file_of("{\"a\\u001b[2J\\n\":{}}", 0),
+       "tensor \"a\\x1b[2J\\x0a\" lacks dtype, shape or data_offsets"},
       {"negative size", file_of("{\"a\":{" + f32 + R"("shape":[-1],"data_offsets":[0,4]}})", 4),
        "tensor \"a\" has a size or offset that is no count"},
       {"fractional size", file_of("{\"a\":{" + f32 + R"("shape":[1.5],"data_offsets":[0,4]}})", 4),
