@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sqlite3.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -40,6 +41,14 @@ void put_info(const Database& database, std::string_view key, std::string_view v
 
 void put_info(const Database& database, std::string_view key, std::int64_t value) {
   database.prepare("INSERT OR REPLACE INTO info VALUES(?, ?)").bind(1, key).bind(2, value).run();
+}
+
+constexpr const char* kFromCheckpoint =
+    " `roux run RECIPE --new --checkpoint FOLDER` continues from one of its checkpoints";
+
+core::RunError overwritten(const std::string& path) {
+  return core::RunError("another program has overwritten or cut " + path + " while the run went on",
+                        std::string("its metrics are lost;") + kFromCheckpoint);
 }
 
 }  // namespace
@@ -208,7 +217,12 @@ bool Committer::finish(RunStatus status, const std::string& reason) {
   } else {
     run();
   }
-  return complete_;
+  return complete_ && !failure_;
+}
+
+void Committer::throw_if_failed() const {
+  const std::lock_guard lock(mutex_);
+  throw_if_failed_locked();
 }
 
 void Committer::throw_if_failed_locked() const {
@@ -248,9 +262,42 @@ void Committer::join_files() {
   if (!database_) return;  // it was written as one
   try {
     database_->execute("PRAGMA journal_mode=DELETE");
+    database_.reset();
+    if (record_bytes_ <= kVerifyBytesMax) verify_record();
   } catch (const SqliteError& error) {
     if (!error.may_pass()) throw;
   }
+}
+
+/// After the commit: a folder that was moved takes along what was logged until then.
+void Committer::check_record() {
+  const std::string path = run_db_path(start_.run_dir);
+  struct stat there {};
+  const int error = stat(path.c_str(), &there) == 0 ? 0 : errno;
+  if (error != 0 && error != ENOENT && error != ENOTDIR) return;  // a disk that does not answer says nothing
+  if (error != 0 || database_->has_moved()) {
+    std::error_code ignored;
+    if (!std::filesystem::exists(start_.run_dir, ignored)) {
+      throw core::RunError("the run's folder " + start_.run_dir + " was moved or removed while the run went on",
+                           "where it was moved, `roux resume PATH` continues from its last checkpoint");
+    }
+    throw core::RunError(path + " was moved, removed or replaced while the run went on",
+                         "move it back for `roux resume`; else" + std::string(kFromCheckpoint));
+  }
+  if (!database_->is_whole(record_bytes_)) throw overwritten(path);
+}
+
+/// What the disk holds in the end: parts that this process remembers may be overwritten there.
+void Committer::verify_record() const {
+  const std::string path = run_db_path(start_.run_dir);
+  try {
+    const Database database(path, Database::Mode::kRead);
+    Statement check = database.prepare("PRAGMA quick_check(1)");
+    if (check.step() && check.text(0) == "ok") return;
+  } catch (const SqliteError& error) {
+    if (!error.is_damage()) throw;
+  }
+  throw overwritten(path);
 }
 
 Batch Committer::next_batch() {
@@ -281,6 +328,7 @@ bool Committer::commit_with_patience(Batch& batch) {
       }
       opened_ = true;
       if (!batch.empty() || batch.flush_ticket > 0) commit(batch);
+      check_record();
       break;
     } catch (const SqliteError& error) {
       if (!error.may_pass()) throw;
