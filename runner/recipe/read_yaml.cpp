@@ -394,6 +394,15 @@ void complain(SourceText& text, const Builder& builder, const YAML::Exception& e
     if (quote != std::string_view::npos)
       return point_at(quote, "the quote that opens here is never closed", "close the quote");
   }
+  if (message.starts_with("illegal map value")) {
+    constexpr std::size_t kKeyMax = 1024;  // YAML 1.2 section 7.4: what stands before the colon on its line
+    const std::string_view line = line_around(bytes, at);
+    const auto begin = static_cast<std::size_t>(line.data() - bytes.data());
+    if (at > begin + kKeyMax) {
+      return point_at(begin + line.find_first_not_of(" -"), "a key of more than 1024 characters",
+                      "shorten it, or write \"? KEY\" on a line and \": VALUE\" below it");
+    }
+  }
   if (message.starts_with("illegal map value") || message.starts_with("end of map not found")) {
     const std::size_t space = find_missing_space(bytes, at);
     if (space != std::string_view::npos) {
@@ -422,12 +431,22 @@ void complain(SourceText& text, const Builder& builder, const YAML::Exception& e
   point_at(from, std::move(complaint.message), std::move(complaint.hint));
 }
 
+/// yaml-cpp would take all of it for one line, so that a comment at the beginning hides the rest.
+bool check_line_ends(SourceText& text, core::Diagnostics& diagnostics) {
+  const std::size_t end = text.text().find('\r');
+  if (end == std::string_view::npos || text.text().find('\n') != std::string_view::npos) return true;
+  if (text.text().find_first_not_of(" \t\r", end) == std::string_view::npos) return true;
+  diagnostics.error(text.place(end, end + 1), "the lines end with CR alone",
+                    "save the file with line ends LF or CR LF");
+  return false;
+}
+
 }  // namespace
 
 std::optional<Node> read_yaml_leniently(std::shared_ptr<const core::Source> source, const Limits& limits,
                                         core::Diagnostics& diagnostics) {
   SourceText text(source);
-  if (!check_text(text, limits, diagnostics)) return std::nullopt;
+  if (!check_text(text, limits, diagnostics) || !check_line_ends(text, diagnostics)) return std::nullopt;
   Builder builder(text, limits, diagnostics);
   try {
     std::istringstream stream(source->text);
