@@ -198,7 +198,12 @@ std::int64_t Committer::flush_durable(std::int64_t patience_ms) {
     done_.wait_for(lock, std::chrono::milliseconds(kRetryMs));
     throw_if_failed_locked();
     if (stuck_since_ns_ >= 0 && clock_.monotonic_ns() - stuck_since_ns_ > patience_ms * kNsPerMs) {
-      throw core::RunError("the disk does not take " + run_db_path(start_.run_dir),
+      const std::string path = run_db_path(start_.run_dir);
+      if (full_since_ns_ < 0) {
+        throw core::RunError("another program holds a lock on " + path,
+                             "end it; the same command then resumes from the newest checkpoint", core::kExitResumable);
+      }
+      throw core::RunError("the disk does not take " + path,
                            "make room; the same command then goes on from the newest checkpoint", core::kExitResumable);
     }
   }

@@ -316,6 +316,21 @@ TEST_CASE("a full disk is waited for and nothing is lost", "[store][crash]") {
   CHECK(series(find_run(output.path, "last", clock).value().run_dir, "loss").size() == 20'000);
 }
 
+TEST_CASE("a lock of another program is not taken for a full disk", "[store][crash]") {
+  const OutputDir output;
+  const FixedClock clock;
+  auto writer = create(new_run(output), clock);
+  writer->flush_durable();
+  const std::string run_db = writer->run_dir() + "/run.db";
+  {
+    Database other(run_db, Database::Mode::kWrite);
+    const Transaction held(other);
+    log(*writer, "loss", 1, 2.5);
+    CHECK_THROWS_WITH(writer->flush_durable(-1), "another program holds a lock on " + run_db);
+  }
+  CHECK(writer->finish(RunStatus::kFinished, ""));
+}
+
 TEST_CASE("the patience with a full disk ends, and what was accepted is kept all the same", "[store][crash]") {
   const OutputDir output;
   const FixedClock clock;
