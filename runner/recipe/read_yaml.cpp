@@ -26,6 +26,11 @@ struct Stop {};
 // Underlining more is of no use, and a file may be one line of megabytes.
 constexpr std::size_t kWidthMax = 200;
 
+// YAML 1.2, section 7.4.2: what stands before the colon on its line. yaml-cpp then sees no key at all.
+constexpr std::size_t kKeyBytesMax = 1024;
+constexpr const char* kKeyTooLong = "a key of more than 1024 characters";
+constexpr const char* kLongKeyHint = "shorten it, or write \"? KEY\" on a line and \": VALUE\" below it";
+
 std::size_t end_of_line(std::string_view text, std::size_t at) {
   const std::string_view line = text.substr(std::min(at, text.size()), kWidthMax);
   return std::min(at + std::min(line.find_first_of("\r\n"), line.size()), text.size());
@@ -71,6 +76,11 @@ class Builder final : public YAML::EventHandler {
         Node::null(width == 0 && is_value ? open_.back().key_place : place_at(at, std::max<std::size_t>(width, 1)));
     node.set_written(std::string(rest.substr(0, width)));
     if (!is_value && !open_.empty() && open_.back().node.is_mapping()) {
+      const std::size_t colon = text_.text().find(':', at);
+      if (colon != std::string_view::npos && colon > at + kKeyBytesMax) {
+        diagnostics_.error(node.place(), kKeyTooLong, kLongKeyHint);
+        throw Stop{};
+      }
       diagnostics_.error(node.place(), "a key is missing before the colon",
                          "a key is text: put it in quotes if it is empty");
       throw Stop{};
@@ -395,12 +405,10 @@ void complain(SourceText& text, const Builder& builder, const YAML::Exception& e
       return point_at(quote, "the quote that opens here is never closed", "close the quote");
   }
   if (message.starts_with("illegal map value")) {
-    constexpr std::size_t kKeyMax = 1024;  // YAML 1.2 section 7.4: what stands before the colon on its line
     const std::string_view line = line_around(bytes, at);
     const auto begin = static_cast<std::size_t>(line.data() - bytes.data());
-    if (at > begin + kKeyMax) {
-      return point_at(begin + line.find_first_not_of(" -"), "a key of more than 1024 characters",
-                      "shorten it, or write \"? KEY\" on a line and \": VALUE\" below it");
+    if (at > begin + kKeyBytesMax) {
+      return point_at(begin + line.find_first_not_of(" -"), kKeyTooLong, kLongKeyHint);
     }
   }
   if (message.starts_with("illegal map value") || message.starts_with("end of map not found")) {
@@ -435,7 +443,6 @@ void complain(SourceText& text, const Builder& builder, const YAML::Exception& e
 bool check_line_ends(SourceText& text, core::Diagnostics& diagnostics) {
   const std::size_t end = text.text().find('\r');
   if (end == std::string_view::npos || text.text().find('\n') != std::string_view::npos) return true;
-  if (text.text().find_first_not_of(" \t\r", end) == std::string_view::npos) return true;
   diagnostics.error(text.place(end, end + 1), "the lines end with CR alone",
                     "save the file with line ends LF or CR LF");
   return false;

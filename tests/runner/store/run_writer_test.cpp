@@ -422,9 +422,9 @@ TEST_CASE("a run that is moved, removed or damaged while it is written notices",
     const FixedClock clock;
     auto writer = create(new_run(output), clock);
     const std::string run_db = writer->run_dir() + "/run.db";
-    log(*writer, "loss", 1, 2.5);
+    for (int step = 1; step <= 5000; ++step) log(*writer, "loss", step, 2.5);
     writer->flush_durable();
-    overwrite(run_db, 4096, 4096);
+    overwrite(run_db, 20 * 4096, 2 * 4096);  // of the metrics' pages, which the end of the run does not touch
     CHECK_FALSE(writer->finish(RunStatus::kFinished, ""));
     CHECK_THROWS_WITH(writer->throw_if_failed(),
                       "another program has overwritten or cut " + run_db + " while the run went on");
