@@ -249,6 +249,8 @@ void Committer::run() {
       if (!beat()) break;
       if (batch.ending) {
         join_files();
+        database_.reset();
+        verify_record();
         break;
       }
     }
@@ -267,8 +269,6 @@ void Committer::join_files() {
   if (!database_) return;  // it was written as one
   try {
     database_->execute("PRAGMA journal_mode=DELETE");
-    database_.reset();
-    if (record_bytes_ <= kVerifyBytesMax) verify_record();
   } catch (const SqliteError& error) {
     if (!error.may_pass()) throw;
   }
@@ -294,12 +294,14 @@ void Committer::check_record() {
 
 /// What the disk holds in the end: parts that this process remembers may be overwritten there.
 void Committer::verify_record() const {
+  if (record_bytes_ == 0 || record_bytes_ > kVerifyBytesMax) return;
   const std::string path = run_db_path(start_.run_dir);
   try {
     const Database database(path, Database::Mode::kRead);
     Statement check = database.prepare("PRAGMA quick_check(1)");
     if (check.step() && check.text(0) == "ok") return;
   } catch (const SqliteError& error) {
+    if (error.may_pass()) return;
     if (!error.is_damage()) throw;
   }
   throw overwritten(path);
