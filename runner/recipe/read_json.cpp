@@ -111,7 +111,8 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
 
   bool out_of_range(const char* kind) {
     const Place place = token();
-    diagnostics_.error(place, std::string("the ") + kind + " " + std::string(token_.substr(0, 60)) + " does not fit into 64 bits");
+    diagnostics_.error(
+        place, std::string("the ") + kind + " " + std::string(token_.substr(0, 60)) + " does not fit into 64 bits");
     return false;
   }
 
