@@ -22,6 +22,7 @@
 #include "runner/core/name_map.h"
 #include "runner/core/suggest.h"
 #include "runner/core/units.h"
+#include "runner/core/utf8.h"
 #include "runner/store/run_reader.h"
 
 namespace runner::checkpoint {
@@ -120,8 +121,9 @@ class Matcher {
     return (config_.include.empty() || matches_any(config_.include, name)) && !matches_any(config_.exclude, name);
   }
 
-  void error(std::string message, std::string hint) {
-    diagnostics_.error(place_, "init_from: " + std::move(message), std::move(hint));
+  /// Names of a file may hold anything.
+  void error(const std::string& message, const std::string& hint) {
+    diagnostics_.error(place_, "init_from: " + core::escape_for_terminal(message), core::escape_for_terminal(hint));
   }
 
   /// The source's tensors by their names in the model.
@@ -133,7 +135,8 @@ class Matcher {
       const auto [at, is_new] = there_.emplace(name, &bytes);
       if (!is_new && twice.insert(name).second) {
         diagnostics_.error(section_.find("rename")->location(),
-                           "init_from.rename makes " + name + " of both " + at->second->name + " and " + bytes.name,
+                           core::escape_for_terminal("init_from.rename makes " + name + " of both " + at->second->name +
+                                                     " and " + bytes.name),
                            "make the pattern match one of them only");
       }
       if (!target_of_.contains(name) && selects(name)) weights_.unexpected.push_back(bytes.name);
@@ -287,7 +290,7 @@ std::string InitWeights::text() const {
   if (!unexpected.empty()) {
     text += "; " + std::to_string(unexpected.size()) + " there without a place here: " + list_text(unexpected);
   }
-  return text;
+  return core::escape_for_terminal(text);
 }
 
 Node InitWeights::to_node() const {

@@ -17,6 +17,7 @@
 #include "runner/core/platform/process.h"
 #include "runner/core/platform/run_async.h"
 #include "runner/review/tracker_status.h"
+#include "runner/store/feed.h"
 
 namespace runner::cli {
 namespace {
@@ -113,6 +114,7 @@ void Tracking::finish() {
     if (!follower->ended(Clock::now() + std::chrono::milliseconds(kLeave_ms))) static_cast<void>(follower.release());
   }
   followers_.clear();
+  if (!late.empty()) store::put_journal_away(run_dir_);  // one that was killed while it read has left it open
 }
 
 void Tracking::tell_rest(const Follower& follower, const std::string& why) const {

@@ -39,7 +39,8 @@ setup_packages() {
     as=(sudo -n)
   fi
   say "installing Debian packages: $missing"
-  local log=/tmp/roux-apt.$$
+  local log
+  log=$(mktemp "${TMPDIR:-/tmp}/roux-apt.XXXXXX")  # not a name that another user could have taken
   as+=(env DEBIAN_FRONTEND=noninteractive apt-get -q)
   if ! { "${as[@]}" update && "${as[@]}" install -y --no-install-recommends $missing; } >"$log" 2>&1; then
     tail -n 15 "$log" >&2

@@ -435,6 +435,23 @@ void local_sgd(SettledTree& tree) {
   if (tree.text("weight_averaging.type")) refuse("weight_averaging", "each process has other weights to average");
 }
 
+/// Words that stand for other runs and checkpoints wherever a run is named.
+void run_name_words(SettledTree& tree) {
+  const std::string name = tree.text("run_name").value_or("");
+  if (name != "last" && name != "best") return;
+  tree.error("run_name", "run_name is " + name + ", a word that stands for another run or checkpoint in every command",
+             "write " + name + "-1 or the like");
+}
+
+/// Its average would be one of averages.
+void one_average(SettledTree& tree) {
+  const std::string optimizer = tree.text("optimizer.type").value_or("");
+  if (!tree.text("weight_averaging.type") || !optimizer.ends_with("_schedule_free")) return;
+  tree.error("weight_averaging",
+             "weight_averaging averages the weights, and so does optimizer " + optimizer + " itself",
+             "leave weight_averaging out, or use adamw or sgd");
+}
+
 /// Where a tracker writes files, as the recipe has it. Two of a kind that write to one place would undo each other's
 /// work; those that are not named here tell each other apart.
 void tracker_places(SettledTree& tree) {
@@ -485,6 +502,7 @@ struct Rule {
 
 /// In this order: what settles a value comes before what reads it.
 constexpr Rule kRules[] = {
+    {"run_name_words", run_name_words},
     {"train_set", train_set},
     {"data_set_names", data_set_names},
     {"one_limit", one_limit},
@@ -508,6 +526,7 @@ constexpr Rule kRules[] = {
     {"exchanges", exchanges},
     {"local_sgd", local_sgd},
     {"one_process", one_process},
+    {"one_average", one_average},
     {"error_feedback", error_feedback},
     {"tracker_names", tracker_names},
     {"tracker_places", tracker_places},

@@ -107,6 +107,9 @@ class RunWriter {
   /// told; the run then shows as crashed.
   virtual bool finish(RunStatus status, const std::string& reason) = 0;
 
+  /// Throws what ended the writing before finish(), if anything did: the run's folder is gone, run.db is damaged, ...
+  virtual void throw_if_failed() const = 0;
+
   virtual std::int64_t points_waited() const = 0;  ///< points that met a full queue
 };
 

@@ -205,6 +205,7 @@ int finish(store::RunWriter& run, const LoopResult& result) {
   run.set_summary(result.summary);
   const bool interrupted = is_resumable(result.ending);
   const bool whole = run.finish(interrupted ? store::RunStatus::kStopped : store::RunStatus::kFinished, result.reason);
+  if (!whole) run.throw_if_failed();
   return interrupted || !whole ? core::kExitResumable : core::kExitDone;
 }
 

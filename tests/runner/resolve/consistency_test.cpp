@@ -58,6 +58,14 @@ TEST_CASE("each rule between sections speaks of what it found", "[recipe][consis
            "data: {train: {type: synthetic, task: regression}, a/b: {type: synthetic, task: regression}}\n",
        "r.yaml:5:52: error: the name of a data set must be letters, digits, '_' and '-', got \"a/b\"\n"
        "  hint: metrics are called NAME/loss after it\n"},
+      {"run_name_words", "the newest run is called so already", kParts + kData + kBatch + "run_name: last\n",
+       "r.yaml:6:11: error: run_name is last, a word that stands for another run or checkpoint in every command\n"
+       "  hint: write last-1 or the like\n"},
+      {"one_average", "an optimizer that averages itself",
+       "model: {type: mlp, hidden: [4]}\nloss: mse\noptimizer: adamw_schedule_free\n" + kData + kBatch +
+           "weight_averaging: ema\n",
+       "r.yaml:6:19: error: weight_averaging averages the weights, and so does optimizer adamw_schedule_free itself\n"
+       "  hint: leave weight_averaging out, or use adamw or sgd\n"},
       {"one_limit", "no limit", kParts + kData + "training: {micro_batch_size: 4}\n",
        "r.yaml:5:11: error: training needs a limit: max_steps, max_epochs, max_tokens or max_time\n"
        "  hint: write training: {max_steps: 1000, ...}; the first limit reached ends the run\n"},
@@ -148,7 +156,7 @@ TEST_CASE("each rule between sections speaks of what it found", "[recipe][consis
        kParts + kData + kBatch + "init_from: {path: a, rename: {'h\\.\\d': x, '(b': y}}\n",
        "r.yaml:6:31: error: init_from.rename: \"h\\.\\d\" uses \\d, which POSIX extended expressions have not\n"
        "  hint: write [0-9] for \\d, [A-Za-z0-9_] for \\w\n"
-       "r.yaml:6:43: error: init_from.rename: \"(b\" is no regular expression: unmatched ( or \\(\n"
+       "r.yaml:6:43: error: init_from.rename: \"(b\" is no regular expression: missing ) at \"(b\"\n"
        "  hint: a dot that means a dot is written \\.\n"},
       {"precision_keys", "a scale that nothing needs",
        kParts + kData + kBatch + "precision: {mode: bf16-mixed, scaler: {init_scale: 8}}\n",
