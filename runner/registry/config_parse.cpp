@@ -1,7 +1,7 @@
 #include "runner/registry/config_parse.h"
 
 #include "runner/core/error.h"
-#include "runner/core/files.h"
+#include "runner/core/platform/files.h"
 
 namespace runner::registry {
 namespace {
