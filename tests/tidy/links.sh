@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# links.sh SOURCE_TREE BUILD: every link of a page leads to a file of this tree and to a heading that is there, and no
+# file names a page that is not.
+set -euo pipefail
+cd "$1"
+python3 - <<'EOF'
+import pathlib, re, subprocess, sys
+
+listed = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard"], capture_output=True,
+                        text=True, check=True).stdout.split("\n")
+files = [name for name in listed if name and pathlib.Path(name).is_file()]
+problems = []
+
+
+def lines_of(name):
+    """Those outside of code blocks, numbered."""
+    code = False
+    for number, line in enumerate(pathlib.Path(name).read_text().split("\n"), start=1):
+        if line.startswith("```"):
+            code = not code
+        elif not code:
+            yield number, line
+
+
+def anchors(name):
+    """As GitHub makes them of headings."""
+    titles = [line.lstrip("#").strip() for _, line in lines_of(name) if re.match("#+ ", line)]
+    titles = [re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", title).lower() for title in titles]
+    return {re.sub(r"[^\w\- ]", "", title).replace(" ", "-") for title in titles}
+
+
+pages = [name for name in files if name.endswith(".md")]
+for page in pages:
+    for number, line in lines_of(page):
+        for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`]*`", "", line)):
+            if re.match("[a-z]+:", target):
+                continue
+            path, _, anchor = target.partition("#")
+            there = pathlib.Path(page).parent / path if path else pathlib.Path(page)
+            if not there.exists():
+                problems.append(f"{page}:{number}: error: links to {target}, and there is no such file")
+            elif anchor and there.suffix == ".md" and anchor not in anchors(there):
+                problems.append(f"{page}:{number}: error: links to {target}, and there is no such heading")
+
+for name in files:
+    if pathlib.Path(name).suffix not in (".h", ".cpp", ".inl", ".cmake", ".sh", ".py", ".txt", ".json", ".yaml"):
+        continue
+    if name.startswith("recipes/smoke/data/"):
+        continue  # texts that are trained on
+    for number, line in enumerate(pathlib.Path(name).read_text(errors="replace").split("\n"), start=1):
+        for page in re.findall(r"\bdocs/[\w/.-]*\w", line):
+            if not pathlib.Path(page).exists() and not list(pathlib.Path(".").glob(page + "*")):
+                problems.append(f"{name}:{number}: error: names {page}, and there is no such page")
+
+print("\n".join(problems + [f"{len(pages)} pages, {len(problems)} problems"]))
+sys.exit(bool(problems))
+EOF
