@@ -29,6 +29,8 @@ def anchors(name):
     return {re.sub(r"[^\w\- ]", "", title).replace(" ", "-") for title in titles}
 
 
+# Files that the worked examples make.
+examples = set(re.findall(r"^```[a-z]+ (\S+/\S+)$", pathlib.Path("docs/writing-a-component.md").read_text(), re.M))
 pages = [name for name in files if name.endswith(".md")]
 for page in pages:
     for number, line in lines_of(page):
@@ -41,6 +43,16 @@ for page in pages:
                 problems.append(f"{page}:{number}: error: links to {target}, and there is no such file")
             elif anchor and there.suffix == ".md" and anchor not in anchors(there):
                 problems.append(f"{page}:{number}: error: links to {target}, and there is no such heading")
+
+# Paths in the text: a folder of the tree and no placeholder. Decisions tell what was; a changelog, too.
+TREE = r"`((?:runner|components|trackers|schemas|recipes|tests|docs)/[\w./-]*)`"
+for page in pages:
+    if page.startswith("docs/decisions/") or page == "CHANGELOG.md" or not page.startswith(("docs/", "README", "CONTR")):
+        continue
+    for number, line in lines_of(page):
+        for path in re.findall(TREE, line):
+            if not pathlib.Path(path).exists() and path not in examples:
+                problems.append(f"{page}:{number}: error: names {path}, and there is no such file")
 
 for name in files:
     if pathlib.Path(name).suffix not in (".h", ".cpp", ".inl", ".cmake", ".sh", ".py", ".txt", ".json", ".yaml"):
