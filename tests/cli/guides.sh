@@ -35,7 +35,7 @@ run_page() {
   script_of "$1" >"$folder.sh"
   if (cd "$folder" && env -i PATH="$build/bin:/usr/local/bin:/usr/bin:/bin" HOME="$folder/home" LANG=C.UTF-8 \
       OMP_NUM_THREADS=1 timeout 300 bash "$folder.sh" </dev/null >"$log" 2>&1); then
-    printf '%-32s %2d blocks %3d s\n' "$1" "$(grep -c '^at=' "$folder.sh")" $((SECONDS - begin))
+    printf '%-40s %2d blocks %3d s\n' "$1" "$(grep -c '^at=' "$folder.sh")" $((SECONDS - begin))
   else
     tail -n 25 "$log"
     return 1
