@@ -1,5 +1,5 @@
-// Reads the tree and names what STYLE forbids, as `file:line: error: ...`: layer arrows that point the wrong way,
-// LibTorch where it may not be, dead files, lines over 120 columns, generated pages that are out of date.
+// Reads the tree and names what docs/style.md forbids, as `file:line: error: ...`: layer arrows that point the wrong
+// way, LibTorch where it may not be, dead files, lines over 120 columns, generated pages that are out of date.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>

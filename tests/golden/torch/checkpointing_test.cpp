@@ -1,5 +1,5 @@
 // What Accelerate's save_model writes, topic checkpointing. The kinds save_model_twice, files and rotation document how
-// Accelerate goes about it; runner/decisions/0005-checkpoints-and-accelerate.md says where roux differs and why.
+// Accelerate goes about it; docs/decisions/0005-checkpoints-and-accelerate.md says where roux differs and why.
 
 #include <ATen/ops/zeros.h>
 
