@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# worked_examples.sh SOURCE_TREE BUILD: each example of docs/writing-a-component.md touches the files that it names and no
-# other. They are pasted into a copy of the tree, which then lists, explains and tests them. The copy compiles through
+# worked_examples.sh SOURCE_TREE BUILD: each example of docs/writing-a-component.md touches the files that it names and
+# no other. They are pasted into a copy of the tree, which then lists, explains and tests them. The copy compiles through
 # the shared compiler cache, so that only what is new costs time.
 set -euo pipefail
 source_tree=$1 build=$2
@@ -17,7 +17,11 @@ cd "$copy"
 # A code block whose first line names a file is that file, which is new.
 awk '/^```[a-z]+ [^ ]+\/[^ ]+$/ { file = $2; print file; next } /^```$/ { file = "" } file { print >file }' \
   docs/writing-a-component.md >"$work/files"
-[ "$(wc -l <"$work/files")" = 18 ] || { echo "docs/writing-a-component.md names other files:"; cat "$work/files"; exit 1; }
+[ "$(wc -l <"$work/files")" = 18 ] || {
+  echo "docs/writing-a-component.md names other files:"
+  cat "$work/files"
+  exit 1
+}
 (cd "$source_tree" && while IFS= read -r file; do
   [ ! -e "$file" ] || { echo "$file: error: the example of the documentation is there already"; exit 1; }
 done) <"$work/files"

@@ -46,7 +46,8 @@ std::string first_text(const TensorDifference& one) {
 }
 
 std::vector<terminal::Cell> row_of(const TensorDifference& one) {
-  std::vector<terminal::Cell> row = {{"  " + core::escape_for_terminal(one.name)}, {types_text(one)}, {shapes_text(one)}};
+  std::vector<terminal::Cell> row = {
+      {"  " + core::escape_for_terminal(one.name)}, {types_text(one)}, {shapes_text(one)}};
   switch (one.kind) {
     case Kind::kOnlyInA: row.push_back({"only in a", terminal::Paint::kYellow}); return row;
     case Kind::kOnlyInB: row.push_back({"only in b", terminal::Paint::kYellow}); return row;
