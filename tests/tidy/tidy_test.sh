@@ -9,7 +9,7 @@ failed=0
 # A tree in which everything is right, with one file for each thing that a case may break.
 fresh() {
   rm -rf "$work/tree"
-  mkdir -p "$work"/tree/{runner/{core/platform,store/database,train/step,cli},components/{loss,tensor},tests/runner/core}
+  mkdir -p "$work"/tree/{runner/{core/platform,store/database,train/step},components/{loss,tensor},tests/runner/core}
   cd "$work/tree"
   touch CMakeLists.txt
   echo '#include "runner/core/node.h"' >runner/core/node.cpp

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # worked_examples.sh SOURCE_TREE BUILD: each example of docs/writing-a-component.md touches the files that it names and
-# no other. They are pasted into a copy of the tree, which then lists, explains and tests them. The copy compiles through
-# the shared compiler cache, so that only what is new costs time.
+# no other. They are pasted into a copy of the tree, which then lists, explains and tests them. The copy compiles
+# through the shared compiler cache, so that only what is new costs time.
 set -euo pipefail
 source_tree=$1 build=$2
 work=$(mktemp -d)
