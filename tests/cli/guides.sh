@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# guides.sh SOURCE_TREE BUILD [PAGE...]: every ```sh block of README.md and docs/guides/, in the order of its page, is
-# run as a reader would, in a folder of its own beside the recipes. ```yaml NAME blocks are the files of that name. What a
+# guides.sh SOURCE_TREE BUILD [PAGE...]: runs every ```sh block of README.md and docs/guides/, in the order of its page,
+# as a reader would, in a folder of its own beside the recipes. ```yaml NAME blocks are the files of that name. What a
 # page needs and does not show stands in a line `<!-- test: COMMAND -->`. Other blocks are not run.
 set -euo pipefail
 source_tree=$1 build=$2
