@@ -17,7 +17,7 @@ endif()
 # Our own libraries lie beside the program; a folder that is moved whole still works.
 set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)
 set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib")
-add_link_options(-Wl,--disable-new-dtags)
+add_link_options(-Wl,--disable-new-dtags -Wl,-z,defs)  # a shared library that lacks a definition is not linked
 if(ROUX_SANITIZE)
   set(CMAKE_CXX_FLAGS_DEV "-O1 -g1")
   add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
