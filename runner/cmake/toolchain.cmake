@@ -20,9 +20,9 @@ set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib")
 add_link_options(-Wl,--disable-new-dtags -Wl,-z,defs)  # a shared library that lacks a definition is not linked
 if(ROUX_SANITIZE)
   set(CMAKE_CXX_FLAGS_DEV "-O1 -g1")
-  add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+  add_compile_options(-fsanitize=${ROUX_SANITIZE} -fno-sanitize-recover=undefined -fno-omit-frame-pointer
                       -Wno-maybe-uninitialized)  # g++ 12 sees ghosts in <regex> once the sanitizers have been there
-  add_link_options(-fsanitize=address,undefined)
+  add_link_options(-fsanitize=${ROUX_SANITIZE})
 endif()
 find_program(ROUX_CCACHE ccache)
 if(ROUX_CCACHE)
