@@ -40,12 +40,14 @@ function(add_codegen)
       list(APPEND headers "${out}/${CMAKE_MATCH_1}.h")
     endif()
   endforeach()
+  # The list is an input too, so that a fragment that is removed is noticed.
+  file(CONFIGURE OUTPUT "${out}/fragments.txt" CONTENT "${fragments}\n" @ONLY)
   add_custom_command(
     OUTPUT "${out}/stamp"
     BYPRODUCTS ${base} ${engine} ${program} ${headers}
     COMMAND schema_gen --schemas "${CMAKE_SOURCE_DIR}/schemas" --out "${out}"
     COMMAND ${CMAKE_COMMAND} -E touch "${out}/stamp"
-    DEPENDS schema_gen ${fragments}
+    DEPENDS schema_gen ${fragments} "${out}/fragments.txt"
     COMMENT "schemas -> generated"
     VERBATIM)
   add_custom_target(generate DEPENDS "${out}/stamp")

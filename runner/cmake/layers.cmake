@@ -89,6 +89,7 @@ function(add_binary_base)
             "-DBUILD=${CMAKE_BUILD_TYPE}, ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}"
             -P "${CMAKE_SOURCE_DIR}/runner/cmake/source_hash.cmake"
     BYPRODUCTS "${source_hash}"
+    COMMENT "Hashing the sources"
     VERBATIM)
   set_source_files_properties("${source_hash}" PROPERTIES GENERATED TRUE)
   add_library(roux_base SHARED ${ROUX_GENERATED_BASE} "${source_hash}")

@@ -135,7 +135,8 @@ class Tidy {
   }
 
  private:
-  static bool is_cpp(const std::string& path) { return path.ends_with(".cpp") || path.ends_with(".h"); }
+  static bool is_cpp(const std::string& path) { return path.ends_with(".cpp") || is_included(path); }
+  static bool is_included(const std::string& path) { return path.ends_with(".h") || path.ends_with(".inl"); }
 
   void error(const std::string& path, int line, const std::string& what) {
     std::cout << path << ":" << line << ": error: " << what << "\n";
@@ -347,7 +348,7 @@ class Tidy {
 
   void check_alive(const Source& source) {
     if (source.path == "runner/cmake/torch_pch.h") return;
-    if (source.path.ends_with(".h") && !used_.contains(source.path)) {
+    if (is_included(source.path) && !used_.contains(source.path)) {
       error(source.path, 1, "no file includes this header");
     }
     if (!source.path.ends_with(".cpp")) return;

@@ -13,6 +13,8 @@ import sys
 import tempfile
 import time
 
+from lib.skip import skipped
+
 PATIENCE_S = 60
 SOURCE = {
     "bash": (["bash", "--norc", "--noprofile", "-i"], "source <(roux completion bash)"),
@@ -71,15 +73,16 @@ def check(shell, roux, folder):
 
 def main():
     roux = pathlib.Path(sys.argv[2]).resolve()
-    checked = []
+    missing = [shell for shell in SOURCE if not shutil.which(shell)]
+    assert len(missing) < len(SOURCE), f"no shell to complete in: install one of {', '.join(SOURCE)}"
     with tempfile.TemporaryDirectory() as folder:
         (pathlib.Path(folder) / "my_recipe.yaml").write_text("run_name: mine\n")
         for shell in SOURCE:
-            if shutil.which(shell):
+            if shell not in missing:
                 check(shell, roux, folder)
-                checked.append(shell)
-    missing = [shell for shell in SOURCE if shell not in checked]
-    print(f"completed in {', '.join(checked)}" + (f"; not installed: {', '.join(missing)}" if missing else ""))
+    print(f"completed in {', '.join(shell for shell in SOURCE if shell not in missing)}")
+    if missing:
+        sys.exit(skipped(f"not installed: {', '.join(missing)}"))
 
 
 main()

@@ -223,7 +223,6 @@ TEST_CASE("a limit of time is kept to a second or two", "[sweep][worker]") {
 }
 
 TEST_CASE("a worker that breaks off leaves its trials to others", "[sweep][worker][postgres]") {
-  if (!tests::Postgres::is_installed()) return;
   tests::Postgres server;
   Location place("", server.address());
   CHECK_THROWS_WITH(place.work(std::make_unique<Broken>()), "the disk is gone");
