@@ -38,13 +38,6 @@ const Node& section(const Node& recipe, const char* name) {
 
 std::uint64_t seed_of(const Node& recipe) { return static_cast<std::uint64_t>(section(recipe, "seed").as_integer()); }
 
-void refuse_cuda(const Node& recipe, Diagnostics& diagnostics) {
-  const Node& device = section(recipe, "device");
-  if (device.as_string() != "cuda") return;
-  diagnostics.error(device.place(), "device is cuda, but roux trains on the CPU so far",
-                    "use `device: cpu` or `device: auto`");
-}
-
 void build_data(Experiment& experiment, const BuildOptions& options, Diagnostics& diagnostics) {
   const Node& data = section(experiment.recipe, "data");
   const std::uint64_t seed = seed_of(experiment.recipe);
@@ -299,7 +292,6 @@ std::unique_ptr<Experiment> build_experiment(const registry::Recipe& recipe, con
                                              Diagnostics& diagnostics) {
   auto experiment = std::make_unique<Experiment>();
   experiment->recipe = recipe.root;
-  refuse_cuda(experiment->recipe, diagnostics);
   build_data(*experiment, options, diagnostics);
   if (experiment->train_data == nullptr) return nullptr;
   build_model(*experiment, options, diagnostics);
