@@ -284,6 +284,8 @@ TEST_CASE("a rank that dies is named, nobody is left behind, and the same comman
           std::string::npos);
     for (const pid_t pid : pids) CHECK(is_gone(pid));
   }
+  CHECK(store::list_runs((killed.path() / "runs").string(), runner::core::system_clock()).at(0).status ==
+        store::RunStatus::kCrashed);
   const auto ended = killed.run({processes(2)});
   INFO(ended.output);
   CHECK(ended.status == 0);
