@@ -6,6 +6,7 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -273,7 +274,7 @@ int run_program(Session& session, const std::function<int()>& work) {
   }
   core::flush_log();
   // A full disk or a closed pipe shows only here.
-  if (std::fflush(stdout) != 0 && status == core::kExitDone) {
+  if (std::fflush(stdout) != 0 && status == core::kExitDone && !(session.outlives_readers && errno == EPIPE)) {
     session.fail("cannot write to standard output", "", core::kExitFailed);
     status = session.exit_code;
   }

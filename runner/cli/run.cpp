@@ -17,6 +17,7 @@
 #include "runner/cli/launching.h"
 #include "runner/cli/tracking.h"
 #include "runner/cli/train_recipe.h"
+#include "runner/cli/training_signals.h"
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
@@ -73,8 +74,22 @@ void leave_the_word_to_rank_0(const Session& session) {
   core::configure_log(options);
 }
 
+/// A process of our own; of a trial that shares its process, others look after signals.
+void begin_training(Session& session) {
+  if (session.host) return;
+  session.outlives_readers = true;
+  handle_training_signals();
+}
+
+void end_training(const Session& session, int status) {
+  if (!session.host) leave_on_signal_with(status);
+}
+
 void train(Session& session, const registry::Recipe& recipe, engine::TrainRequest request) {
-  if (starts_ranks(recipe)) return launch_ranks(session, recipe, request);
+  if (starts_ranks(recipe)) {
+    launch_ranks(session, recipe, request);
+    return end_training(session, session.exit_code);
+  }
   request.rank = rank_here(session, recipe);
   if (session.exit_code != core::kExitDone) return;
   if (request.rank && request.rank->size == 1) request.rank.reset();
@@ -97,19 +112,30 @@ void train(Session& session, const registry::Recipe& recipe, engine::TrainReques
   engine::Engine* engine = engine_or_fail(session);
   if (engine == nullptr) return;
   core::Diagnostics diagnostics;
-  session.exit_code = engine->train(recipe, request, diagnostics);
+  try {
+    session.exit_code = engine->train(recipe, request, diagnostics);
+  } catch (const core::RunError& error) {
+    // Without a supervisor of ours nobody knows that one of the other processes is to blame.
+    const bool is_told = error.exit_code() != core::kExitPeerLost || std::getenv(launch::kSupervised) != nullptr;
+    const int status = is_told ? error.exit_code() : core::kExitFailed;
+    end_training(session, status);
+    throw core::RunError(error.what(), error.hint(), status);
+  }
+  end_training(session, session.exit_code);
   tracking.finish();
   const bool speaks = !request.rank || request.rank->rank == 0;
   if (speaks || diagnostics.has_errors()) session.show(diagnostics);
 }
 
 void run(Session& session, const RunFlags& flags) {
+  begin_training(session);
   const auto recipe = session.load(flags.recipe);
   if (recipe) train(session, *recipe, request_of(session, flags));
 }
 
 // The recipe as it was recorded: a run goes on with what it was trained with, whatever became of the file since.
 void resume(Session& session, RunFlags& flags) {
+  begin_training(session);
   const auto found = store::find_run(session.runs_dir(), flags.run, core::system_clock());
   if (!found.ok()) return session.fail(found.failure().message, found.failure().hint);
   const store::RunSummary& summary = found.value();
@@ -171,7 +197,8 @@ void add_run(CLI::App& app, Session& session) {
       "  roux run recipe.yaml --smoke        does everything once, in seconds\n"
       "  roux run recipe.yaml --checkpoint step-000500\n"
       "  roux run recipe.yaml --num-processes 4 --hosts 10.0.0.1,10.0.0.2\n\n"
-      "exit status: 0 done, 1 failed, 2 wrong recipe or flag, 75 stopped and resumable");
+      "exit status: 0 done, 1 failed, 2 wrong recipe or flag, 70 a bug of roux, 75 stopped and resumable (a signal, a\n"
+      "time limit, a full disk), 130 a second Ctrl-C, which leaves without a save");
   command->callback([&session, flags] { session.command = [&session, flags] { run(session, *flags); }; });
 }
 

@@ -46,8 +46,9 @@ struct Session {
   bool quiet = false;
   bool verbose = false;
   std::string log_format = "text";
-  std::string output_dir;  ///< `--output-dir`; "" when not given
-  bool color = false;      ///< standard error is a terminal, and NO_COLOR is unset
+  std::string output_dir;         ///< `--output-dir`; "" when not given
+  bool color = false;             ///< standard error is a terminal, and NO_COLOR is unset
+  bool outlives_readers = false;  ///< a closed standard output is no failure: what the command made is on the disk
   int exit_code = 0;
   std::vector<std::string> command_line;
   std::optional<Host> host;       ///< nothing: the process is our own
