@@ -130,7 +130,9 @@ void train(Session& session, const registry::Recipe& recipe, engine::TrainReques
 void run(Session& session, const RunFlags& flags) {
   begin_training(session);
   const auto recipe = session.load(flags.recipe);
-  if (recipe) train(session, *recipe, request_of(session, flags));
+  if (!recipe) return;
+  note_growing_batch(session, *recipe);
+  train(session, *recipe, request_of(session, flags));
 }
 
 // The recipe as it was recorded: a run goes on with what it was trained with, whatever became of the file since.
