@@ -3,6 +3,9 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <algorithm>
+#include <array>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -26,6 +29,9 @@
 
 namespace runner::cli {
 namespace {
+
+constexpr auto kLengths =
+    std::to_array<const char*>({"training.max_steps", "training.max_epochs", "training.max_tokens"});
 
 struct RunFlags {
   RecipeFlags recipe;
@@ -135,6 +141,30 @@ void run(Session& session, const RunFlags& flags) {
   train(session, *recipe, request_of(session, flags));
 }
 
+/// Whether the recorded schedule took its length from a limit of the training that the command line changes: it then
+/// takes it from there again, as it would in `roux run`. What is wrong with the changes is told where they are loaded.
+bool moves_derived_schedule(const std::string& resolved, const recipe::ComposeOptions& options) {
+  core::Diagnostics ignored;
+  const auto& registry = registry::Registry::builtin();
+  const auto recorded = registry::read_recipe(resolved, {}, registry, ignored);
+  const auto changed = registry::read_recipe(resolved, options, registry, ignored);
+  if (!recorded || !changed) return false;
+  const auto integer = [&recorded](const char* path) -> std::int64_t {
+    const core::Node* node = recorded->root.at_path(path);
+    return node != nullptr && node->is_integer() ? node->as_integer() : 0;
+  };
+  const core::Node* by_step = recorded->root.at_path("accumulation.adjust_scheduler");
+  const bool counts_steps = by_step == nullptr || !by_step->is_bool() || by_step->as_bool();
+  const std::int64_t unit = counts_steps ? 1 : integer("training.gradient_accumulation_steps");
+  const std::int64_t total = integer("lr_scheduler.total_steps");
+  if (total == 0 || total != integer("training.max_steps") * unit) return false;
+  return std::any_of(kLengths.begin(), kLengths.end(), [&](const char* path) {
+    const core::Node *before = recorded->root.at_path(path), *now = changed->root.at_path(path);
+    if (before == nullptr || now == nullptr) return before != now;
+    return !before->same_value(*now);
+  });
+}
+
 // The recipe as it was recorded: a run goes on with what it was trained with, whatever became of the file since.
 void resume(Session& session, RunFlags& flags) {
   begin_training(session);
@@ -155,6 +185,11 @@ void resume(Session& session, RunFlags& flags) {
   flags.recipe.sets_before = {"training.gradient_accumulation_steps=null"};
   const std::string output_dir = std::filesystem::path(summary.run_dir).parent_path().string();
   session.output_dir = output_dir.empty() ? "." : output_dir;
+  const auto options = session.changes(flags.recipe);
+  if (!options) return;
+  if (moves_derived_schedule(flags.recipe.path, *options)) {
+    flags.recipe.sets_before.push_back("lr_scheduler.total_steps=null");
+  }
   const auto recipe = session.load(flags.recipe);
   if (!recipe) return;
   engine::TrainRequest request = request_of(session, flags);
