@@ -25,6 +25,7 @@
 #include "runner/core/error.h"
 #include "runner/core/log.h"
 #include "runner/launch/rank_environment.h"
+#include "runner/launch/slurm_script.h"
 #include "runner/store/run_reader.h"
 
 namespace runner::cli {
@@ -141,6 +142,15 @@ void run(Session& session, const RunFlags& flags) {
   train(session, *recipe, request_of(session, flags));
 }
 
+/// The command again, from the last checkpoint. A finished run has no step left under the limit that it has.
+std::string from_last_checkpoint(const Session& session, const RunFlags& flags) {
+  std::vector<std::string> words = session.command_line;
+  words.front() = "roux";
+  words.insert(words.end(), {"--checkpoint", "last"});
+  const bool changes = !flags.recipe.sets.empty() || !flags.recipe.set_files.empty();
+  return launch::shell_line(words) + (changes ? "" : " --set training.max_steps=STEPS");
+}
+
 /// Whether the recorded schedule took its length from a limit of the training that the command line changes: it then
 /// takes it from there again, as it would in `roux run`. What is wrong with the changes is told where they are loaded.
 bool moves_derived_schedule(const std::string& resolved, const recipe::ComposeOptions& options) {
@@ -172,9 +182,9 @@ void resume(Session& session, RunFlags& flags) {
   if (!found.ok()) return session.fail(found.failure().message, found.failure().hint);
   const store::RunSummary& summary = found.value();
   if (summary.status == store::RunStatus::kFinished && flags.checkpoint.empty()) {
-    return session.fail(
-        "run " + summary.run_dir + " is finished: there is nothing to go on with",
-        "go on from one of its checkpoints with --checkpoint, or look at it with roux runs show " + summary.id);
+    return session.fail("run " + summary.run_dir + " is finished: there is nothing to go on with",
+                        "`" + from_last_checkpoint(session, flags) +
+                            "` resumes it from its last checkpoint, `roux runs show " + summary.id + "` shows it");
   }
   flags.recipe.path = store::branch_file(summary.run_dir, "resolved.json");
   if (flags.recipe.path.empty()) {
@@ -277,7 +287,7 @@ void add_resume(CLI::App& app, Session& session) {
   command->footer(
       "\nExamples:\n"
       "  roux resume last\n"
-      "  roux resume quickstart --set training.max_steps=5000\n"
+      "  roux resume quickstart --checkpoint last --set training.max_steps=5000 --allow-change training.max_steps\n"
       "  roux resume last --checkpoint best --set optimizer.lr=1e-4 --allow-change optimizer.lr");
   command->callback([&session, flags] { session.command = [&session, flags] { resume(session, *flags); }; });
 }
