@@ -213,6 +213,7 @@ namespace {
 
 void add_run_flags(CLI::App& command, RunFlags& flags) {
   add_recipe_flags(command, flags.recipe);
+  add_changes(command, flags.recipe);
   add_launch_flags(command, flags.recipe);
   command.add_flag("--new", flags.start_anew, "start a new run, whatever became of the last one");
   command.add_option("--run-id", flags.run_id, "")->group("");

@@ -28,6 +28,7 @@ namespace runner::cli {
 struct RecipeFlags {
   std::string path;
   std::vector<std::string> sets, set_files, ext;
+  std::vector<std::string> changes;           ///< `path=value` without --set
   std::vector<std::string> sets_before;       ///< of the program's own; those of the command line win
   std::map<std::string, std::string> launch;  ///< targets of launch_flags.h, by key
   CLI::App* command = nullptr;
@@ -80,6 +81,8 @@ struct Session {
 void add_recipe_flags(CLI::App& command, RecipeFlags& flags);
 /// The same without RECIPE.
 void add_override_flags(CLI::App& command, RecipeFlags& flags);
+/// `path=value` without --set, after RECIPE.
+void add_changes(CLI::App& command, RecipeFlags& flags);
 /// What --set, --set-file and --ext ask for, in the order given.
 recipe::ComposeOptions compose_options(const RecipeFlags& flags, core::Diagnostics& diagnostics);
 

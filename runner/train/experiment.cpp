@@ -168,6 +168,13 @@ void settle_lengths(Experiment& experiment, Diagnostics& diagnostics) {
         "use a smaller micro_batch_size, or `loader: {drop_last: false}`");
     return;
   }
+  if (micro > size / window) {
+    diagnostics.warning(training_node.place(),
+                        "the batch of a step is " + std::to_string(micro * window) + ", but " +
+                            (loader.num_samples ? "loader.num_samples is " : "data.train has ") + std::to_string(size) +
+                            (loader.num_samples ? "" : " samples"),
+                        "use a smaller training.global_batch_size or micro_batch_size");
+  }
   experiment.shape = {samples, micro, window, accumulation.sync_with_dataloader,
                       experiment.train_data->tokens_per_sample()};
   if (training.max_tokens && experiment.shape.tokens_per_sample == 0) {
