@@ -71,6 +71,24 @@ std::string meant_word(const std::string& text, const std::vector<std::string>& 
   return core::closest(text, names);
 }
 
+/// `max_steps: 20 epochs`: the limit of a training that counts in the unit that is there.
+std::string limit_in_unit(const std::string& text, const std::string& path) {
+  if (!path.starts_with("training.max_")) return "";
+  static constexpr std::pair<const char*, const char*> kLimits[] = {
+      {"step", "max_steps"}, {"ep", "max_epochs"}, {"tok", "max_tokens"}};
+  double number = 0.0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc()) return "";
+  std::string unit = lower(std::string(end, text.data() + text.size()));
+  unit.erase(0, unit.find_first_not_of(' '));
+  for (const auto& [begin, key] : kLimits) {
+    if (!unit.starts_with(begin)) continue;
+    const bool here = path.ends_with(std::string(".") + key);
+    return "write " + (here ? "" : std::string(key) + ": ") + number_text(number);
+  }
+  return !unit.empty() && core::parse_duration_s(text).ok() ? "write max_time: " + text : "";
+}
+
 /// The way out of a wrong type, from what is there.
 std::string type_hint(const Node& value, const Property& property, const std::string& path) {
   if (value.is_null()) {
@@ -96,7 +114,7 @@ std::string type_hint(const Node& value, const Property& property, const std::st
       if (!percent.empty()) return "write it as a share: " + number_text(std::stod(percent) / 100.0);
     }
     const std::string meant = meant_number(value.as_string());
-    if (meant.empty()) return "";
+    if (meant.empty()) return limit_in_unit(value.as_string(), path);
     return meant == value.as_string() ? "write it without quotes: " + meant : "write " + meant;
   }
   if (property.type == Type::kString && (value.is_number() || value.is_bool()))

@@ -95,9 +95,12 @@ void machines(SettledTree& tree) {
 }
 
 void gpus(SettledTree& tree) {
-  if (tree.value("launch.gpu_ids") == nullptr || tree.text("device") == "cuda") return;
-  tree.error("launch.gpu_ids", "gpu_ids is given, but device is " + tree.text("device").value_or("auto"),
-             "device: cuda, or leave gpu_ids out");
+  constexpr const char* kOnlyCpu = "roux trains on the CPU so far";
+  if (tree.text("device") == "cuda") {
+    tree.error("device", std::string("device is cuda, but ") + kOnlyCpu, "use `device: cpu` or `device: auto`");
+  }
+  if (tree.value("launch.gpu_ids") == nullptr) return;
+  tree.error("launch.gpu_ids", std::string("gpu_ids is given, but ") + kOnlyCpu, "leave gpu_ids out");
 }
 
 }  // namespace runner::resolve

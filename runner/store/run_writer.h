@@ -18,7 +18,7 @@ namespace runner::store {
 
 class InMemoryRun;
 
-enum class RunStatus { kRunning, kFinished, kFailed, kStopped, kCrashed, kUnreadable };  ///< the last two are only read
+enum class RunStatus { kRunning, kFinished, kFailed, kStopped, kCrashed, kUnreadable };  ///< the last is only read
 std::string_view to_text(RunStatus status);
 /// All of them, in the order of the enumeration.
 std::vector<std::string> status_texts();

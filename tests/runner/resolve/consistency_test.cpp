@@ -246,9 +246,11 @@ TEST_CASE("each rule between sections speaks of what it found", "[recipe][consis
        kParts + kData + kBatch + "launch: {num_processes: 2, machine_rank: 1}\n",
        "r.yaml:6:42: error: machine_rank is 1, but num_machines is 1\n"
        "  hint: give num_machines, the same on all of them\n"},
-      {"gpus", "on a processor", kParts + kData + kBatch + "device: cpu\nlaunch: {gpu_ids: [0, 1]}\n",
-       "r.yaml:7:19: error: gpu_ids is given, but device is cpu\n"
-       "  hint: device: cuda, or leave gpu_ids out\n"},
+      {"gpus", "not yet", kParts + kData + kBatch + "device: cuda\nlaunch: {gpu_ids: [0, 1]}\n",
+       "r.yaml:6:9: error: device is cuda, but roux trains on the CPU so far\n"
+       "  hint: use `device: cpu` or `device: auto`\n"
+       "r.yaml:7:19: error: gpu_ids is given, but roux trains on the CPU so far\n"
+       "  hint: leave gpu_ids out\n"},
       {"sweep_metric", "nothing to compare",
        kParts + "data: {train: {type: synthetic, task: regression}}\n" + kBatch +
            "sweep: {parameters: {seed: {values: [1, 2]}}}\n",
