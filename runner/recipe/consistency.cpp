@@ -518,6 +518,17 @@ void tracker_names(SettledTree& tree) {
   }
 }
 
+/// Who says what a profile is to hold wants one.
+void profiler_activities(SettledTree& tree) {
+  for (const char* key : {"record_shapes", "profile_memory", "with_stack", "with_flops", "with_modules"}) {
+    const std::string path = std::string("profiler.") + key;
+    if (tree.is_true(path)) tree.fill("profiler.activities", Node::sequence({Node::string("cpu")}), path);
+  }
+  if (tree.text("profiler.output_trace_dir")) {
+    tree.fill("profiler.activities", Node::sequence({Node::string("cpu")}), "profiler.output_trace_dir");
+  }
+}
+
 struct Rule {
   const char* name;
   void (*apply)(SettledTree&);
@@ -543,6 +554,7 @@ constexpr Rule kRules[] = {
     {"init_from_source", init_from_source},
     {"init_from_rename", init_from_rename},
     {"precision_keys", precision_keys},
+    {"profiler_activities", profiler_activities},
     {"machines", machines},
     {"gpus", gpus},
     {"exchanges", exchanges},
