@@ -520,13 +520,14 @@ void tracker_names(SettledTree& tree) {
 
 /// Who says what a profile is to hold wants one.
 void profiler_activities(SettledTree& tree) {
+  const auto record = [&tree](const std::string& path) {
+    tree.fill("profiler.activities", Node::sequence({Node::string("cpu")}), "settled by " + path);
+  };
   for (const char* key : {"record_shapes", "profile_memory", "with_stack", "with_flops", "with_modules"}) {
     const std::string path = std::string("profiler.") + key;
-    if (tree.is_true(path)) tree.fill("profiler.activities", Node::sequence({Node::string("cpu")}), path);
+    if (tree.is_true(path)) record(path);
   }
-  if (tree.text("profiler.output_trace_dir")) {
-    tree.fill("profiler.activities", Node::sequence({Node::string("cpu")}), "profiler.output_trace_dir");
-  }
+  if (tree.text("profiler.output_trace_dir")) record("profiler.output_trace_dir");
 }
 
 struct Rule {
