@@ -123,6 +123,10 @@ void Validator::missing_type(const Node& value, const std::string& kind, const s
   const std::vector<std::string> names = registry_.names(kind);
   std::string hint = "say which: type: " + enumerated(names, "or", 8);
   core::Location place = value.location();
+  for (const Node::Entry& entry : value.entries()) {
+    const ForeignWord* word = aliases_.find_foreign(path.substr(0, path.find_first_of(".[")), entry.key);
+    if (word != nullptr) hint = word->hint, place = entry.key_location;
+  }
   for (const char* foreign : kForeignTypeKeys) {
     const Node::Entry* entry = value.find_entry(foreign);
     if (entry == nullptr || !entry->value.is_string()) continue;

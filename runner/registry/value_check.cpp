@@ -117,7 +117,8 @@ std::string type_hint(const Node& value, const Property& property, const std::st
     if (meant.empty()) return limit_in_unit(value.as_string(), path);
     return meant == value.as_string() ? "write it without quotes: " + meant : "write " + meant;
   }
-  if (property.type == Type::kString && (value.is_number() || value.is_bool()))
+  const bool is_free_text = property.type == Type::kString && property.enum_values.empty();
+  if (is_free_text && (value.is_number() || value.is_bool()))
     return "put it in quotes: " + path.substr(path.rfind('.') + 1) + ": \"" + value.scalar_text() + "\"";
   return "";
 }
@@ -186,8 +187,10 @@ bool check_text(Node& value, const Property& property, const std::string& path, 
   if (!names.empty()) {
     if (std::find(names.begin(), names.end(), text) != names.end()) return true;
     const std::string near = meant_word(text, names);
-    return refuse(value, path + " must be " + wanted(property) + ", got " + quoted(text),
-                  near.empty() ? "" : "did you mean " + quoted(near) + "?", diagnostics);
+    const std::string hint = near.empty()     ? ""
+                             : near == "cuda" ? "write cpu or auto: roux trains on the CPU so far"
+                                              : "did you mean " + quoted(near) + "?";
+    return refuse(value, path + " must be " + wanted(property) + ", got " + quoted(text), hint, diagnostics);
   }
   if (text.find('\0') != std::string::npos)
     return refuse(value, path + " must not contain a zero byte", "", diagnostics);

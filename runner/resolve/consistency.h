@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,8 @@ std::vector<std::string> rule_names();
 /// themselves, written into the tree with its history: batch algebra (micro_batch_size x gradient_accumulation_steps x
 /// launch.num_processes = global_batch_size; any two give the third, a contradiction names both places), `compat`
 /// (`accelerate` sets its switches unless they are written), `lr_scheduler.total_steps` from training.max_steps.
-void settle(core::Node& recipe, core::Diagnostics& diagnostics);
+/// `meant_metric`: the metric that a word names or most likely means, for hints; "" for none.
+void settle(core::Node& recipe, core::Diagnostics& diagnostics,
+            const std::function<std::string(const std::string&)>& meant_metric = {});
 
 }  // namespace runner::resolve

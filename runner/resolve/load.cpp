@@ -103,7 +103,9 @@ Recipe settle_recipe(const std::string& path, recipe::Composed composed, const r
   settled.path = path;
   settled.sources = std::move(composed.sources);
   settled.root = registry::validate_recipe(composed.root, registry, diagnostics);
-  resolve::settle(settled.root, diagnostics);
+  resolve::settle(settled.root, diagnostics, [&registry](const std::string& word) {
+    return registry.find("metric", word) != nullptr ? word : registry.suggest("metric", word);
+  });
   registry::check_settled(settled.root, registry, diagnostics);
   diagnostics.sort();
   return settled;

@@ -261,6 +261,7 @@ TEST_CASE("each rule between sections speaks of what it found", "[recipe][consis
            "launch: {num_processes: 2}\nsweep: {isolation: none, parameters: {seed: {values: [1, 2]}}}\n",
        "r.yaml:7:20: error: isolation is none, but launch.num_processes is 2\n"
        "  hint: take isolation: fork, or one process\n"},
+      {"profiler_activities", "settles without a word", kParts + kData + kBatch + "profiler: {with_flops: true}\n", ""},
       {"compat", "settles without a word", kParts + kData + kBatch + "compat: accelerate\n", ""},
   };
   std::vector<std::string> told;
@@ -271,6 +272,17 @@ TEST_CASE("each rule between sections speaks of what it found", "[recipe][consis
   for (const std::string& rule : rule_names()) {
     DYNAMIC_SECTION(rule << " has a case") { CHECK(std::find(told.begin(), told.end(), rule) != told.end()); }
   }
+}
+
+TEST_CASE("what a profile is to hold turns it on", "[recipe][consistency]") {
+  const auto activities = [](const std::string& keys) {
+    const core::Node root = settled(kParts + kData + kBatch + "profiler: {" + keys + "}\n").root;
+    return core::to_json(*root.at_path("profiler.activities"), -1);
+  };
+  CHECK(activities("with_flops: true") == "[\"cpu\"]");
+  CHECK(activities("output_trace_dir: traces") == "[\"cpu\"]");
+  CHECK(activities("with_flops: false") == "null");
+  CHECK(activities("row_limit: 5") == "null");
 }
 
 TEST_CASE("the short form of a section takes keys from elsewhere", "[recipe][consistency]") {

@@ -216,6 +216,10 @@ TEST_CASE("a curve is drawn in characters", "[cli][runs]") {
         "  \u2502         \u2820\u2840\n"
         "0 \u2524          \u2808\u2812\u2884\n"
         "   0      step 4\n");
+  const Curve alone{"loss", {{5, 1}}};
+  CHECK(plot_text({alone}, {.width = 14, .height = 3}, {.width = 0, .unicode = true, .color = false}).find("\u28FF") !=
+        std::string::npos);
+  CHECK(chart_svg({alone}, {}).find("stroke-width=\"6\"") != std::string::npos);
   CHECK(plot_text({{"nothing", {{1, gap}}}}, small, kPlain) == "(no finite values)\n");
   CHECK(plot_text({{"constant", {{1, 2}, {2, 2}}}}, {.width = 14, .height = 3}, kPlain).find("**********") !=
         std::string::npos);
