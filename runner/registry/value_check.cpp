@@ -278,7 +278,7 @@ bool search_secrets(const Node& node, const std::string& path, bool by_name, boo
   const bool told_by_name = named && path.starts_with("vars");
   if (!by_name && !told_by_name && node.is_string() && has_plain_url_password(node)) {
     found = true;
-    diagnostics.error(without_text(node.place()), path + " has a password in plain text",
+    diagnostics.error(without_text(node.location()), path + " has a password in plain text",
                       "write \"${env:NAME}\" in its place and set it in the environment: a recipe is copied into every "
                       "run");
   } else if (node.is_string() && !came_from_environment(node)) {

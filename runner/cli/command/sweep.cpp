@@ -81,20 +81,20 @@ void erase_defaults(Node& node) {
   for (Node& item : node.items()) erase_defaults(item);
   for (Node::Entry& entry : node.entries()) erase_defaults(entry.value);
   std::erase_if(node.entries(), [](const Node::Entry& entry) {
-    const core::Place& place = entry.value.place();
+    const core::Location& place = entry.value.location();
     return place.known() && place.source->kind == core::Source::Kind::kDefault;
   });
 }
 
 /// A text that gives this recipe again: the keys that were written, or all of them where that would not do.
-std::string recipe_text(const registry::Recipe& recipe, const std::string& file) {
+std::string recipe_text(const resolve::Recipe& recipe, const std::string& file) {
   const Node whole = recipe.resolved();
   Node written = whole;
   erase_defaults(written);
   std::string text = core::to_yaml(written);
   core::Diagnostics told_of_the_recipe_itself;
   const auto source = std::make_shared<const core::Source>(core::Source{file, text, core::Source::Kind::kFile});
-  const auto read = registry::load_recipe_text(source, {}, registry::Registry::builtin(), told_of_the_recipe_itself);
+  const auto read = resolve::load_recipe_text(source, {}, registry::Registry::builtin(), told_of_the_recipe_itself);
   return read && read->resolved().same_value(whole) ? text : core::to_yaml(whole);
 }
 

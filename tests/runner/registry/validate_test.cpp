@@ -367,7 +367,7 @@ TEST_CASE("a password in a URL shows as its reference", "[registry][validate]") 
   REQUIRE(setenv("ROUX_TEST_SERVER", "http://me:hunter2@host", 1) == 0);
   for (const char* written : {"http://me:${env:ROUX_TEST_SECRET}@host/a", "${env:ROUX_TEST_SERVER}"}) {
     INFO(written);
-    Recipe recipe;
+    resolve::Recipe recipe;
     const Checked result = checked("optimizer: adam\ntraining: {note: \"" + std::string(written) + "\"}\n");
     CHECK(result.messages == "");
     recipe.root = result.root;
