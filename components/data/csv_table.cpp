@@ -19,6 +19,8 @@ namespace {
 
 using runner::core::quote;
 
+constexpr std::int64_t kFreeTextMin = 20;  ///< values; fewer are no burden
+
 class CsvTable final : public Rows {
  public:
   CsvTable(const Config& config, TableEncoding encoding, DataSignature signature, Content content,
@@ -221,6 +223,7 @@ class Builder {
       feature.type = given_type(at).value_or(ColumnType::kNumber);
       if (!given_type(at)) feature.type = infer_type(file_, at, errors_);
       if (feature.type == ColumnType::kCategory) feature.categories = find_categories(file_, at, errors_);
+      if (!given_type(at)) warn_of_free_text(feature);
       if (feature.type == ColumnType::kNumber && !errors_.any()) measure(at, feature);
       encoding_.features.push_back(std::move(feature));
     }
@@ -235,6 +238,18 @@ class Builder {
       errors_.add(0, "target \"" + targets[0].name + "\" is \"" + targets[0].categories[0] + "\" in every row",
                   "there is nothing to tell apart with one class");
     }
+  }
+
+  /// A column of which most rows have a value of their own is hardly meant as a category.
+  void warn_of_free_text(const ColumnEncoding& feature) {
+    const auto values = static_cast<std::int64_t>(feature.categories.size());
+    if (values < kFreeTextMin || 2 * values <= static_cast<std::int64_t>(rows_.size()) || errors_.any()) return;
+    inputs_.diagnostics.warning(place_of(inputs_.block, "path"),
+                                config_.path + ": column " + quote(feature.name) + " looks like free text: its " +
+                                    with_commas(values) + " different values in " +
+                                    counted(static_cast<std::int64_t>(rows_.size()), "row", "rows") + " are " +
+                                    with_commas(values) + " inputs",
+                                "name the other columns in features, or say types: {" + feature.name + ": category}");
   }
 
   void make_target(std::size_t at) {

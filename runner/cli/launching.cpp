@@ -93,8 +93,8 @@ std::vector<std::string> remote_command(const Session& session, const launch::Ma
     words.insert(words.end(), {flag, value});
   }
   const std::string folder = std::filesystem::current_path().string();
-  return {"ssh", "-o", "BatchMode=yes", host,
-          "cd " + launch::shell_word(folder) + " && exec " + launch::shell_line(words)};
+  return {"ssh", "-o", "BatchMode=yes",
+          "--",  host, "cd " + launch::shell_word(folder) + " && exec " + launch::shell_line(words)};
 }
 
 /// Where the machines are and which one this is. Fails the session when the recipe does not say.

@@ -4,10 +4,12 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 
 #include "runner/core/scalar.h"
 #include "runner/core/suggest.h"
 #include "runner/core/units.h"
+#include "runner/core/url_password.h"
 #include "runner/registry/pattern.h"
 #include "runner/registry/wording.h"
 
@@ -281,12 +283,26 @@ bool is_secret_name(const std::string& key) {
   });
 }
 
+/// In a URL, and of the recipe's own: one that stands in the environment is written as a reference to it.
+bool has_plain_url_password(const Node& node) {
+  const std::string text = came_from_environment(node) ? with_environment_references(node) : node.as_string();
+  const auto found = core::find_url_passwords(text);
+  return std::any_of(found.begin(), found.end(),
+                     [&text](const core::TextSpan& password) { return text.compare(password.begin, 2, "${") != 0; });
+}
+
 /// `by_name`: whether the name of a key alone makes its text suspicious; `named`: it has such a name, or lies below
 /// one.
 bool search_secrets(const Node& node, const std::string& path, bool by_name, bool named,
                     core::Diagnostics& diagnostics) {
   bool found = false;
-  if (node.is_string() && !came_from_environment(node)) {
+  const bool told_by_name = named && path.starts_with("vars");
+  if (!by_name && !told_by_name && node.is_string() && has_plain_url_password(node)) {
+    found = true;
+    diagnostics.error(without_text(node.location()), path + " has a password in plain text",
+                      "write \"${env:NAME}\" in its place and set it in the environment: a recipe is copied into every "
+                      "run");
+  } else if (node.is_string() && !came_from_environment(node)) {
     found = by_name ? named && !node.as_string().empty() : !named && has_key_shape(node.as_string());
     if (found)
       diagnostics.error(without_text(node.location()), path + " looks like a secret in plain text",
@@ -319,6 +335,35 @@ bool came_from_environment(const Node& value, std::string* reference) {
     return true;
   }
   return false;
+}
+
+std::string with_environment_references(const Node& value) {
+  std::vector<std::pair<std::string, std::string>> known;  // what a variable holds, and its reference
+  for (const std::string& step : value.history()) {
+    constexpr std::string_view kBegin = "${env:";
+    const std::size_t start = step.find(kBegin), end = step.find('}', start);
+    if (start == std::string::npos || end == std::string::npos) continue;
+    const std::string name = step.substr(start + kBegin.size(), end - start - kBegin.size());
+    const char* held = std::getenv(name.c_str());
+    if (held != nullptr && *held != '\0') known.emplace_back(held, step.substr(start, end + 1 - start));
+  }
+  // The longest first: one may be a part of another.
+  std::stable_sort(known.begin(), known.end(),
+                   [](const auto& a, const auto& b) { return a.first.size() > b.first.size(); });
+  const std::string& text = value.as_string();
+  std::string written;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto here = std::find_if(known.begin(), known.end(),
+                                   [&](const auto& one) { return text.compare(at, one.first.size(), one.first) == 0; });
+    if (here != known.end()) {
+      written += here->second;
+      at += here->first.size();
+      continue;
+    }
+    if (text.compare(at, 2, "${") == 0) written += '$';  // the user's own
+    written += text[at++];
+  }
+  return written;
 }
 
 std::string wanted(const Property& property) {

@@ -58,6 +58,10 @@ void addresses(SettledTree& tree) {
   std::set<std::string> seen;
   for (const Node& host : hosts->items()) {
     address_of_machine(tree, kHosts, host.as_string());
+    if (host.as_string().starts_with("-")) {
+      tree.error(kHosts, host.as_string() + " is no host: ssh takes what begins with - for an option",
+                 "name the machine as `ssh NAME` does");
+    }
     if (seen.insert(host.as_string()).second) continue;
     tree.error(kHosts, "hosts lists " + host.as_string() + " twice", "num_processes may be more than the hosts");
   }

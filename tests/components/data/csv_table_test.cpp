@@ -58,6 +58,24 @@ TEST_CASE("two shares of a table have every row once, and the same ones each tim
         "r.yaml: error: split \"0%:1%\" of 40 rows holds no row\n  hint: take a larger share\n");
 }
 
+TEST_CASE("a column of free text is warned of", "[data][csv_table]") {
+  const tests::Folder folder;
+  std::string table = "size,comment,price\n";
+  for (int i = 0; i < 24; ++i) table += std::to_string(i) + ",remark " + std::to_string(i % 22) + ",1\n";
+  folder.write("t.csv", table);
+  const std::string recipe = "{type: csv_table, path: t.csv, target: price";
+  CHECK(
+      build_data(recipe + "}").messages ==
+      "data.yaml:1:25: warning: t.csv: column \"comment\" looks like free text: its 22 different values in 24 rows are "
+      "22 inputs\n  hint: name the other columns in features, or say types: {comment: category}\n");
+  CHECK(build_data(recipe + ", types: {comment: category}}").messages.empty());
+  CHECK(build_data(recipe + ", features: size}").messages.empty());
+  CHECK(build_data("{type: csv_table, path: t.csv, target: comment}").messages.empty());
+  for (int i = 0; i < 24; ++i) table += std::to_string(i) + ",remark " + std::to_string(i % 22) + ",1\n";
+  folder.write("t.csv", table);
+  CHECK(build_data(recipe + "}").messages.empty());  // each value has two rows to learn from
+}
+
 TEST_CASE("classes that are numbers are put in order by size", "[data][csv_table]") {
   const tests::Folder folder;
   folder.write("t.csv", "x,y\n1,10\n2,9\n3,100\n");
