@@ -14,19 +14,14 @@ namespace {
 using components::kernels::ImageKernels;
 using tests::kernels::Bf16;
 using tests::kernels::draw;
+using tests::kernels::entry;
+using tests::kernels::index;
 using tests::kernels::is_near;
 using tests::kernels::kFloatUnit;
 using tests::kernels::value_of;
 
 constexpr std::int64_t kRows = 70;  // more than are added up in float32 at a time
 constexpr std::int64_t kWidths[] = {1, 15, 16, 64, 79, 130};
-
-std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
-
-template <typename T>
-double at(const std::vector<T>& values, std::int64_t i) {
-  return static_cast<double>(value_of(values[index(i)]));
-}
 
 template <typename T, typename Check>
 void at_each_level(const Check& check) {
@@ -56,8 +51,8 @@ TEMPLATE_TEST_CASE("sums by channel are those of what is above the pivot", "[ker
     for (std::int64_t c = 0; c < width; ++c) {
       double of_x = 3, of_squares = 5, sizes = 3, square_sizes = 5;
       for (std::int64_t row = 0; row < kRows; ++row) {
-        const double above = at(x, row * width + c) - at(pivot, c);
-        const double size = std::abs(at(x, row * width + c)) + std::abs(at(pivot, c));
+        const double above = entry(x, row * width + c) - entry(pivot, c);
+        const double size = std::abs(entry(x, row * width + c)) + std::abs(entry(pivot, c));
         of_x += above;
         of_squares += above * above;
         sizes += size;
@@ -80,10 +75,10 @@ TEMPLATE_TEST_CASE("a scale and a shift by channel, with a sum and a ReLU behind
             {x.data(), scale.data(), shift.data(), adds ? addend.data() : nullptr, relu, y.data(), kRows, width});
         for (std::int64_t i = 0; i < kRows * width; ++i) {
           CAPTURE(adds, relu, i);
-          const double product = at(x, i) * at(scale, i % width), more = adds ? at(addend, i) : 0;
-          const double exact = product + at(shift, i % width) + more;
+          const double product = entry(x, i) * entry(scale, i % width), more = adds ? entry(addend, i) : 0;
+          const double exact = product + entry(shift, i % width) + more;
           CHECK(is_near(y[index(i)], relu ? std::max(exact, 0.0) : exact,
-                        std::abs(product) + std::abs(at(shift, i % width)) + std::abs(more), 3));
+                        std::abs(product) + std::abs(entry(shift, i % width)) + std::abs(more), 3));
         }
       }
     }
@@ -113,20 +108,20 @@ TEMPLATE_TEST_CASE("the gradients of scale and shift are cut where the ReLU was"
         for (std::int64_t row = 0; row < kRows; ++row) {
           const std::int64_t i = row * width + c;
           CAPTURE(row, c);
-          const double before_relu = at(x, i) * at(scale, c) + at(shift, c);
+          const double before_relu = entry(x, i) * entry(scale, c) + entry(shift, c);
           // Nearer to zero float32 may see the other sign.
           if (by_input) REQUIRE(std::abs(before_relu) > 1e-6);
-          const double by = by_input ? before_relu : cut == Cut::kByOutput ? at(y, i) : 1;
-          const double exact = by > 0 ? at(dy, i) : 0;
-          CHECK(at(g, i) == exact);
+          const double by = by_input ? before_relu : cut == Cut::kByOutput ? entry(y, i) : 1;
+          const double exact = by > 0 ? entry(dy, i) : 0;
+          CHECK(entry(g, i) == exact);
           of_g += exact;
-          of_products += exact * (at(x, i) - at(mean, c));
+          of_products += exact * (entry(x, i) - entry(mean, c));
           sizes += std::abs(exact);
-          product_sizes += 2 * std::abs(exact) * (std::abs(at(x, i)) + std::abs(at(mean, c)));
-          const double kept = cut == Cut::kByOutput ? at(dy, i) : exact;  // which is not told of an output
-          const double a = kept * at(of_gradient, c), b = at(x, i) * at(of_x, c);
-          CHECK(
-              is_near(dx[index(i)], a + b + at(constant, c), std::abs(a) + std::abs(b) + std::abs(at(constant, c)), 4));
+          product_sizes += 2 * std::abs(exact) * (std::abs(entry(x, i)) + std::abs(entry(mean, c)));
+          const double kept = cut == Cut::kByOutput ? entry(dy, i) : exact;  // which is not told of an output
+          const double a = kept * entry(of_gradient, c), b = entry(x, i) * entry(of_x, c);
+          CHECK(is_near(dx[index(i)], a + b + entry(constant, c),
+                        std::abs(a) + std::abs(b) + std::abs(entry(constant, c)), 4));
         }
         check_sum(sum[index(c)], of_g, sizes);
         check_sum(products[index(c)], of_products, product_sizes);

@@ -55,6 +55,13 @@ inline float value_of(Bf16 x) {
   return value;
 }
 
+inline std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+template <typename T>
+double entry(const std::vector<T>& values, std::int64_t i) {
+  return static_cast<double>(value_of(values[index(i)]));
+}
+
 /// Rows of type T: what is drawn from a normal distribution, in bfloat16 without its lower half.
 template <typename T>
 std::vector<T> draw(std::int64_t size, unsigned seed, float spread = 1) {

@@ -14,20 +14,15 @@ using components::kernels::TransformerKernels;
 using tests::kernels::Bf16;
 using tests::kernels::draw;
 using tests::kernels::DropMask;
+using tests::kernels::entry;
 using tests::kernels::factor_of;
+using tests::kernels::index;
 using tests::kernels::is_near;
 using tests::kernels::kFloatUnit;
 using tests::kernels::value_of;
 
 constexpr DropMask kMask{0x0123'4567'89AB'CDEFU, 3, 0x6000'0000U, 1.6F, 0x1'0000'0002};
 constexpr std::int64_t kRows = 3;
-
-std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
-
-template <typename T>
-double at(const std::vector<T>& values, std::int64_t i) {
-  return static_cast<double>(value_of(values[index(i)]));
-}
 
 /// Runs `check(kernels)` for each level.
 template <typename T, typename Check>
@@ -61,12 +56,12 @@ TEMPLATE_TEST_CASE("a layer norm has mean 0 and variance 1 before its weights", 
           std::vector<double> exact, sizes;
           double total = 0, largest = 0, squares = 0;
           for (std::int64_t c = 0; c < width; ++c) {
-            const double added = factor_of(mask, row, c) * (at(branch, row * width + c) + at(branch_bias, c));
-            exact.push_back(at(x, row * width + c) + (with_branch ? added : 0));
-            sizes.push_back(std::abs(at(x, row * width + c)) + std::abs(added));
+            const double added = factor_of(mask, row, c) * (entry(branch, row * width + c) + entry(branch_bias, c));
+            exact.push_back(entry(x, row * width + c) + (with_branch ? added : 0));
+            sizes.push_back(std::abs(entry(x, row * width + c)) + std::abs(added));
             if (with_branch) {
               CHECK(is_near(sum[index(row * width + c)], exact.back(),
-                            sizes.back() + factor_of(mask, row, c) * std::abs(at(branch_bias, c)), 3));
+                            sizes.back() + factor_of(mask, row, c) * std::abs(entry(branch_bias, c)), 3));
             }
             total += exact.back();
             largest = std::max(largest, sizes.back());
@@ -81,8 +76,9 @@ TEMPLATE_TEST_CASE("a layer norm has mean 0 and variance 1 before its weights", 
           for (std::int64_t c = 0; c < width; ++c) {
             const double y = (exact[index(c)] - total / of_row) / spread;
             const double moved = 16 * largest * largest / (spread * spread) * (1 + std::abs(y));
-            CHECK(is_near(normed[index(row * width + c)], y * at(weight, c) + at(bias, c),
-                          std::abs(at(weight, c)) * (largest / spread + moved) + std::abs(at(bias, c)), roundings));
+            CHECK(is_near(normed[index(row * width + c)], y * entry(weight, c) + entry(bias, c),
+                          std::abs(entry(weight, c)) * (largest / spread + moved) + std::abs(entry(bias, c)),
+                          roundings));
           }
         }
       }
@@ -112,9 +108,11 @@ TEMPLATE_TEST_CASE("a layer norm's gradient is that of the formula", "[kernels]"
         std::vector<double> weights(index(width)), biases(index(width)), sums(index(width)), sizes(index(width));
         for (std::int64_t row = 0; row < kRows; ++row) {
           double sum = 0, dot = 0, terms = 0;
-          const auto norm = [&](std::int64_t c) { return (at(x, row * width + c) - at(mean, row)) * at(rstd, row); };
+          const auto norm = [&](std::int64_t c) {
+            return (entry(x, row * width + c) - entry(mean, row)) * entry(rstd, row);
+          };
           for (std::int64_t c = 0; c < width; ++c) {
-            const double scaled = at(dnormed, row * width + c) * at(weight, c);
+            const double scaled = entry(dnormed, row * width + c) * entry(weight, c);
             sum += scaled / of_row;
             dot += scaled * norm(c) / of_row;
             terms += std::abs(scaled) * (1 + std::abs(norm(c))) / of_row;
@@ -122,9 +120,9 @@ TEMPLATE_TEST_CASE("a layer norm's gradient is that of the formula", "[kernels]"
           for (std::int64_t c = 0; c < width; ++c) {
             CAPTURE(width, with_all, row, c);
             const std::int64_t i = row * width + c;
-            const double d = at(dnormed, i), own = d * at(weight, c), passed = with_all ? at(dstream, i) : 0;
-            const double exact = at(rstd, row) * (own - norm(c) * dot - sum) + passed;
-            const double size = at(rstd, row) * (std::abs(own) + (1 + std::abs(norm(c))) * terms) + std::abs(passed);
+            const double d = entry(dnormed, i), own = d * entry(weight, c), passed = with_all ? entry(dstream, i) : 0;
+            const double exact = entry(rstd, row) * (own - norm(c) * dot - sum) + passed;
+            const double size = entry(rstd, row) * (std::abs(own) + (1 + std::abs(norm(c))) * terms) + std::abs(passed);
             CHECK(is_near(dx[index(i)], exact, size, roundings));
             if (with_all) CHECK(is_near(low[index(i)], exact * factor_of(mask, row, c), size * 1.6, roundings));
             weights[index(c)] += d * norm(c);
@@ -136,12 +134,12 @@ TEMPLATE_TEST_CASE("a layer norm's gradient is that of the formula", "[kernels]"
         for (std::int64_t c = 0; c < width; ++c) {
           CAPTURE(width, with_all, c);
           const double size = sizes[index(c)];
-          CHECK(is_near(dweight[index(c)], weights[index(c)] + at(weight_before, c),
-                        size + std::abs(at(weight_before, c)), roundings));
+          CHECK(is_near(dweight[index(c)], weights[index(c)] + entry(weight_before, c),
+                        size + std::abs(entry(weight_before, c)), roundings));
           if (!with_all) continue;
-          CHECK(is_near(dbias[index(c)], biases[index(c)] + at(bias_before, c), size + std::abs(at(bias_before, c)),
-                        roundings));
-          CHECK(is_near(dsum[index(c)], sums[index(c)] + at(sum_before, c), size + std::abs(at(sum_before, c)),
+          CHECK(is_near(dbias[index(c)], biases[index(c)] + entry(bias_before, c),
+                        size + std::abs(entry(bias_before, c)), roundings));
+          CHECK(is_near(dsum[index(c)], sums[index(c)] + entry(sum_before, c), size + std::abs(entry(sum_before, c)),
                         roundings));
         }
       }
@@ -161,9 +159,9 @@ TEMPLATE_TEST_CASE("a branch is added to the residual stream", "[kernels]", floa
                              mask);
           for (std::int64_t i = 0; i < kRows * width; ++i) {
             CAPTURE(width, i);
-            const double b = with_bias ? at(bias, i % width) : 0, factor = factor_of(mask, i / width, i % width);
-            CHECK(is_near(out[index(i)], at(x, i) + factor * (at(branch, i) + b),
-                          std::abs(at(x, i)) + factor * (std::abs(at(branch, i)) + std::abs(b)), 3));
+            const double b = with_bias ? entry(bias, i % width) : 0, factor = factor_of(mask, i / width, i % width);
+            CHECK(is_near(out[index(i)], entry(x, i) + factor * (entry(branch, i) + b),
+                          std::abs(entry(x, i)) + factor * (std::abs(entry(branch, i)) + std::abs(b)), 3));
           }
         }
       }
@@ -204,25 +202,27 @@ TEMPLATE_TEST_CASE("heads are split, turned by their positions, and joined again
               // The other half of the pair that is turned.
               const std::int64_t other = d < half ? half : -half;
               const bool turns = rotary && part < 2;
-              const double sign = d < half ? -1 : 1, angle = t * half + d % half;
-              const double by = turns ? at(cos, static_cast<std::int64_t>(angle)) : 1;
-              const double across = turns ? sign * at(sin, static_cast<std::int64_t>(angle)) : 0;
-              const double own = at(qkv, of_qkv) + at(bias, column);
-              const double pair = turns ? at(qkv, of_qkv + other) + at(bias, column + other) : 0;
-              const double terms = std::abs(at(qkv, of_qkv)) + std::abs(at(bias, column)) + std::abs(pair) + 4;
+              const double sign = d < half ? -1 : 1;
+              const std::int64_t angle = t * half + d % half;
+              const double by = turns ? entry(cos, angle) : 1;
+              const double across = turns ? sign * entry(sin, angle) : 0;
+              const double own = entry(qkv, of_qkv) + entry(bias, column);
+              const double pair = turns ? entry(qkv, of_qkv + other) + entry(bias, column + other) : 0;
+              const double terms = std::abs(entry(qkv, of_qkv)) + std::abs(entry(bias, column)) + std::abs(pair) + 4;
               CHECK(is_near(parts[index(part)][index(of_part)], own * by + pair * across, terms, 4));
-              const double back = at(parts[index(part)], of_part);
-              const double back_pair = turns ? at(parts[index(part)], of_part + other) : 0;
+              const double back = entry(parts[index(part)], of_part);
+              const double back_pair = turns ? entry(parts[index(part)], of_part + other) : 0;
               CHECK(is_near(joined[index(of_qkv)], back * by - back_pair * across, std::abs(back) + std::abs(back_pair),
                             4));
               // The sums are of what is stored.
-              sums[index(column)] += at(joined, of_qkv);
-              sizes[index(column)] += std::abs(at(joined, of_qkv));
+              sums[index(column)] += entry(joined, of_qkv);
+              sizes[index(column)] += std::abs(entry(joined, of_qkv));
             }
           }
         }
         for (std::int64_t i = 0; i < 3 * kHeads * width; ++i) {
-          CHECK(is_near(dbias[index(i)], sums[index(i)] + at(before, i), sizes[index(i)] + std::abs(at(before, i)), 4));
+          CHECK(is_near(dbias[index(i)], sums[index(i)] + entry(before, i),
+                        sizes[index(i)] + std::abs(entry(before, i)), 4));
         }
       }
     }
@@ -244,11 +244,11 @@ TEMPLATE_TEST_CASE("a causal softmax and its gradient look back only", "[kernels
         for (std::int64_t row = 0; row < kRows; ++row) {
           const std::int64_t seen = first + row + 1, begin = row * shape.stride;
           double of_exponentials = 0, most = -1e30, dot = 0, dots = 0;
-          for (std::int64_t i = 0; i < seen; ++i) most = std::max(most, 0.5 * at(scores, begin + i));
-          for (std::int64_t i = 0; i < seen; ++i) of_exponentials += std::exp(0.5 * at(scores, begin + i) - most);
+          for (std::int64_t i = 0; i < seen; ++i) most = std::max(most, 0.5 * entry(scores, begin + i));
+          for (std::int64_t i = 0; i < seen; ++i) of_exponentials += std::exp(0.5 * entry(scores, begin + i) - most);
           for (std::int64_t i = 0; i < seen; ++i) {
-            dot += at(probs, begin + i) * at(upstream, begin + i);
-            dots += std::abs(at(probs, begin + i) * at(upstream, begin + i));
+            dot += entry(probs, begin + i) * entry(upstream, begin + i);
+            dots += std::abs(entry(probs, begin + i) * entry(upstream, begin + i));
           }
           for (std::int64_t i = 0; i < columns; ++i) {
             CAPTURE(columns, first, row, i);
@@ -258,16 +258,16 @@ TEMPLATE_TEST_CASE("a causal softmax and its gradient look back only", "[kernels
               continue;
             }
             // Both terms of the exponent are rounded before e^x, whose own error is 2 units in the last place.
-            const double above = 0.5 * at(scores, begin + i) - most, p = std::exp(above) / of_exponentials;
+            const double above = 0.5 * entry(scores, begin + i) - most, p = std::exp(above) / of_exponentials;
             const auto roundings = static_cast<double>(seen) + 8;
             CHECK(is_near(probs[index(begin + i)], p, p * (1 + std::abs(above) + std::abs(most)), roundings));
-            const double kept = at(probs, begin + i), d = at(upstream, begin + i);
+            const double kept = entry(probs, begin + i), d = entry(upstream, begin + i);
             CHECK(is_near(gradient[index(begin + i)], 0.5 * kept * (d - dot), 0.5 * kept * (std::abs(d) + dots),
                           roundings));
           }
           for (std::int64_t i = columns; i < shape.stride; ++i) {
-            CHECK(at(probs, begin + i) == at(scores, begin + i));
-            CHECK(at(gradient, begin + i) == at(upstream, begin + i));
+            CHECK(entry(probs, begin + i) == entry(scores, begin + i));
+            CHECK(entry(gradient, begin + i) == entry(upstream, begin + i));
           }
         }
       }
@@ -286,9 +286,9 @@ TEMPLATE_TEST_CASE("rows are added up, and stored beside in their type", "[kerne
         kernels.sum_rows(x.data(), sum.data(), width == 16 ? nullptr : low.data(), kRows, width, mask);
         for (std::int64_t c = 0; c < width; ++c) {
           CAPTURE(width, c);
-          double exact = at(before, c), size = std::abs(exact);
+          double exact = entry(before, c), size = std::abs(exact);
           for (std::int64_t row = 0; row < kRows; ++row) {
-            const double term = factor_of(mask, row, c) * at(x, row * width + c);
+            const double term = factor_of(mask, row, c) * entry(x, row * width + c);
             if (width != 16) CHECK(is_near(low[index(row * width + c)], term, std::abs(term), 1));
             exact += term;
             size += std::abs(term);
@@ -314,16 +314,16 @@ TEST_CASE("GELU, dropout and cross entropy round bfloat16 rows once", "[kernels]
       std::vector<double> sums(index(width)), sizes(index(width));
       for (std::int64_t i = 0; i < kRows * width; ++i) {
         CAPTURE(i);
-        const double in = at(x, i) + at(bias, i % width), step = 1e-5;
+        const double in = entry(x, i) + entry(bias, i % width), step = 1e-5;
         const double slope = (gelu(in + step) - gelu(in - step)) / (2 * step);
         // The exponent of e^x is some 16 units of |x|^3 off at these sizes; the difference quotient gives ten digits.
         const double size = 8 + std::abs(in * in * in);
         CHECK(is_near(y[index(i)], gelu(in), std::abs(in) * size, 16));
-        CHECK(is_near(dx[index(i)], at(d, i) * slope, std::abs(at(d, i)) * size, 32));
+        CHECK(is_near(dx[index(i)], entry(d, i) * slope, std::abs(entry(d, i)) * size, 32));
         const double factor = factor_of(kMask, i / width, i % width);
-        CHECK(is_near(dropped[index(i)], at(x, i) * factor, std::abs(at(x, i)) * factor, 1));
-        sums[index(i % width)] += at(d, i) * slope;
-        sizes[index(i % width)] += std::abs(at(d, i)) * size;
+        CHECK(is_near(dropped[index(i)], entry(x, i) * factor, std::abs(entry(x, i)) * factor, 1));
+        sums[index(i % width)] += entry(d, i) * slope;
+        sizes[index(i % width)] += std::abs(entry(d, i)) * size;
       }
       for (std::int64_t c = 0; c < width; ++c) {
         CHECK(is_near(dbias[index(c)], sums[index(c)], sizes[index(c)], 40));
@@ -335,10 +335,10 @@ TEST_CASE("GELU, dropout and cross entropy round bfloat16 rows once", "[kernels]
       for (std::int64_t row = 0; row < kRows; ++row) {
         double sum = 0;
         const std::int64_t wanted = target[index(row)];
-        for (std::int64_t c = 0; c < width; ++c) sum += std::exp(at(x, row * width + c));
-        if (wanted >= 0) exact_loss += std::log(sum) - at(x, row * width + wanted);
+        for (std::int64_t c = 0; c < width; ++c) sum += std::exp(entry(x, row * width + c));
+        if (wanted >= 0) exact_loss += std::log(sum) - entry(x, row * width + wanted);
         for (std::int64_t c = 0; c < width; ++c) {
-          const double share = std::exp(at(x, row * width + c)) / sum - (c == wanted ? 1 : 0);
+          const double share = std::exp(entry(x, row * width + c)) / sum - (c == wanted ? 1 : 0);
           CHECK(is_near(gradient[index(row * width + c)], wanted < 0 ? 0.0 : 0.25 * share, 0.25 * 16,
                         static_cast<double>(width) + 8));
         }
