@@ -34,6 +34,10 @@ for file in bash-completion/completions/roux zsh/site-functions/_roux fish/vendo
   [ -s "$prefix/share/$file" ] || fail "no completions in share/$file"
 done
 grep -q 'SPDX-License-Identifier: Apache-2.0' "$prefix/share/doc/roux/LICENSE" || fail "no licence"
+for wanted in 'TERMS AND CONDITIONS FOR USE, REPRODUCTION, AND DISTRIBUTION' 'END OF TERMS AND CONDITIONS'; do
+  grep -q "$wanted" "$prefix/share/doc/roux/LICENSE" || fail "LICENSE lacks $wanted"
+done
+grep -q 'Frances Y. Kuo and Stephen Joe' "$prefix/share/doc/roux/NOTICE" || fail "NOTICE lacks the Sobol table"
 
 mkdir plugin
 cat >plugin/CMakeLists.txt <<'EOF'
