@@ -199,7 +199,7 @@ std::string first_argument(const Position& at, const std::string& name) {
 
 std::optional<resolve::Recipe> read_quietly(const std::string& path) {
   core::Diagnostics unsaid;
-  return registry::read_recipe(path, {}, Registry::builtin(), unsaid);
+  return resolve::read_recipe(path, {}, Registry::builtin(), unsaid);
 }
 
 /// The recipe that the command line names, be it that of a run.

@@ -225,8 +225,7 @@ void mark_sets(Node& node, const std::string& path, const std::vector<std::strin
 }
 
 /// The recipe of a run as it was recorded, with what its own command line had set.
-std::optional<registry::Recipe> load_recorded(const store::RunSummary& run, const RecipeFlags& flags,
-                                              Session& session) {
+std::optional<resolve::Recipe> load_recorded(const store::RunSummary& run, const RecipeFlags& flags, Session& session) {
   if (!flags.sets.empty() || !flags.set_files.empty() || !flags.ext.empty()) {
     session.fail("a run keeps its values: --set, --set-file and --ext change a recipe only", "leave them out");
     return std::nullopt;

@@ -156,8 +156,8 @@ std::string from_last_checkpoint(const Session& session, const RunFlags& flags) 
 bool moves_derived_schedule(const std::string& resolved, const recipe::ComposeOptions& options) {
   core::Diagnostics ignored;
   const auto& registry = registry::Registry::builtin();
-  const auto recorded = registry::read_recipe(resolved, {}, registry, ignored);
-  const auto changed = registry::read_recipe(resolved, options, registry, ignored);
+  const auto recorded = resolve::read_recipe(resolved, {}, registry, ignored);
+  const auto changed = resolve::read_recipe(resolved, options, registry, ignored);
   if (!recorded || !changed) return false;
   const auto integer = [&recorded](const char* path) -> std::int64_t {
     const core::Node* node = recorded->root.at_path(path);
