@@ -69,7 +69,8 @@ std::string sweep_text(const LrFindFlags& flags, const engine::LrSweep& sweep) {
   review::PlotOptions options = review::plot_options(terminal);
   options.x_title = "lr";
   options.log_x = !flags.sweep.linear;
-  std::string text = flags.recipe.path + "  loss, smoothed\n" + review::plot_text({shown_curve(sweep)}, options, terminal);
+  std::string text =
+      flags.recipe.path + "  loss, smoothed\n" + review::plot_text({shown_curve(sweep)}, options, terminal);
   text += "  tried     " + std::to_string(sweep.points.size()) + " of " + std::to_string(flags.sweep.steps) +
           " rates from " + terminal::number_text(flags.sweep.min_lr) + " to " +
           terminal::number_text(flags.sweep.max_lr) + (sweep.diverged ? "; then the loss diverged\n" : "\n");

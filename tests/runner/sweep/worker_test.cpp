@@ -215,8 +215,8 @@ TEST_CASE("who leaves before an end is on record has not come to one, whatever h
 }
 
 TEST_CASE("a process of a trial that a signal killed is a crash, which is tried again", "[sweep][worker]") {
-  const auto outcome = runner::sweep::judge(std::nullopt, 1, "rank 1 (process 12) was killed by SIGKILL",
-                                            {{"val/loss", false, false}});
+  const auto outcome =
+      runner::sweep::judge(std::nullopt, 1, "rank 1 (process 12) was killed by SIGKILL", {{"val/loss", false, false}});
   CHECK(outcome.kind == runner::sweep::Outcome::Kind::kCrash);
   CHECK(outcome.reason == "rank 1 (process 12) was killed by SIGKILL");
 }

@@ -1,4 +1,4 @@
-#include "runner/core/base64.h"
+#include "runner/core/picture/base64.h"
 
 #include <cstddef>
 #include <cstdint>
