@@ -222,6 +222,7 @@ void launch_ranks(Session& session, const resolve::Recipe& recipe, const engine:
   const auto launch = sections::launch::parse_config(recipe.at("launch"));
   const auto machines = machines_of(session, launch);
   if (!machines) return;
+  note_growing_batch(session, recipe);
   launch::LaunchPlan plan;
   plan.num_processes = static_cast<int>(launch.num_processes);
   plan.max_restarts = request.smoke ? 0 : launch.max_restarts;  // nobody goes on with a smoke test

@@ -99,6 +99,7 @@ void train(Session& session, const resolve::Recipe& recipe, engine::TrainRequest
   }
   request.rank = rank_here(session, recipe);
   if (session.exit_code != core::kExitDone) return;
+  note_growing_batch(session, recipe);
   if (request.rank && request.rank->size == 1) request.rank.reset();
   if (request.rank && request.rank->rank > 0) {
     request.quiet = true;
@@ -137,9 +138,7 @@ void train(Session& session, const resolve::Recipe& recipe, engine::TrainRequest
 void run(Session& session, const RunFlags& flags) {
   begin_training(session);
   const auto recipe = session.load(flags.recipe);
-  if (!recipe) return;
-  note_growing_batch(session, *recipe);
-  train(session, *recipe, request_of(session, flags));
+  if (recipe) train(session, *recipe, request_of(session, flags));
 }
 
 /// The command again, from the last checkpoint. A finished run has no step left under the limit that it has.
