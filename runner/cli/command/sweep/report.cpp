@@ -68,7 +68,7 @@ std::optional<std::string> answer(const sweep::OpenSweep& open, const SweepRepor
   document->paragraph(open.sweep.metric() +
                       (open.sweep.maximizes() ? ", larger is better: " : ", smaller is better: ") +
                       review::progress_text(review::progress_of(open.sweep, tally.update(*open.study))) + ".");
-  const std::vector<std::string> best = review::best_lines(tally, history.variants);
+  const std::vector<std::string> best = review::best_lines(open.sweep, tally, history.variants);
   if (!best.empty()) document->list(best);
   add_pictures(history, *document);
   add_trials(open, context.clock, *document);
