@@ -22,6 +22,8 @@ class Tracker {
  public:
   virtual ~Tracker() = default;
 
+  /// Throws what would keep start() from beginning and is known without asking the tool: it does not know its server.
+  virtual void check(const runner::core::Node& /*state*/) const {}
   /// `state` is what state() gave at the last flush, null the first time. A tool that keeps files takes back whatever
   /// it wrote after that.
   virtual void start(const Run& run, const runner::core::Node& state) = 0;

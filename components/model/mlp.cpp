@@ -31,18 +31,18 @@ at::Tensor activate(Activation activation, const at::Tensor& x_BF) {
 }
 
 /// One linear layer and, unless it is the last, what follows it.
-class Layer final : public BasicBlock {
+class Layer final : public block::BasicBlock {
  public:
   Layer(std::string name, Port input, Port output, const Config& config, bool last, bool meta)
-      : BasicBlock(std::move(name), std::move(input), std::move(output)),
+      : block::BasicBlock(std::move(name), std::move(input), std::move(output)),
         in_features_(this->input().shape.back()),
         out_features_(this->output().shape.back()),
         activation_(config.activation),
         dropout_(config.dropout),
         last_(last),
         bias_(config.bias) {
-    add_parameter(this->name() + ".weight", linear_weight(in_features_, out_features_, meta));
-    if (bias_) add_parameter(this->name() + ".bias", linear_bias(in_features_, out_features_, meta));
+    add_parameter(this->name() + ".weight", block::linear_weight(in_features_, out_features_, meta));
+    if (bias_) add_parameter(this->name() + ".bias", block::linear_bias(in_features_, out_features_, meta));
   }
 
   void forward(TensorMap& activations) const override {
@@ -56,8 +56,8 @@ class Layer final : public BasicBlock {
     write(activations, std::move(y_BF));
   }
 
-  BlockMemory memory(const BlockPass& pass) const override {
-    BlockMemory memory = linear_memory(input(), out_features_, pass);
+  block::BlockMemory memory(const block::BlockPass& pass) const override {
+    block::BlockMemory memory = block::linear_memory(input(), out_features_, pass);
     if (last_) return memory;
     const double width = elements(output(), pass.samples, pass.positions) * static_cast<double>(pass.product_bytes());
     const bool from_output = activation_ == Activation::kRelu || activation_ == Activation::kTanh;
@@ -116,7 +116,7 @@ std::shared_ptr<Model> make(const Config& config, const Inputs& inputs) {
   if (!in || !out) return nullptr;
   std::vector<std::int64_t> widths = config.hidden;
   widths.push_back(*out);
-  std::vector<std::unique_ptr<Block>> blocks;
+  std::vector<std::unique_ptr<block::Block>> blocks;
   Port port{kInput, Dtype::kFloat32, {kBatch, *in}};
   for (std::size_t i = 0; i < widths.size(); ++i) {
     const bool last = i + 1 == widths.size();

@@ -61,10 +61,10 @@ struct DraftOptions {
   Throttle* pace = nullptr;  ///< rests between pieces of writing and of reading back; null goes as fast as it can
 };
 
-/// One save, in DESIGN 6's order: free space, hidden folder, fsync of files and folder, then commit's verification,
-/// rename and fsync of the parent. A draft that is not committed leaves nothing behind. One draft at a time for one
-/// folder: what drafts of dead processes, and earlier ones of this process, left there is deleted by begin(). Files may
-/// be added by several threads at once.
+/// One save, in the order of docs/file-formats.md: free space, hidden folder, fsync of files and folder, then commit's
+/// verification, rename and fsync of the parent. A draft that is not committed leaves nothing behind. One draft at a
+/// time for one folder: what drafts of dead processes, and earlier ones of this process, left there is deleted by
+/// begin(). Files may be added by several threads at once.
 class CheckpointWriter {
  public:
   /// `bytes_needed` is checked against the free space first (Failure with the figures).

@@ -18,6 +18,7 @@
 #include "runner/core/fields.h"
 #include "runner/core/json.h"
 #include "runner/core/platform/files.h"
+#include "runner/core/url_password.h"
 
 namespace runner::artifact {
 namespace {
@@ -54,12 +55,25 @@ constexpr std::array<const char*, 21> kUsualVariables = {"CUDA_*",          "NVI
                                                          "SLURM_NNODES",    "SLURM_NTASKS",
                                                          "ROUX_*"};
 
-constexpr std::array<const char*, 7> kSecretWords = {"TOKEN", "SECRET", "PASSW", "CREDENTIAL", "KEY", "AUTH", "COOKIE"};
+// Anywhere in a name, and as a whole word of one: PATH is no PAT.
+constexpr std::array<const char*, 13> kSecretParts = {
+    "TOKEN",  "SECRET",  "PASSW",  "PASSPHRASE", "CREDENTIAL",       "KEY", "AUTH", "COOKIE",
+    "ACCESS", "PRIVATE", "BEARER", "WEBHOOK",    "CONNECTION_STRING"};
+constexpr std::array<const char*, 12> kSecretWords = {"PASS", "PAT", "PWD", "PW",   "JWT",   "SAS",
+                                                      "DSN",  "OTP", "PIN", "CRED", "CREDS", "SIGNATURE"};
 
 bool sounds_secret(std::string name) {
   for (char& c : name) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  return std::any_of(kSecretWords.begin(), kSecretWords.end(),
-                     [&name](const char* word) { return name.find(word) != std::string::npos; });
+  if (name == "PWD" || name == "OLDPWD") return false;  // the current folder
+  std::string words = "_" + name + "_";
+  std::replace_if(
+      words.begin(), words.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+  const auto is_part = [&name](const char* part) { return name.find(part) != std::string::npos; };
+  const auto is_word = [&words](const char* word) {
+    return words.find("_" + std::string(word) + "_") != std::string::npos;
+  };
+  return std::any_of(kSecretParts.begin(), kSecretParts.end(), is_part) ||
+         std::any_of(kSecretWords.begin(), kSecretWords.end(), is_word);
 }
 
 struct Descriptor {
@@ -213,7 +227,8 @@ std::map<std::string, std::string> chosen_environment(const std::vector<std::str
     const auto fits_usual = [&](const char* pattern) { return *pattern == name.front() && fits(pattern); };
     const bool chosen = std::any_of(kUsualVariables.begin(), kUsualVariables.end(), fits_usual) ||
                         std::any_of(patterns.begin(), patterns.end(), fits);
-    if (chosen) found[name] = sounds_secret(name) ? kHiddenValue : text.substr(equals + 1);
+    if (!chosen) continue;
+    found[name] = sounds_secret(name) ? kHiddenValue : core::hide_url_passwords(text.substr(equals + 1), kHiddenValue);
   }
   return found;
 }

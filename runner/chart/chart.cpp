@@ -69,8 +69,9 @@ struct Plane {
 void draw_line(const Curve& curve, Color color, const Plane& plane, Painter& painter) {
   Painter::Points stretch;
   const auto draw = [&] {
-    if (stretch.size() == 1) stretch.push_back(stretch.front());  // a dot
-    if (!stretch.empty()) painter.line(thinned(stretch), color, stretch.size() == 2 ? 3 : 1.8);
+    const bool is_dot = stretch.size() == 1;
+    if (is_dot) stretch.push_back(stretch.front());
+    if (!stretch.empty()) painter.line(thinned(stretch), color, is_dot ? 6 : 1.8);
     stretch.clear();
   };
   for (const auto& [at, value] : curve.points) {

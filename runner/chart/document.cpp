@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "runner/chart/chart.h"
-#include "runner/core/base64.h"
+#include "runner/core/picture/base64.h"
 #include "runner/core/utf8.h"
 
 namespace runner::chart {

@@ -55,8 +55,8 @@ std::int64_t estimate_bytes(const components::model::Model& model, int optimizer
 /// was read of it when it was verified; null reads the files again.
 core::Node load(const std::string& path, TrainState& state, CheckpointPrefetch* held = nullptr);
 
-/// Weights only, for `eval` and `predict`: strict names and shapes. `path`: a checkpoint, a folder with
-/// model.safetensors or its shards, an index, or a safetensors file.
+/// Weights only, with strict names and shapes. `path`: a checkpoint, which is what `eval` and `predict` take; or a
+/// folder with model.safetensors or its shards, an index, or a safetensors file.
 void load_weights(const std::string& path, const components::model::Model& model);
 
 }  // namespace runner::checkpoint

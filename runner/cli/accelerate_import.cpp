@@ -1,7 +1,6 @@
 #include "runner/cli/accelerate_import.h"
 
 #include <algorithm>
-#include <sstream>
 
 #include "runner/core/suggest.h"
 
@@ -13,10 +12,11 @@ using State = AccelerateOption::State;
 
 constexpr const char* kFsdp = "parameters are whole on each process; sharding them comes with FSDP and ZeRO";
 constexpr const char* kMegatron = "models are not cut yet; tensor and pipeline parallel training come later";
-constexpr const char* kTpu = "LibTorch has no TPU; roux trains on processors and CUDA";
+constexpr const char* kTpu = "LibTorch has no TPU; training runs on CPUs";
 constexpr const char* kPython = "there is no Python script: a recipe says what is trained";
 constexpr const char* kMpirun = "`mpirun --hostfile FILE roux run RECIPE` says it";
-constexpr const char* kDevice = "roux trains on processors and CUDA";
+constexpr const char* kDevice = "training runs on CPUs";
+constexpr const char* kGpus = "training runs on CPUs; GPUs come later";
 constexpr const char* kCloud = "roux starts no machines of a cloud";
 
 const AccelerateOption* find(const std::string& name) {
@@ -62,14 +62,19 @@ bool means_no(const Node& value) {
   return value.is_string() && (text == "no" || text == "false" || text == "none" || text.empty());
 }
 
-Node list_of(const Node& commas) {
-  std::vector<Node> items;
-  std::istringstream words(commas.as_string());
-  for (std::string word; std::getline(words, word, ',');) {
-    word.erase(0, word.find_first_not_of(' '));
-    items.push_back(as_written(Node::string(word, commas.location())));
-  }
-  return Node::sequence(std::move(items), commas.location());
+/// Whether training is to run on CPUs whatever else is said of GPUs, as there.
+bool is_on_cpu(const Node& config) {
+  return std::any_of(config.entries().begin(), config.entries().end(), [](const Node::Entry& entry) {
+    return (entry.key == "use_cpu" || entry.key == "cpu") && !means_no(entry.value);
+  });
+}
+
+/// Whether an entry chooses GPUs; `gpu_ids: all` chooses none.
+bool chooses_gpus(const Node::Entry& entry) {
+  const std::string text = entry.value.is_string() ? lower(entry.value.as_string()) : "";
+  if (entry.key == "distributed_type") return text == "multi_gpu";
+  return (entry.key == "gpu_ids" && text != "all" && !entry.value.is_null()) ||
+         (entry.key == "multi_gpu" && !means_no(entry.value));
 }
 
 /// What a value of an option that works becomes; null where it says what is so anyway.
@@ -91,11 +96,7 @@ Node translated(const AccelerateOption& option, const Node& value, core::Diagnos
     return Node::null();
   }
   if (name == "fp16") return means_no(value) ? Node::null() : Node::string("16-mixed");
-  if (name == "use_cpu") return means_no(value) ? Node::null() : Node::string("cpu");
-  if (name == "gpu_ids") {
-    if (text == "all") return Node::null();
-    return value.is_string() ? list_of(value) : Node::sequence({value}, value.location());
-  }
+  if (name == "use_cpu" || name == "cpu") return means_no(value) ? Node::null() : Node::string("cpu");
   if (name == "main_process_ip" || name == "log_dir" || name == "role") return value;
   return as_written(value);
 }
@@ -122,7 +123,8 @@ void look_at_what_follows(const Node::Entry& entry, core::Diagnostics& diagnosti
   if (entry.key != "distributed_type" || value.empty()) return;
   if (value == "FSDP" || value == "DEEPSPEED") return tell(std::string("is not there yet: ") + kFsdp);
   if (value == "MEGATRON_LM") return tell(std::string("is not there yet: ") + kMegatron);
-  if (value == "NO" || value == "MULTI_CPU" || value == "MULTI_GPU") return;
+  if (value == "MULTI_GPU") return tell(std::string("is not there yet: ") + kGpus);
+  if (value == "NO" || value == "MULTI_CPU") return;
   tell(std::string("is refused: ") + kDevice);
 }
 
@@ -170,7 +172,7 @@ const std::vector<AccelerateOption>& accelerate_options() {
   static const std::vector<AccelerateOption> options = {
       {"compute_environment", State::kFollows, "", "`LOCAL_MACHINE`; Slurm and MPI are recognised; no cloud"},
       {"distributed_type", State::kFollows, "",
-       "from `launch.num_processes` and `device`; `FSDP`, `DEEPSPEED` and `MEGATRON_LM` come later, others are "
+       "from `launch.num_processes`; `MULTI_GPU`, `FSDP`, `DEEPSPEED` and `MEGATRON_LM` come later, others are "
        "refused"},
       {"num_processes", State::kWorks, "launch.num_processes",
        "of all machines together, as there; -1, which leaves it to a starter, is not to be said"},
@@ -181,10 +183,10 @@ const std::vector<AccelerateOption>& accelerate_options() {
       {"same_network", State::kFollows, "", "machines meet over TCP wherever they are"},
       {"rdzv_backend", State::kWorks, "launch.rdzv_backend", "`static` or `c10d`"},
       {"rdzv_conf", State::kRefused, "", "`launch.timeout`, `join_timeout` and `min_machines` say it"},
-      {"gpu_ids", State::kWorks, "launch.gpu_ids", "`all` is what holds when nothing is said"},
+      {"gpu_ids", State::kLater, "", kGpus},
       {"use_cpu", State::kWorks, "device", "`true` is `device: cpu`"},
       {"cpu", State::kWorks, "device", "the flag of `use_cpu`"},
-      {"multi_gpu", State::kFollows, "", "from `launch.num_processes` and `device`"},
+      {"multi_gpu", State::kLater, "", kGpus},
       {"num_cpu_threads_per_process", State::kWorks, "launch.num_cpu_threads_per_process", ""},
       {"enable_cpu_affinity", State::kWorks, "launch.enable_cpu_affinity", "on any processor"},
       {"mixed_precision", State::kWorks, "precision.mode",
@@ -206,7 +208,7 @@ const std::vector<AccelerateOption>& accelerate_options() {
       {"config_file", State::kFollows, "", "`ROUX_CONFIG_FILE`; `roux config`"},
       {"mpirun_config", State::kRefused, "", kMpirun},
       {"mpirun_hostfile", State::kRefused, "", kMpirun},
-      {"mpirun_ccl", State::kRefused, "", "roux exchanges over Gloo and NCCL, not oneCCL"},
+      {"mpirun_ccl", State::kRefused, "", "processes exchange over Gloo, not oneCCL"},
       {"ipex_config", State::kRefused, "", "the processor's instructions are used without an extension"},
       {"ipex", State::kRefused, "", "the processor's instructions are used without an extension"},
       {"use_xpu", State::kRefused, "", kDevice},
@@ -273,11 +275,10 @@ std::string accelerate_page() {
 
 Node recipe_of_accelerate(const Node& config, core::Diagnostics& diagnostics) {
   Node recipe = Node::mapping();
-  for (const Node::Entry& entry : config.entries()) take(entry, recipe, diagnostics);
-  // use_cpu wins there as well.
-  if (const Node* launch = recipe.find("launch"); launch != nullptr && recipe.find("device") != nullptr) {
-    Node without = *launch;
-    if (without.erase("gpu_ids")) recipe.set("launch", std::move(without));
+  const bool on_cpu = is_on_cpu(config);
+  for (const Node::Entry& entry : config.entries()) {
+    const bool says_nothing = entry.key == "gpu_ids" && !chooses_gpus(entry);
+    if (!says_nothing && !(on_cpu && chooses_gpus(entry))) take(entry, recipe, diagnostics);
   }
   return recipe;
 }

@@ -22,7 +22,7 @@ struct AccelerateOption {
   const char* note;  ///< how values translate, or why not
 };
 
-/// The one table: `roux config import` reads by it, and schemas/accelerate.md is written from it.
+/// The one table: `roux config import` reads by it, and docs/accelerate-options.md is written from it.
 const std::vector<AccelerateOption>& accelerate_options();
 
 /// The page.

@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "generated/section/launch.h"
+#include "generated/section/loader.h"
+#include "generated/section/training.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
 #include "runner/core/platform/process.h"
@@ -91,8 +93,8 @@ std::vector<std::string> remote_command(const Session& session, const launch::Ma
     words.insert(words.end(), {flag, value});
   }
   const std::string folder = std::filesystem::current_path().string();
-  return {"ssh", "-o", "BatchMode=yes", host,
-          "cd " + launch::shell_word(folder) + " && exec " + launch::shell_line(words)};
+  return {"ssh", "-o", "BatchMode=yes",
+          "--",  host, "cd " + launch::shell_word(folder) + " && exec " + launch::shell_line(words)};
 }
 
 /// Where the machines are and which one this is. Fails the session when the recipe does not say.
@@ -177,6 +179,22 @@ bool starts_ranks(const resolve::Recipe& recipe) {
   const auto launch = sections::launch::parse_config(recipe.at("launch"));
   const auto started = launch::rank_of_environment(meeting_wish(launch));
   return started && !started.value() && launch.num_processes > 1;
+}
+
+void note_growing_batch(const Session& session, const resolve::Recipe& recipe) {
+  const auto training = sections::training::parse_config(recipe.at("training"));
+  const std::int64_t processes = sections::launch::parse_config(recipe.at("launch")).num_processes;
+  const bool is_split = sections::loader::parse_config(recipe.at("loader")).split_batches;
+  const core::Location& global = recipe.at("training.global_batch_size").location();
+  const bool is_written = global.known() && global.source->kind != core::Source::Kind::kDefault;
+  if (processes == 1 || is_split || is_written || !training.global_batch_size || launch::is_spoken_for()) return;
+  const std::string one = std::to_string(*training.global_batch_size / processes);
+  core::Diagnostics diagnostics;
+  diagnostics.notice(recipe.at("training.micro_batch_size").location(),
+                     "the batch of a step is " + std::to_string(*training.global_batch_size) + " with " +
+                         std::to_string(processes) + " processes, and " + one + " with one",
+                     "training.global_batch_size: " + one + " keeps it, whatever the number of processes");
+  session.show(diagnostics);
 }
 
 std::string slurm_batch(const Session& session, const resolve::Recipe& recipe) {

@@ -16,6 +16,9 @@ std::optional<core::RankInfo> rank_here(Session& session, const resolve::Recipe&
 /// Whether training this recipe takes processes that have yet to be started.
 bool starts_ranks(const resolve::Recipe& recipe);
 
+/// A notice where the batch of a step grows with the number of processes: the recipe does not say how large it is.
+void note_growing_batch(const Session& session, const resolve::Recipe& recipe);
+
 /// A batch script that has Slurm run this very command, without `--emit`.
 std::string slurm_batch(const Session& session, const resolve::Recipe& recipe);
 

@@ -6,6 +6,7 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -76,6 +77,20 @@ bool looks_like_recipe(const std::string& word) {
   return false;
 }
 
+/// What other programs call one of our commands; "" where there is none.
+std::string meant_command(const std::string& word) {
+  static constexpr std::pair<const char*, const char*> kMeant[] = {{"train", "run"},      {"fit", "run"},
+                                                                   {"start", "run"},      {"show", "runs show"},
+                                                                   {"ls", "runs list"},   {"test", "eval"},
+                                                                   {"evaluate", "eval"},  {"continue", "resume"},
+                                                                   {"check", "validate"}, {"compare", "runs compare"},
+                                                                   {"help", "--help"}};
+  for (const auto& [theirs, ours] : kMeant) {
+    if (word == theirs) return ours;
+  }
+  return "";
+}
+
 /// Words that no command takes.
 void refuse_extras(CLI::App& app, Session& session) {
   CLI::App* command = chosen_command(app);
@@ -92,7 +107,9 @@ void refuse_extras(CLI::App& app, Session& session) {
   if (commands.empty())
     return session.fail(full_name(command) + " takes no further argument, got \"" + word + "\"", help);
   std::string hint = "`" + full_name(command) + " --help` shows the commands";
-  if (const std::string near = core::closest(word, commands); !near.empty()) {
+  if (const std::string meant = command == &app ? meant_command(word) : ""; !meant.empty()) {
+    hint = "did you mean `roux " + meant + "`?";
+  } else if (const std::string near = core::closest(word, commands); !near.empty()) {
     hint = "did you mean `" + full_name(command) + " " + near + "`?";
   } else if (command == &app && looks_like_recipe(word)) {
     hint = "did you mean `roux run " + word + "`?";
@@ -248,7 +265,7 @@ int run_program(Session& session, const std::function<int()>& work) {
   }
   core::flush_log();
   // A full disk or a closed pipe shows only here.
-  if (std::fflush(stdout) != 0 && status == core::kExitDone) {
+  if (std::fflush(stdout) != 0 && status == core::kExitDone && !(session.outlives_readers && errno == EPIPE)) {
     session.fail("cannot write to standard output", "", core::kExitFailed);
     status = session.exit_code;
   }

@@ -7,7 +7,7 @@
 
 namespace runner::cli {
 
-/// The whole program: reads the command line, runs one command, returns the exit status (DESIGN section 1). Never
+/// The whole program: reads the command line, runs one command, returns the exit status (docs/errors.md). Never
 /// throws.
 int run_program(const std::vector<std::string>& command_line);
 /// The same where the process is somebody else's; of the commands there are `run` and `resume`.

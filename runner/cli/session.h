@@ -28,6 +28,7 @@ namespace runner::cli {
 struct RecipeFlags {
   std::string path;
   std::vector<std::string> sets, set_files, ext;
+  std::vector<std::string> changes;           ///< `path=value` without --set
   std::vector<std::string> sets_before;       ///< of the program's own; those of the command line win
   std::map<std::string, std::string> launch;  ///< targets of launch_flags.h, by key
   CLI::App* command = nullptr;
@@ -46,8 +47,9 @@ struct Session {
   bool quiet = false;
   bool verbose = false;
   std::string log_format = "text";
-  std::string output_dir;  ///< `--output-dir`; "" when not given
-  bool color = false;      ///< standard error is a terminal, and NO_COLOR is unset
+  std::string output_dir;         ///< `--output-dir`; "" when not given
+  bool color = false;             ///< standard error is a terminal, and NO_COLOR is unset
+  bool outlives_readers = false;  ///< a closed standard output is no failure: what the command made is on the disk
   int exit_code = 0;
   std::vector<std::string> command_line;
   std::optional<Host> host;       ///< nothing: the process is our own
@@ -79,6 +81,8 @@ struct Session {
 void add_recipe_flags(CLI::App& command, RecipeFlags& flags);
 /// The same without RECIPE.
 void add_override_flags(CLI::App& command, RecipeFlags& flags);
+/// `path=value` without --set, after RECIPE.
+void add_changes(CLI::App& command, RecipeFlags& flags);
 /// What --set, --set-file and --ext ask for, in the order given.
 recipe::ComposeOptions compose_options(const RecipeFlags& flags, core::Diagnostics& diagnostics);
 

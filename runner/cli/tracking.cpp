@@ -17,6 +17,9 @@
 #include "runner/core/platform/process.h"
 #include "runner/core/platform/run_async.h"
 #include "runner/review/tracker_status.h"
+#include "runner/store/cursors.h"
+#include "runner/store/feed.h"
+#include "trackers/tracker.h"
 
 namespace runner::cli {
 namespace {
@@ -29,6 +32,22 @@ constexpr int kSignalled = 128;           // and the signal, as an exit status
 using Clock = std::chrono::steady_clock;
 
 std::string signal_text(int signal) { return "signal " + std::to_string(signal) + " (" + strsignal(signal) + ")"; }
+
+/// What `roux sync` says, whose lines begin as those of any program of ours: `error: `, `warning: tracker NAME: `.
+std::string without_prefix(std::string line, const std::string& who) {
+  for (const std::string& prefix : {std::string("error: "), std::string("warning: "), who + ": "}) {
+    if (line.starts_with(prefix)) line.erase(0, prefix.size());
+  }
+  return line;
+}
+
+/// Failure where it is known beforehand that nothing can be brought to the tool.
+core::Result<void> check(const core::Node& tracker, const std::string& name, const std::string& run_dir) {
+  const auto cursors = store::read_cursors(run_dir);
+  const auto cursor = cursors.find(name);
+  const core::Node state = cursor != cursors.end() ? cursor->second.state : core::Node();
+  return core::attempt([&] { trackers::build(tracker, {name})->check(state); });
+}
 
 std::int64_t ms_until(Clock::time_point time) {
   return std::max<std::int64_t>(0, std::chrono::ceil<std::chrono::milliseconds>(time - Clock::now()).count());
@@ -43,10 +62,11 @@ struct Tracking::Follower {
         finish_timeout_s(timeout_s),
         process(command, {}, core::Process::Fate::kOutlivesParent) {
     reading = core::run_async([this] {
-      core::ChildLog relay("tracker " + name, kLinesMax);
+      const std::string who = "tracker " + name;
+      core::ChildLog relay(who, kLinesMax);
       for (std::string line;
            process.read_line(line, kForEver_ms, core::ChildLog::kLineBytesMax) != core::Process::Read::kEnd;) {
-        relay.say(line);
+        relay.say(without_prefix(std::move(line), who));
       }
     });
   }
@@ -74,6 +94,11 @@ void Tracking::begin(const std::string& run_dir) {
   run_dir_ = run_dir;
   for (const core::Node& tracker : recipe_.at("trackers").items()) {
     const std::string name = review::tracker_name(tracker);
+    if (const auto ready = check(tracker, name, run_dir); !ready) {
+      core::log_warning("tracker " + name + ": " + ready.failure().message + "; " + ready.failure().hint +
+                        ", and `roux sync " + run_dir + " --tracker " + name + "` brings the run there");
+      continue;
+    }
     const std::vector<std::string> command = {core::own_program(), "--log-format", session_.log_format,
                                               "--quiet",           "sync",         run_dir,
                                               "--tracker",         name,           "--follow"};
@@ -113,6 +138,7 @@ void Tracking::finish() {
     if (!follower->ended(Clock::now() + std::chrono::milliseconds(kLeave_ms))) static_cast<void>(follower.release());
   }
   followers_.clear();
+  if (!late.empty()) store::put_journal_away(run_dir_);  // one that was killed while it read has left it open
 }
 
 void Tracking::tell_rest(const Follower& follower, const std::string& why) const {

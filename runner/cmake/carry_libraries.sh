@@ -24,8 +24,8 @@ done
 
 title() { printf '\n%s\n%s\n%s\n\n' "${1//?/=}" "$1" "${1//?/=}"; }
 {
-  echo "roux is licensed under Apache-2.0 (see LICENSE). This installation also carries the work of others: below"
-  echo "are their notices and licences."
+  echo "roux is licensed under Apache-2.0 (see LICENSE and NOTICE). This installation also carries the work of others:"
+  echo "below are their notices and licences."
   if [ -d "$deps/torch" ]; then
     for text in "$deps"/torch-*.dist-info/licenses/* "$deps"{,-cuda}/nvidia_*.dist-info/licenses/*; do
       [ -f "$text" ] || continue

@@ -24,7 +24,7 @@ install(DIRECTORY schemas DESTINATION share/roux FILES_MATCHING PATTERN "*.json"
         PATTERN gen EXCLUDE PATTERN reference EXCLUDE)
 install(DIRECTORY "${CMAKE_BINARY_DIR}/generated/schemas/" DESTINATION share/roux/schemas)
 install(DIRECTORY "${CMAKE_BINARY_DIR}/generated/reference" DESTINATION share/doc/roux)
-install(FILES LICENSE DESTINATION share/doc/roux)
+install(FILES LICENSE NOTICE DESTINATION share/doc/roux)
 install(FILES README.md DESTINATION share/doc/roux OPTIONAL)
 install(FILES runner/cmake/roux-config.cmake DESTINATION lib/cmake/roux)
 include(CMakePackageConfigHelpers)

@@ -89,6 +89,7 @@ function(add_binary_base)
             "-DBUILD=${CMAKE_BUILD_TYPE}, ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}"
             -P "${CMAKE_SOURCE_DIR}/runner/cmake/source_hash.cmake"
     BYPRODUCTS "${source_hash}"
+    COMMENT "Hashing the sources"
     VERBATIM)
   set_source_files_properties("${source_hash}" PROPERTIES GENERATED TRUE)
   add_library(roux_base SHARED ${ROUX_GENERATED_BASE} "${source_hash}")
@@ -98,7 +99,7 @@ function(add_binary_base)
     PRIVATE roux_layer_core roux_layer_recipe roux_layer_registry roux_layer_resolve roux_layer_store
             roux_layer_artifact
             third_party_spdlog third_party_nlohmann third_party_yaml-cpp third_party_jsonnet third_party_sqlite3
-            third_party_xxhash
+            third_party_xxhash third_party_re2
             Threads::Threads ${CMAKE_DL_LIBS})
 endfunction()
 

@@ -43,7 +43,7 @@ struct RenderOptions {
   bool excerpts = true;  ///< The source line and the carets under it.
 };
 
-/// `file:line:col: error: message`, the source line with carets, and `  hint: ...`; STYLE.md section 3 shows it.
+/// `file:line:col: error: message`, the source line with carets, and `  hint: ...`; docs/errors.md shows it.
 /// Tabs count as one column and are shown as one space; long lines are cut around the caret; control bytes are escaped.
 std::string render(const Diagnostic& diagnostic, const RenderOptions& options = {});
 std::string render(const Diagnostics& diagnostics, const RenderOptions& options = {});

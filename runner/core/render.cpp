@@ -101,17 +101,17 @@ std::string excerpt(const Location& place, bool color, const char* caret_color) 
 std::string render(const Diagnostic& diagnostic, const RenderOptions& options) {
   const Location& place = diagnostic.place;
   const std::string where = escape_for_terminal(place.text());
+  const std::string message = printable(diagnostic.message);
   const char* color = severity_color(diagnostic.severity);
   std::string out;
   if (!where.empty()) out += options.color ? kBold + where + ": " + kReset : where + ": ";
   const std::string severity = severity_text(diagnostic.severity);
-  out += options.color ? color + severity + ": " + kReset + kBold + diagnostic.message + kReset
-                       : severity + ": " + diagnostic.message;
+  out += options.color ? color + severity + ": " + kReset + kBold + message + kReset : severity + ": " + message;
   out += "\n";
   if (options.excerpts && place.known() && place.line > 0 && !place.source->text.empty()) {
     out += excerpt(place, options.color, color);
   }
-  if (!diagnostic.hint.empty()) out += "  hint: " + diagnostic.hint + "\n";
+  if (!diagnostic.hint.empty()) out += "  hint: " + printable(diagnostic.hint) + "\n";
   return out;
 }
 

@@ -99,6 +99,14 @@ std::optional<Loaded> load(const resolve::Recipe& recipe, const EvalRequest& req
   return loaded;
 }
 
+/// `160 samples`, or `16 of 160 samples: eval.max_batches is 1` where only a part was looked at.
+std::string samples_text(const Loaded& loaded, std::int64_t samples) {
+  const std::int64_t all = loaded.data->size();
+  if (samples >= all) return std::to_string(samples) + " samples";
+  return std::to_string(samples) + " of " + std::to_string(all) + " samples: eval.max_batches is " +
+         std::to_string(loaded.options.max_batches.value_or(0));
+}
+
 Node list_of(const at::Tensor& values) {
   const at::Tensor flat = values.to(at::kDouble).contiguous();
   std::vector<Node> items;
@@ -142,8 +150,8 @@ int evaluate_checkpoint(const resolve::Recipe& recipe, const EvalRequest& reques
     std::printf("%s\n", core::to_json(line, -1).c_str());
     return core::kExitDone;
   }
-  std::printf("%s on %s (%lld samples)\n", loaded->checkpoint.c_str(), request.data.c_str(),
-              static_cast<long long>(result.samples));
+  std::printf("%s on %s (%s)\n", loaded->checkpoint.c_str(), request.data.c_str(),
+              samples_text(*loaded, result.samples).c_str());
   for (const auto& [name, value] : result.values) std::printf("  %-14s %.6g\n", name.c_str(), value);
   return core::kExitDone;
 }
@@ -158,10 +166,12 @@ int predict_checkpoint(const resolve::Recipe& recipe, const EvalRequest& request
   }
   std::FILE* file = owned != nullptr ? owned.get() : stdout;
   const bool classes = loaded->data->signature().num_classes > 0;
+  std::int64_t samples = 0;
   train::predict(*loaded->experiment, *loaded->data, loaded->options,
                  [&](std::int64_t first, const components::TensorMap& batch) {
                    const at::Tensor& output = batch.at(components::kOutput);
                    const at::Tensor& target = batch.at(components::kTarget);
+                   samples += target.size(0);
                    for (std::int64_t i = 0; i < target.size(0); ++i) {
                      write_sample(file, first + i, output[i], target[i], *loaded->experiment->loss, classes);
                    }
@@ -171,6 +181,7 @@ int predict_checkpoint(const resolve::Recipe& recipe, const EvalRequest& request
                          ": it refused");
   }
   if (!request.output.empty()) core::log_info("wrote " + request.output);
+  if (samples < loaded->data->size()) core::log_warning("predicted " + samples_text(*loaded, samples));
   return core::kExitDone;
 }
 

@@ -32,7 +32,8 @@ std::string exit_message(const std::deque<std::string>& lines) {
     text = *error_in(lines[begin]);
   } else if (!lines.empty()) {
     begin = lines.size() - std::min(lines.size(), kLastLinesShown);
-    text = std::string(kSaidLast) + "\n  " + lines[begin];
+    text = kSaidLast;
+    for (; begin < lines.size(); ++begin) text += "\n  " + lines[begin];
   }
   for (std::size_t i = begin + 1; i < lines.size(); ++i) text += "\n" + lines[i];
   return text;

@@ -1,5 +1,7 @@
 #include "runner/launch/failure_attribution.h"
 
+#include <signal.h>
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -14,9 +16,16 @@ using core::Node;
 constexpr const char *kRank = "rank", *kWho = "who", *kStatus = "status", *kSignal = "signal", *kHandedOn = "handed_on",
                      *kGivenUp = "given_up", *kWords = "words", *kText = "text";
 
+constexpr int kExitAtOnce = 128 + SIGINT;  // of a second SIGINT, which waits for no save
+
 int integer(const Node& node, const char* key) { return static_cast<int>(node.find(key)->as_integer()); }
 
 }  // namespace
+
+bool RankEnd::left_at_once() const {
+  if (handed_on != SIGINT) return false;
+  return given_up || (signal == 0 && status == kExitAtOnce);
+}
 
 bool RankEnd::failed() const { return !given_up && status != core::kExitDone && status != core::kExitResumable; }
 
@@ -90,12 +99,13 @@ bool FailureAttribution::was_asked_to_end() const {
 
 int FailureAttribution::status() const {
   if (const RankEnd* blamed = culprit(); blamed != nullptr) {
-    return blamed->status == core::kExitPeerLost ? core::kExitFailed : blamed->status;
+    const bool is_ours = blamed->status == core::kExitUsage || blamed->status == core::kExitOurBug;
+    return is_ours ? blamed->status : core::kExitFailed;
   }
   int status = core::kExitDone;
   for (const RankEnd& end : ends_) {
-    if (end.obeyed() || (end.given_up && end.handed_on != 0)) return 128 + end.handed_on;
-    if (end.status == core::kExitResumable) status = core::kExitResumable;
+    if (end.left_at_once()) return kExitAtOnce;
+    if (end.obeyed() || end.given_up || end.status == core::kExitResumable) status = core::kExitResumable;
   }
   return status;
 }

@@ -23,6 +23,7 @@ struct RankEnd {
 
   bool failed() const;  ///< by itself: neither done, nor resumable, nor killed because of others
   bool obeyed() const { return handed_on != 0 && status == 128 + handed_on; }
+  bool left_at_once() const;    ///< by a second SIGINT
   std::string message() const;  ///< what became of it, for a person
 };
 
@@ -38,7 +39,8 @@ class FailureAttribution {
   const RankEnd* culprit() const;
   bool is_done() const;           ///< all came to their end
   bool was_asked_to_end() const;  ///< somebody sent a signal
-  /// The exit status of the whole: the culprit's, or that of those who were asked to end.
+  /// The exit status of the whole, one of core::ExitCode: a culprit's, 1 where a signal killed it; else 75 where ranks
+  /// were asked to end, 130 where that was by a second SIGINT.
   int status() const;
 
  private:

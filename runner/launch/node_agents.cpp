@@ -68,7 +68,7 @@ std::optional<LaunchEnd> NodeAgents::gather(const Signals& signals, double patie
     for (const AgentConnection& link : newcomers_) waiting.push_back({link.descriptor(), POLLIN, 0});
     add_to(waiting);
     poll(waiting.data(), waiting.size(), static_cast<int>(std::min<std::int64_t>(left_ms, 60'000)));
-    if (const auto signal = signals.next()) return LaunchEnd{128 + *signal, "", ""};
+    if (signals.next()) return LaunchEnd{core::kExitResumable, "", ""};
     if ((waiting[1].revents & POLLIN) != 0) accept_one();
     if (auto end = hear_newcomers()) return end;
     if (auto end = look_at_remote_starts()) return end;

@@ -184,7 +184,7 @@ std::optional<LaunchEnd> join(const LaunchPlan& plan, const Signals& signals, st
     }
     pollfd waiting = {signals.descriptor(), POLLIN, 0};
     poll(&waiting, 1, static_cast<int>(std::min<std::int64_t>(left_ms, kPauseMs)));
-    if (const auto signal = signals.next()) return LaunchEnd{128 + *signal, "", ""};
+    if (signals.next()) return LaunchEnd{core::kExitResumable, "", ""};
     if (left_ms > 0) continue;
     return LaunchEnd{core::kExitFailed,
                      "this machine finds no machine 0 at " + at(plan.machines) + " within " +
@@ -257,7 +257,7 @@ LaunchEnd follow(const LaunchPlan& plan, const Signals& signals) {
     }
     pollfd waiting[] = {{signals.descriptor(), POLLIN, 0}, {link->descriptor(), POLLIN, 0}};
     poll(waiting, 2, -1);
-    if (const auto signal = signals.next()) return {128 + *signal, "", ""};
+    if (signals.next()) return {core::kExitResumable, "", ""};
   }
 }
 

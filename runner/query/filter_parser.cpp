@@ -143,6 +143,11 @@ class Parser {
   std::unique_ptr<Expression> wrong(const std::string& wanted) {
     const std::string there =
         token_.kind == Token::Kind::kEnd ? "it ends" : "there is `" + core::escape_for_terminal(token_.text) + "`";
+    if (token_.text == "&" || token_.text == "|") {
+      const bool is_and = token_.text == "&";
+      return refuse("the filter needs " + wanted + " where " + there,
+                    std::string("write ") + (is_and ? "`and`" : "`or`"));
+    }
     return refuse("the filter needs " + wanted + " where " + there,
                   "for example: val/loss < 2 and optimizer.type == \"adamw\" and status == finished");
   }

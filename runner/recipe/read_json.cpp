@@ -24,12 +24,14 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
   bool number_integer(std::int64_t value) override { return add_number(Node::integer(value)); }
 
   bool number_unsigned(std::uint64_t value) override {
-    if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) return too_large();
+    if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) return out_of_range("integer");
     return add_number(Node::integer(static_cast<std::int64_t>(value)));
   }
 
   bool number_float(double value, const std::string& written) override {
-    if (written.find_first_of(".eE") == std::string::npos) return too_large();
+    if (written.find_first_of(".eE") == std::string::npos) return out_of_range("integer");
+    const std::string_view digits = std::string_view(written).substr(0, written.find_first_of("eE"));
+    if (value == 0 && digits.find_first_of("123456789") != std::string_view::npos) return out_of_range("number");
     return add_number(Node::floating(value));
   }
 
@@ -107,9 +109,10 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
     return text_.place(begin, end);
   }
 
-  bool too_large() {
+  bool out_of_range(const char* kind) {
     const Location place = token();
-    diagnostics_.error(place, "the integer " + std::string(token_.substr(0, 60)) + " does not fit into 64 bits");
+    diagnostics_.error(
+        place, std::string("the ") + kind + " " + std::string(token_.substr(0, 60)) + " does not fit into 64 bits");
     return false;
   }
 

@@ -25,6 +25,11 @@ struct Stop {};
 // Underlining more is of no use, and a file may be one line of megabytes.
 constexpr std::size_t kWidthMax = 200;
 
+// YAML 1.2, section 7.4.2: what stands before the colon on its line. yaml-cpp then sees no key at all.
+constexpr std::size_t kKeyBytesMax = 1024;
+constexpr const char* kKeyTooLong = "a key of more than 1024 characters";
+constexpr const char* kLongKeyHint = "shorten it, or write \"? KEY\" on a line and \": VALUE\" below it";
+
 std::size_t end_of_line(std::string_view text, std::size_t at) {
   const std::string_view line = text.substr(std::min(at, text.size()), kWidthMax);
   return std::min(at + std::min(line.find_first_of("\r\n"), line.size()), text.size());
@@ -70,6 +75,11 @@ class Builder final : public YAML::EventHandler {
         Node::null(width == 0 && is_value ? open_.back().key_location : place_at(at, std::max<std::size_t>(width, 1)));
     node.set_written(std::string(rest.substr(0, width)));
     if (!is_value && !open_.empty() && open_.back().node.is_mapping()) {
+      const std::size_t colon = text_.text().find(':', at);
+      if (colon != std::string_view::npos && colon > at + kKeyBytesMax) {
+        diagnostics_.error(node.location(), kKeyTooLong, kLongKeyHint);
+        throw Stop{};
+      }
       diagnostics_.error(node.location(), "a key is missing before the colon",
                          "a key is text: put it in quotes if it is empty");
       throw Stop{};
@@ -393,6 +403,13 @@ void complain(SourceText& text, const Builder& builder, const YAML::Exception& e
     if (quote != std::string_view::npos)
       return point_at(quote, "the quote that opens here is never closed", "close the quote");
   }
+  if (message.starts_with("illegal map value")) {
+    const std::string_view line = line_around(bytes, at);
+    const auto begin = static_cast<std::size_t>(line.data() - bytes.data());
+    if (at > begin + kKeyBytesMax) {
+      return point_at(begin + line.find_first_not_of(" -"), kKeyTooLong, kLongKeyHint);
+    }
+  }
   if (message.starts_with("illegal map value") || message.starts_with("end of map not found")) {
     const std::size_t space = find_missing_space(bytes, at);
     if (space != std::string_view::npos) {
@@ -421,12 +438,21 @@ void complain(SourceText& text, const Builder& builder, const YAML::Exception& e
   point_at(from, std::move(complaint.message), std::move(complaint.hint));
 }
 
+/// yaml-cpp would take all of it for one line, so that a comment at the beginning hides the rest.
+bool check_line_ends(SourceText& text, core::Diagnostics& diagnostics) {
+  const std::size_t end = text.text().find('\r');
+  if (end == std::string_view::npos || text.text().find('\n') != std::string_view::npos) return true;
+  diagnostics.error(text.place(end, end + 1), "the lines end with CR alone",
+                    "save the file with line ends LF or CR LF");
+  return false;
+}
+
 }  // namespace
 
 std::optional<Node> read_yaml_leniently(std::shared_ptr<const core::Source> source, const Limits& limits,
                                         core::Diagnostics& diagnostics) {
   SourceText text(source);
-  if (!check_text(text, limits, diagnostics)) return std::nullopt;
+  if (!check_text(text, limits, diagnostics) || !check_line_ends(text, diagnostics)) return std::nullopt;
   Builder builder(text, limits, diagnostics);
   try {
     std::istringstream stream(source->text);

@@ -87,7 +87,11 @@ class AliasPass {
     const Node::Entry entry = *found;
     block->erase(alias.word);
     const std::string written = joined_path(section, alias.word);
-    if (clashes(entry, written, alias)) return;
+    if (const auto other = same_setting(alias); other && is_override(*other) != is_override(entry)) {
+      if (is_override(*other)) return;
+    } else if (other) {
+      return refuse_both(entry, *other, written, alias);
+    }
     std::optional<Node> value = translated(entry.value, alias, written);
     if (!value) return;
     value->add_history("alias " + written);
@@ -96,20 +100,23 @@ class AliasPass {
   }
 
  private:
-  bool clashes(const Node::Entry& entry, const std::string& written, const Alias& alias) {
+  /// What the recipe says under the key's own name.
+  std::optional<Node::Entry> same_setting(const Alias& alias) const {
     const std::size_t dot = alias.path.rfind('.');
     const Node* found = dot == std::string::npos ? &root_ : root_.at_path(alias.path.substr(0, dot));
-    if (found == nullptr) return false;
+    if (found == nullptr) return std::nullopt;
     // `precision: bf16-mixed` gives precision.mode.
     Node parent = *found;
     expand_short_form(parent, alias.path.substr(0, alias.path.find('.')), registry_);
     const Node::Entry* other = parent.find_entry(dot == std::string::npos ? alias.path : alias.path.substr(dot + 1));
-    if (other == nullptr) return false;
+    return other != nullptr ? std::optional(*other) : std::nullopt;
+  }
+
+  void refuse_both(const Node::Entry& entry, const Node::Entry& other, const std::string& written, const Alias& alias) {
     diagnostics_.error(entry.key_location,
-                       written + " and " + alias.path + " (" + line_beside(other->key_location, entry.key_location) +
+                       written + " and " + alias.path + " (" + line_beside(other.key_location, entry.key_location) +
                            ") are the same setting",
                        "keep " + alias.path);
-    return true;
   }
 
   std::optional<Node> translated(const Node& value, const Alias& alias, const std::string& written) {

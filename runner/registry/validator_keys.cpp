@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "runner/core/scalar.h"
 #include "runner/core/suggest.h"
 #include "runner/registry/validator.h"
 #include "runner/registry/value_check.h"
@@ -24,6 +25,12 @@ std::vector<std::string> names_of(const std::vector<const Property*>& properties
   std::vector<std::string> names;
   for (const Property* property : properties) names.push_back(property->name);
   return names;
+}
+
+/// `{lr: 1,5e-3}` has a key `5e-3`.
+bool is_cut_number(const Node::Entry& entry) {
+  const auto key = core::resolve_scalar(entry.key);
+  return entry.value.is_null() && key.ok() && key.value().is_number();
 }
 
 }  // namespace
@@ -51,7 +58,9 @@ void Validator::rename_own_aliases(Node& value, const Block& block) {
       const std::string path = joined_path(block.path, property->name);
       const std::string written = joined_path(block.path, alias);
       value.erase(alias);
-      if (const Node::Entry* other = value.find_entry(property->name)) {
+      const Node::Entry* other = value.find_entry(property->name);
+      if (other != nullptr && is_override(*other) && !is_override(entry)) continue;
+      if (other != nullptr && !(is_override(entry) && !is_override(*other))) {
         diagnostics_.error(entry.key_location,
                            written + " and " + path + " (" + line_beside(other->key_location, entry.key_location) +
                                ") are the same setting",
@@ -114,6 +123,10 @@ void Validator::missing_type(const Node& value, const std::string& kind, const s
   const std::vector<std::string> names = registry_.names(kind);
   std::string hint = "say which: type: " + enumerated(names, "or", 8);
   core::Location place = value.location();
+  for (const Node::Entry& entry : value.entries()) {
+    const ForeignWord* word = aliases_.find_foreign(path.substr(0, path.find_first_of(".[")), entry.key);
+    if (word != nullptr) hint = word->hint, place = entry.key_location;
+  }
   for (const char* foreign : kForeignTypeKeys) {
     const Node::Entry* entry = value.find_entry(foreign);
     if (entry == nullptr || !entry->value.is_string()) continue;
@@ -146,7 +159,9 @@ Node Validator::unknown_name(const Node& type, const std::string& kind) {
 std::string Validator::unknown_key(const Node::Entry& entry, const Block& block) {
   const bool secret = check_plain_secrets(entry, joined_path(block.path, entry.key), diagnostics_);
   diagnostics_.error(secret ? without_text(entry.key_location) : entry.key_location,
-                     block.title + " has no key " + quoted(entry.key), unknown_key_hint(entry.key, block));
+                     block.title + " has no key " + quoted(entry.key),
+                     is_cut_number(entry) ? "a comma ends the value before it: a number has a decimal point"
+                                          : unknown_key_hint(entry.key, block));
   return core::closest(entry.key, names_of(block.properties));
 }
 

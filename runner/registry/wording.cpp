@@ -93,6 +93,13 @@ std::string taken_text(const Fragment& tracker) {
   return "takes it where there is " + enumerated(signs, "or");
 }
 
+bool is_override(const core::Node::Entry& entry) {
+  if (entry.key_location.known() && entry.key_location.source->kind == core::Source::Kind::kFlag) return true;
+  const auto& history = entry.value.history();
+  return std::any_of(history.begin(), history.end(),
+                     [](const std::string& step) { return step.starts_with("--set-file "); });
+}
+
 std::string line_beside(const core::Location& place, const core::Location& other) {
   if (place.line > 0 && place.source == other.source) return "line " + std::to_string(place.line);
   return place.known() ? place.text() : "elsewhere";

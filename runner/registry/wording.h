@@ -33,6 +33,9 @@ std::string kept_text(const Fragment& tracker);
 /// When `trackers: all` takes a tracker: `takes it where there is COMET_API_KEY or ~/.netrc with api.wandb.ai`.
 std::string taken_text(const Fragment& tracker);
 
+/// Whether a flag or a variable gave it, which wins over what a recipe says, by another name of the key too.
+bool is_override(const core::Node::Entry& entry);
+
 /// `line 14` when both stand in one file, else the whole place.
 std::string line_beside(const core::Location& place, const core::Location& other);
 

@@ -187,9 +187,50 @@ void total_steps(SettledTree& tree) {
              "write lr_scheduler.total_steps, or training.max_steps beside max_time");
 }
 
+bool contains(const std::vector<std::string>& words, const std::string& word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+/// The metric that a word names or most likely means, one that is measured first; "" for none.
+std::string meant_metric(const SettledTree& tree, const std::string& word, const std::vector<std::string>& measured) {
+  const std::string near = core::closest(word, measured);
+  return near.empty() ? tree.meant_metric(word) : near;
+}
+
+/// `write val/loss` for `loss`, `val_loss` and `eval_loss`.
+std::string monitor_hint(const SettledTree& tree, const std::string& monitor, const std::vector<std::string>& sets,
+                         const std::vector<std::string>& measured) {
+  std::vector<std::string> words = sets;
+  for (const char* word : {"eval", "val", "valid", "validation", "dev", "test"}) words.emplace_back(word);
+  std::string set = sets[0], metric = monitor;
+  for (const std::string& word : words) {
+    if (!monitor.starts_with(word) || monitor.find_first_of("_-.:", word.size()) != word.size()) continue;
+    if (contains(sets, word)) set = word;
+    metric = monitor.substr(word.size() + 1);
+    break;
+  }
+  const std::string meant = meant_metric(tree, metric, measured);
+  if (meant.empty()) return "write " + set + "/loss";
+  return "write " + set + "/" + meant +
+         (contains(measured, meant) ? "" : ", and add it to eval.metrics: [" + meant + "]");
+}
+
+/// How to name one of the metrics of `set` in place of `metric`.
+std::string metric_hint(const SettledTree& tree, const std::string& set, const std::string& metric,
+                        const std::vector<std::string>& measured) {
+  const std::string meant = meant_metric(tree, metric, measured);
+  if (contains(measured, meant)) return "did you mean " + set + "/" + meant + "?";
+  if (meant == metric) return "add it to eval.metrics: [" + metric + "]";
+  if (!meant.empty()) return "write " + set + "/" + meant + ", and add it to eval.metrics: [" + meant + "]";
+  std::vector<std::string> names;
+  for (const std::string& name : measured) names.push_back(set + "/" + name);
+  return "it can be " + joined(names, "or") + "; `roux list metric` shows what eval.metrics takes";
+}
+
 void monitored_metric(SettledTree& tree) {
   const std::vector<std::string> sets = evaluated_sets(tree);
   const std::optional<std::vector<std::string>> metrics = metric_names(tree);
+  const std::vector<std::string> loss_only = {"loss"};
   if (tree.value("data") == nullptr || tree.was_refused("data")) return;
   for (const std::string& path : monitor_paths(tree)) {
     const std::string monitor = *tree.text(path);
@@ -197,7 +238,7 @@ void monitored_metric(SettledTree& tree) {
     const std::string example = (sets.empty() ? std::string("val") : sets[0]) + "/loss";
     if (slash == std::string::npos) {
       tree.error(path, path + " must be a data set and a metric, as in " + example + ", got " + quoted(monitor),
-                 sets.empty() ? "" : "write " + sets[0] + "/" + monitor);
+                 sets.empty() ? "" : monitor_hint(tree, monitor, sets, metrics.value_or(loss_only)));
       continue;
     }
     const std::string set = monitor.substr(0, slash);
@@ -216,11 +257,10 @@ void monitored_metric(SettledTree& tree) {
       continue;
     }
     if (!metrics || std::find(metrics->begin(), metrics->end(), metric) != metrics->end()) continue;
-    const std::string near = core::closest(metric, *metrics);
     tree.error(path,
                path + " is " + monitor + ", but only " + joined(*metrics, "and") +
                    (metrics->size() > 1 ? " are" : " is") + " measured",
-               near.empty() ? "add it to eval.metrics: [" + metric + "]" : "did you mean " + set + "/" + near + "?");
+               metric_hint(tree, set, metric, *metrics));
   }
 }
 
@@ -435,6 +475,23 @@ void local_sgd(SettledTree& tree) {
   if (tree.text("weight_averaging.type")) refuse("weight_averaging", "each process has other weights to average");
 }
 
+/// Words that stand for other runs and checkpoints wherever a run is named.
+void run_name_words(SettledTree& tree) {
+  const std::string name = tree.text("run_name").value_or("");
+  if (name != "last" && name != "best") return;
+  tree.error("run_name", "run_name is " + name + ", a word that stands for another run or checkpoint in every command",
+             "write " + name + "-1 or the like");
+}
+
+/// Its average would be one of averages.
+void one_average(SettledTree& tree) {
+  const std::string optimizer = tree.text("optimizer.type").value_or("");
+  if (!tree.text("weight_averaging.type") || !optimizer.ends_with("_schedule_free")) return;
+  tree.error("weight_averaging",
+             "weight_averaging averages the weights, and so does optimizer " + optimizer + " itself",
+             "leave weight_averaging out, or use adamw or sgd");
+}
+
 /// Where a tracker writes files, as the recipe has it. Two of a kind that write to one place would undo each other's
 /// work; those that are not named here tell each other apart.
 void tracker_places(SettledTree& tree) {
@@ -478,6 +535,18 @@ void tracker_names(SettledTree& tree) {
   }
 }
 
+/// Who says what a profile is to hold wants one.
+void profiler_activities(SettledTree& tree) {
+  const auto record = [&tree](const std::string& path) {
+    tree.fill("profiler.activities", Node::sequence({Node::string("cpu")}), "settled by " + path);
+  };
+  for (const char* key : {"record_shapes", "profile_memory", "with_stack", "with_flops", "with_modules"}) {
+    const std::string path = std::string("profiler.") + key;
+    if (tree.is_true(path)) record(path);
+  }
+  if (tree.text("profiler.output_trace_dir")) record("profiler.output_trace_dir");
+}
+
 struct Rule {
   const char* name;
   void (*apply)(SettledTree&);
@@ -485,6 +554,7 @@ struct Rule {
 
 /// In this order: what settles a value comes before what reads it.
 constexpr Rule kRules[] = {
+    {"run_name_words", run_name_words},
     {"train_set", train_set},
     {"data_set_names", data_set_names},
     {"one_limit", one_limit},
@@ -503,11 +573,13 @@ constexpr Rule kRules[] = {
     {"init_from_source", init_from_source},
     {"init_from_rename", init_from_rename},
     {"precision_keys", precision_keys},
+    {"profiler_activities", profiler_activities},
     {"machines", machines},
     {"gpus", gpus},
     {"exchanges", exchanges},
     {"local_sgd", local_sgd},
     {"one_process", one_process},
+    {"one_average", one_average},
     {"error_feedback", error_feedback},
     {"tracker_names", tracker_names},
     {"tracker_places", tracker_places},
@@ -521,9 +593,10 @@ std::vector<std::string> rule_names() {
   return names;
 }
 
-void settle(Node& recipe, core::Diagnostics& diagnostics) {
+void settle(Node& recipe, core::Diagnostics& diagnostics,
+            const std::function<std::string(const std::string&)>& meant_metric) {
   if (!recipe.is_mapping()) return;
-  SettledTree tree(recipe, diagnostics);
+  SettledTree tree(recipe, diagnostics, meant_metric);
   for (const Rule& rule : kRules) rule.apply(tree);
 }
 

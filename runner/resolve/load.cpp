@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "runner/core/error.h"
+#include "runner/core/url_password.h"
 #include "runner/registry/validate.h"
 #include "runner/registry/value_check.h"
 #include "runner/resolve/consistency.h"
@@ -37,6 +38,11 @@ void make_readable(Node& node, bool in_vars) {
   std::string reference;
   if (secret && node.is_string() && registry::came_from_environment(node, &reference)) {
     node = Node::string(reference, node.location());
+    return;
+  }
+  const bool from_environment = node.is_string() && registry::came_from_environment(node);
+  if (from_environment && !core::find_url_passwords(node.as_string()).empty()) {
+    node = Node::string(registry::with_environment_references(node), node.location());
     return;
   }
   if (node.is_string() && node.as_string().find("${") != std::string::npos) node = escaped(node);
@@ -103,7 +109,9 @@ Recipe settle_recipe(const std::string& path, recipe::Composed composed, const r
   settled.path = path;
   settled.sources = std::move(composed.sources);
   settled.root = registry::validate_recipe(composed.root, registry, diagnostics);
-  resolve::settle(settled.root, diagnostics);
+  resolve::settle(settled.root, diagnostics, [&registry](const std::string& word) {
+    return registry.find("metric", word) != nullptr ? word : registry.suggest("metric", word);
+  });
   registry::check_settled(settled.root, registry, diagnostics);
   diagnostics.sort();
   return settled;

@@ -58,6 +58,10 @@ void addresses(SettledTree& tree) {
   std::set<std::string> seen;
   for (const Node& host : hosts->items()) {
     address_of_machine(tree, kHosts, host.as_string());
+    if (host.as_string().starts_with("-")) {
+      tree.error(kHosts, host.as_string() + " is no host: ssh takes what begins with - for an option",
+                 "name the machine as `ssh NAME` does");
+    }
     if (seen.insert(host.as_string()).second) continue;
     tree.error(kHosts, "hosts lists " + host.as_string() + " twice", "num_processes may be more than the hosts");
   }
@@ -95,9 +99,12 @@ void machines(SettledTree& tree) {
 }
 
 void gpus(SettledTree& tree) {
-  if (tree.value("launch.gpu_ids") == nullptr || tree.text("device") == "cuda") return;
-  tree.error("launch.gpu_ids", "gpu_ids is given, but device is " + tree.text("device").value_or("auto"),
-             "device: cuda, or leave gpu_ids out");
+  constexpr const char* kOnlyCpu = "roux trains on the CPU so far";
+  if (tree.text("device") == "cuda") {
+    tree.error("device", std::string("device is cuda, but ") + kOnlyCpu, "use `device: cpu` or `device: auto`");
+  }
+  if (tree.value("launch.gpu_ids") == nullptr) return;
+  tree.error("launch.gpu_ids", std::string("gpu_ids is given, but ") + kOnlyCpu, "leave gpu_ids out");
 }
 
 }  // namespace runner::resolve

@@ -8,7 +8,7 @@ namespace runner::resolve {
 /// follows from `launch.hosts`.
 void machines(SettledTree& tree);
 
-/// `launch.gpu_ids` is for CUDA.
+/// Training on a GPU does not work yet: `device: cuda` and `launch.gpu_ids` are refused.
 void gpus(SettledTree& tree);
 
 }  // namespace runner::resolve

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "runner/core/diagnostics.h"
 #include "runner/core/node.h"
@@ -13,7 +15,10 @@ namespace runner::resolve {
 /// errors that point at what the author wrote.
 class SettledTree {
  public:
-  SettledTree(core::Node& root, core::Diagnostics& diagnostics) : root_(root), diagnostics_(diagnostics) {}
+  using MeantMetric = std::function<std::string(const std::string&)>;
+
+  SettledTree(core::Node& root, core::Diagnostics& diagnostics, MeantMetric meant_metric = {})
+      : root_(root), diagnostics_(diagnostics), meant_metric_(std::move(meant_metric)) {}
 
   /// Null when absent, null or refused by validation.
   const core::Node* value(const std::string& path) const;
@@ -34,6 +39,9 @@ class SettledTree {
   void warning(const std::string& path, std::string message, std::string hint = "");
   void error_at(const core::Location& place, std::string message, std::string hint = "");
 
+  /// The metric that there is by this name, or the one most likely meant by it: `accuracy` for `acc`. "" for none.
+  std::string meant_metric(const std::string& word) const { return meant_metric_ ? meant_metric_(word) : word; }
+
   /// `micro_batch_size 8 (line 12)`, or without the line where there is none.
   std::string with_line(const std::string& path) const;
 
@@ -42,6 +50,7 @@ class SettledTree {
 
   core::Node& root_;
   core::Diagnostics& diagnostics_;
+  MeantMetric meant_metric_;
 };
 
 }  // namespace runner::resolve

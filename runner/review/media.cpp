@@ -16,9 +16,11 @@ using core::Node;
 using store::ArtefactRow;
 using trackers::Table;
 
-constexpr std::size_t kRowsShown = 8, kColumnsShown = 12;       // on a terminal
+constexpr std::size_t kRowsShown = 12, kColumnsShown = 12;      // on a terminal
+constexpr std::size_t kLastColumns = 4;                         // label, prediction, probability and loss stand there
 constexpr std::size_t kRowsOnPage = 100, kColumnsOnPage = 101;  // a confusion matrix of the largest size
-constexpr std::int64_t kPictureBytesMax = 16'000'000;           // in a page that is sent around
+constexpr const char* kLeftOut = "...";
+constexpr std::int64_t kPictureBytesMax = 16'000'000;  // in a page that is sent around
 
 std::string name_of(const ArtefactRow& artefact) {
   const Node* name = artefact.data.is_mapping() ? artefact.data.find("name") : nullptr;
@@ -56,19 +58,31 @@ std::string cell_text(const Node& cell) {
                                            : cell.scalar_text();
 }
 
+/// At most `most` of `count` columns: the first and the last ones, with nothing for those left out between them.
+std::vector<std::optional<std::size_t>> shown_columns(std::size_t count, std::size_t most) {
+  std::vector<std::optional<std::size_t>> shown;
+  const bool all = count <= most;
+  const std::size_t first = all ? count : most - kLastColumns - 1;
+  for (std::size_t i = 0; i < first; ++i) shown.emplace_back(i);
+  if (all) return shown;
+  shown.emplace_back();
+  for (std::size_t i = count - kLastColumns; i < count; ++i) shown.emplace_back(i);
+  return shown;
+}
+
 std::string beginning(const Table& table, const terminal::Terminal& terminal) {
-  const std::size_t width = std::min(table.columns.size(), kColumnsShown);
+  const auto shown = shown_columns(table.columns.size(), kColumnsShown);
+  const auto indent = [](const std::optional<std::size_t>& at) { return std::string(at == 0 ? "    " : ""); };
   std::vector<terminal::Column> columns;
-  for (std::size_t i = 0; i < width; ++i) {
-    const bool numbers = !table.rows.empty() && table.rows[0][i].is_number();
-    columns.push_back({(i == 0 ? "    " : "") + core::printable(table.columns[i]), numbers && i > 0, true});
+  for (const auto& at : shown) {
+    const bool numbers = at && !table.rows.empty() && table.rows[0][*at].is_number();
+    columns.push_back({indent(at) + (at ? core::printable(table.columns[*at]) : kLeftOut), numbers && *at > 0, true});
   }
   std::vector<std::vector<terminal::Cell>> rows;
   for (std::size_t r = 0; r < std::min(table.rows.size(), kRowsShown); ++r) {
     std::vector<terminal::Cell>& row = rows.emplace_back();
-    for (std::size_t i = 0; i < width; ++i) {
-      row.push_back({(i == 0 ? "    " : "") + core::printable(cell_text(table.rows[r][i]))});
-    }
+    for (const auto& at : shown)
+      row.push_back({indent(at) + (at ? core::printable(cell_text(table.rows[r][*at])) : kLeftOut)});
   }
   return terminal::table_text(columns, rows, terminal);
 }
@@ -77,6 +91,7 @@ std::string beginning(const Table& table, const terminal::Terminal& terminal) {
 std::string size_text(const Table& table) {
   std::string text = core::counted(static_cast<std::int64_t>(table.rows.size()), "row", "rows");
   if (table.columns.size() > kColumnsShown) text += " of " + std::to_string(table.columns.size()) + " columns";
+  if (table.rows.size() > kRowsShown) text += ", the first " + std::to_string(kRowsShown);
   return text;
 }
 
@@ -139,11 +154,12 @@ void add_media(const store::RunSummary& run, chart::Document& document) {
       document.paragraph(artefact->path + " holds no table");
       continue;
     }
-    const std::size_t width = std::min(table->columns.size(), kColumnsOnPage);
-    std::vector<std::vector<std::string>> rows = {{table->columns.begin(), table->columns.begin() + width}};
+    const auto shown = shown_columns(table->columns.size(), kColumnsOnPage);
+    std::vector<std::vector<std::string>> rows(1);
+    for (const auto& at : shown) rows[0].push_back(at ? table->columns[*at] : kLeftOut);
     for (std::size_t r = 0; r < std::min(table->rows.size(), kRowsOnPage); ++r) {
       std::vector<std::string>& row = rows.emplace_back();
-      for (std::size_t i = 0; i < width; ++i) row.push_back(cell_text(table->rows[r][i]));
+      for (const auto& at : shown) row.push_back(at ? cell_text(table->rows[r][*at]) : kLeftOut);
     }
     document.table(rows);
     if (table->rows.size() > kRowsOnPage) {

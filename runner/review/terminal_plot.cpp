@@ -83,6 +83,12 @@ class Canvas {
     }
   }
 
+  /// All dots of the character at a place: a dot alone is overlooked.
+  void fill(int x, int y, int curve) {
+    const int left = x - x % dots_x_, bottom = y - y % dots_y_;
+    for (int i = 0; i < dots_x_ * dots_y_; ++i) dot(left + i % dots_x_, bottom + i / dots_x_, curve);
+  }
+
   /// `y` counts from the bottom.
   void dot(int x, int y, int curve) {
     static constexpr std::uint8_t kBits[4][2] = {{0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}};
@@ -146,13 +152,16 @@ std::string axis_text(double value, bool logarithmic) {
 void draw(const chart::Curve& curve, int index, const chart::Range& x, const chart::Range& y, Canvas& canvas) {
   bool joined = false;
   int last_x = 0, last_y = 0;
-  for (const auto& [step, value] : curve.points) {
+  for (std::size_t i = 0; i < curve.points.size(); ++i) {
+    const auto& [step, value] = curve.points[i];
     if (!std::isfinite(value)) {
       joined = false;
       continue;
     }
     if (curve.mark == chart::Curve::Mark::kDots) joined = false;
     const int at_x = cell_of(step, x, canvas.columns()), at_y = cell_of(value, y, canvas.rows());
+    const bool goes_on = i + 1 < curve.points.size() && std::isfinite(curve.points[i + 1].second);
+    if (!joined && !goes_on) canvas.fill(at_x, at_y, index);
     canvas.line(joined ? last_x : at_x, joined ? last_y : at_y, at_x, at_y, index);
     joined = true;
     last_x = at_x;

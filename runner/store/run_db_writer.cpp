@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sqlite3.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -40,6 +41,14 @@ void put_info(const Database& database, std::string_view key, std::string_view v
 
 void put_info(const Database& database, std::string_view key, std::int64_t value) {
   database.prepare("INSERT OR REPLACE INTO info VALUES(?, ?)").bind(1, key).bind(2, value).run();
+}
+
+constexpr const char* kFromCheckpoint =
+    " `roux run RECIPE --new --checkpoint FOLDER` continues from one of its checkpoints";
+
+core::RunError overwritten(const std::string& path) {
+  return core::RunError("another program has overwritten or cut " + path + " while the run went on",
+                        std::string("its metrics are lost;") + kFromCheckpoint);
 }
 
 }  // namespace
@@ -189,7 +198,12 @@ std::int64_t RunDbWriter::flush_durable(std::int64_t patience_ms) {
     done_.wait_for(lock, std::chrono::milliseconds(kRetryMs));
     throw_if_failed_locked();
     if (stuck_since_ns_ >= 0 && clock_.monotonic_ns() - stuck_since_ns_ > patience_ms * kNsPerMs) {
-      throw core::RunError("the disk does not take " + run_db_path(start_.run_dir),
+      const std::string path = run_db_path(start_.run_dir);
+      if (full_since_ns_ < 0) {
+        throw core::RunError("another program holds a lock on " + path,
+                             "end it; the same command then resumes from the newest checkpoint", core::kExitResumable);
+      }
+      throw core::RunError("the disk does not take " + path,
                            "make room; the same command then goes on from the newest checkpoint", core::kExitResumable);
     }
   }
@@ -208,7 +222,12 @@ bool RunDbWriter::finish(RunStatus status, const std::string& reason) {
   } else {
     run();
   }
-  return complete_;
+  return complete_ && !failure_;
+}
+
+void RunDbWriter::throw_if_failed() const {
+  const std::lock_guard lock(mutex_);
+  throw_if_failed_locked();
 }
 
 void RunDbWriter::throw_if_failed_locked() const {
@@ -230,6 +249,8 @@ void RunDbWriter::run() {
       if (!beat()) break;
       if (batch.ending) {
         join_files();
+        database_.reset();
+        verify_record();
         break;
       }
     }
@@ -251,6 +272,39 @@ void RunDbWriter::join_files() {
   } catch (const SqliteError& error) {
     if (!error.may_pass()) throw;
   }
+}
+
+/// After the commit: a folder that was moved takes along what was logged until then.
+void RunDbWriter::check_record() {
+  const std::string path = run_db_path(start_.run_dir);
+  struct stat there {};
+  const int error = stat(path.c_str(), &there) == 0 ? 0 : errno;
+  if (error != 0 && error != ENOENT && error != ENOTDIR) return;  // a disk that does not answer says nothing
+  if (error != 0 || database_->has_moved()) {
+    std::error_code ignored;
+    if (!std::filesystem::exists(start_.run_dir, ignored)) {
+      throw core::RunError("the run's folder " + start_.run_dir + " was moved or removed while the run went on",
+                           "where it was moved, `roux resume PATH` continues from its last checkpoint");
+    }
+    throw core::RunError(path + " was moved, removed or replaced while the run went on",
+                         "move it back for `roux resume`; else" + std::string(kFromCheckpoint));
+  }
+  if (!database_->is_whole(record_bytes_)) throw overwritten(path);
+}
+
+/// What the disk holds in the end: parts that this process remembers may be overwritten there.
+void RunDbWriter::verify_record() const {
+  if (record_bytes_ == 0 || record_bytes_ > kVerifyBytesMax) return;
+  const std::string path = run_db_path(start_.run_dir);
+  try {
+    const Database database(path, Database::Mode::kRead);
+    Statement check = database.prepare("PRAGMA quick_check(1)");
+    if (check.step() && check.text(0) == "ok") return;
+  } catch (const SqliteError& error) {
+    if (error.may_pass()) return;
+    if (!error.is_damage()) throw;
+  }
+  throw overwritten(path);
 }
 
 Batch RunDbWriter::next_batch() {
@@ -281,6 +335,7 @@ bool RunDbWriter::commit_with_patience(Batch& batch) {
       }
       opened_ = true;
       if (!batch.empty() || batch.flush_ticket > 0) commit(batch);
+      check_record();
       break;
     } catch (const SqliteError& error) {
       if (!error.may_pass()) throw;

@@ -70,14 +70,16 @@ struct Batch {
 /// the thread begins with the next call.
 ///
 /// A full or busy disk is waited for: the data stay in memory, the user is told once. Any other refusal ends the
-/// thread; the next call then throws it as RunError.
+/// thread; the next call then throws it as RunError. So does a run folder that was moved or removed, and a run.db that
+/// another program has replaced, cut or overwritten, which is looked for after each interval, and once more at the end.
 class RunDbWriter {
  public:
   static constexpr std::size_t kQueuePointsMax = 1'000'000;
   static constexpr std::size_t kWakePoints = 65'536;  ///< commit now rather than at the next half second
   static constexpr std::int64_t kCommitIntervalMs = 500;
   static constexpr std::int64_t kRetryMs = 100;
-  static constexpr std::int64_t kFinishPatienceMs = 10'000;  ///< how long the end waits for a full disk at least
+  static constexpr std::int64_t kVerifyBytesMax = 256 << 20;  ///< a larger run.db is not read through at the end
+  static constexpr std::int64_t kFinishPatienceMs = 10'000;   ///< how long the end waits for a full disk at least
 
   struct Start {
     std::string run_dir;
@@ -105,6 +107,7 @@ class RunDbWriter {
   void set_patience(DiskPatience patience);
   /// Writes what is left and ends the thread. False when the disk did not take it.
   bool finish(RunStatus status, const std::string& reason);
+  void throw_if_failed() const;
   std::int64_t points_waited() const { return waited_.load(std::memory_order_relaxed); }
 
  private:
@@ -124,6 +127,8 @@ class RunDbWriter {
   void throw_if_full_for_too_long_locked() const;
   void wait_for_room(std::unique_lock<std::mutex>& lock, std::size_t points);
   void join_files();
+  void check_record();
+  void verify_record() const;
   bool beat();
 
   const Start start_;
@@ -147,6 +152,7 @@ class RunDbWriter {
   std::optional<Database> database_;
   std::int64_t row_ = 0;
   std::int64_t beaten_ns_ = 0;
+  std::int64_t record_bytes_ = 0;  // of run.db when it was last looked at: it never becomes shorter
   bool opened_ = false, folder_durable_ = false;
   std::thread thread_;
   const std::int64_t begun_ns_;

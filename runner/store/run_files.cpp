@@ -24,7 +24,7 @@ bool exists(const std::string& path) {
 }
 
 RunStatus status_from(const std::string& text) {
-  for (const RunStatus status : {RunStatus::kFinished, RunStatus::kFailed, RunStatus::kStopped}) {
+  for (const RunStatus status : {RunStatus::kFinished, RunStatus::kFailed, RunStatus::kStopped, RunStatus::kCrashed}) {
     if (to_text(status) == text) return status;
   }
   return RunStatus::kRunning;

@@ -78,7 +78,8 @@ Look look_at(const Directory& output_dir, const std::string& folder, bool has_en
 }
 
 bool has_ended(const RunSummary& run) {
-  return run.status == RunStatus::kFinished || run.status == RunStatus::kFailed || run.status == RunStatus::kStopped;
+  return run.status == RunStatus::kFinished || run.status == RunStatus::kFailed || run.status == RunStatus::kStopped ||
+         run.status == RunStatus::kCrashed;
 }
 
 bool newer(const RunSummary& a, const RunSummary& b) {

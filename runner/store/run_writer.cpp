@@ -89,6 +89,7 @@ class Writer final : public RunWriter {
     return complete_;
   }
 
+  void throw_if_failed() const override { committer_.throw_if_failed(); }
   std::int64_t points_waited() const override { return committer_.points_waited(); }
 
  private:

@@ -8,6 +8,7 @@ namespace {
 
 constexpr std::size_t kLastLeftOut = 5;  // where the loss diverges already
 constexpr std::size_t kPointsMin = 3;
+constexpr double kNotYetFalling = 0.05;  // of the whole descent
 
 /// The middle of the longest run of points, not necessarily neighbours, each of which lies below the one before.
 double valley(const std::vector<LrPoint>& points) {
@@ -36,6 +37,17 @@ double steepest(const std::vector<LrPoint>& points) {
     best = i;
   }
   return points[best].lr;
+}
+
+/// From where the loss begins to fall to where it is least: on the flat before it, noise alone makes descents.
+std::vector<LrPoint> descent_of(const std::vector<LrPoint>& points) {
+  const auto lower = [](const LrPoint& a, const LrPoint& b) { return a.smoothed < b.smoothed; };
+  const auto least = std::min_element(points.begin(), points.end(), lower);
+  const double top = std::max_element(points.begin(), least + 1, lower)->smoothed;
+  const double fallen = top - kNotYetFalling * (top - least->smoothed);
+  auto first = least;
+  while (first != points.begin() && first->smoothed < fallen) --first;
+  return {first, least + 1};
 }
 
 }  // namespace
@@ -71,10 +83,9 @@ std::optional<LrSuggestion> suggest_lr(const std::vector<LrPoint>& all) {
   if (all.size() < first + kLastLeftOut + kPointsMin) return std::nullopt;
   const std::vector<LrPoint> points(all.begin() + static_cast<std::ptrdiff_t>(first),
                                     all.end() - static_cast<std::ptrdiff_t>(kLastLeftOut));
-  const bool falls = std::any_of(points.begin() + 1, points.end(),
-                                 [&points](const LrPoint& point) { return point.smoothed < points.front().smoothed; });
-  if (!falls) return std::nullopt;
-  return LrSuggestion{valley(points), steepest(points)};
+  const std::vector<LrPoint> descent = descent_of(points);
+  if (descent.size() < kPointsMin) return std::nullopt;
+  return LrSuggestion{valley(descent), steepest(descent)};
 }
 
 }  // namespace runner::train

@@ -51,7 +51,8 @@ class LrRecorder {
   double mean_ = 0, kept_ = 1, least_ = 0;
 };
 
-/// Goes by the points that neither warm up nor diverge: without the first tenth and the last five.
+/// Goes by the points that neither warm up nor diverge, without the first tenth and the last five: of them by those
+/// from where the loss begins to fall to where it is least.
 ///
 /// Source  Smith, Cyclical Learning Rates, arXiv:1506.01186, section 3.3; fastai.callback.schedule, valley and steep
 std::optional<LrSuggestion> suggest_lr(const std::vector<LrPoint>& points);

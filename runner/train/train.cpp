@@ -205,6 +205,7 @@ int finish(store::RunWriter& run, const LoopResult& result) {
   run.set_summary(result.summary);
   const bool interrupted = is_resumable(result.ending);
   const bool whole = run.finish(interrupted ? store::RunStatus::kStopped : store::RunStatus::kFinished, result.reason);
+  if (!whole) run.throw_if_failed();
   return interrupted || !whole ? core::kExitResumable : core::kExitDone;
 }
 
@@ -232,10 +233,13 @@ int train_into(Experiment& experiment, store::RunWriter& run, std::optional<Prov
   } catch (const core::RunError& error) {
     // What could not even be loaded is as resumable as it was; so is a full disk that was waited for in vain.
     // And what another process did says nothing about this run.
-    const bool resumable = error.exit_code() == core::kExitResumable || error.exit_code() == core::kExitUsage ||
-                           error.exit_code() == core::kExitPeerLost;
+    const bool resumable = error.exit_code() == core::kExitResumable || error.exit_code() == core::kExitUsage;
+    const bool lost = error.exit_code() == core::kExitPeerLost;
     recorder.reset();
-    run.finish(resumable ? store::RunStatus::kStopped : store::RunStatus::kFailed, error.what());
+    run.finish(lost        ? store::RunStatus::kCrashed
+               : resumable ? store::RunStatus::kStopped
+                           : store::RunStatus::kFailed,
+               error.what());
     throw;
   } catch (const std::exception& error) {
     const core::RunError clear = as_run_error(error);

@@ -193,6 +193,19 @@ void write_if_changed(const fs::path& path, const std::string& text) {
   runner::core::write_file_atomic(path.string(), text).value();
 }
 
+/// The headers of components that are gone: whoever still includes one is told by the compiler.
+void remove_stale(const fs::path& out, const Schemas& schemas, const Outputs& outputs) {
+  for (const auto& [kind, fragments] : schemas.fragments) {
+    if (!fs::is_directory(out / kind)) continue;
+    std::vector<fs::path> stale;
+    for (const auto& entry : fs::directory_iterator(out / kind)) {
+      const fs::path& path = entry.path();
+      if (path.extension() == ".h" && !outputs.contains(kind + "/" + path.filename().string())) stale.push_back(path);
+    }
+    for (const fs::path& path : stale) fs::remove(path);
+  }
+}
+
 int run(const fs::path& root, const fs::path& out) {
   Diagnostics diagnostics;
   const Schemas schemas = read_schemas(root, diagnostics);
@@ -210,6 +223,7 @@ int run(const fs::path& root, const fs::path& out) {
   if (!diagnostics.all().empty()) std::fputs(render(diagnostics).c_str(), stderr);
   if (diagnostics.has_errors()) return runner::core::kExitUsage;
   for (const auto& [name, text] : outputs) write_if_changed(out / name, text);
+  remove_stale(out, schemas, outputs);
   return runner::core::kExitDone;
 }
 

@@ -17,6 +17,7 @@
 #include "tests/support/disk/tracer.h"
 #include "tests/support/run_place.h"
 #include "tests/support/same_end.h"
+#include "tests/support/skip.h"
 
 namespace {
 
@@ -128,16 +129,12 @@ int calls_of_a_save() {
 }  // namespace
 
 TEST_CASE("a program that is killed again and again in its saves ends where an undisturbed one does",
-          "[ranks][killed]") {
+          "[ranks][killed][ptrace]") {
+  if (!tests::trace({"/bin/true"}, {})) tests::skip("ptrace is not permitted");
   const Location straight, killed;
   REQUIRE(straight.run().status == 0);
   const std::vector<store::SeriesPoint> expected = losses(straight, -1, kSteps);
   REQUIRE(expected.size() == kSteps);
-
-  if (!tests::trace({"/bin/true"}, {})) {
-    WARN("skipped: ptrace is not permitted here");
-    return;
-  }
   const int calls = calls_of_a_save();
   REQUIRE(calls > 20);
   const char* chosen = std::getenv("ROUX_TEST_SEED");

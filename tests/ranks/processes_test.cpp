@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <cmath>
+#include <fstream>
 #include <map>
 #include <random>
 #include <regex>
@@ -13,8 +15,11 @@
 #include "runner/core/clock.h"
 #include "runner/core/platform/listening_socket.h"
 #include "runner/store/run_reader.h"
+#include "tests/support/file_events.h"
+#include "tests/support/launched.h"
 #include "tests/support/process/launched.h"
 #include "tests/support/process/ranks_place.h"
+#include "tests/support/ranks_place.h"
 #include "tests/support/same_end.h"
 
 namespace {
@@ -48,6 +53,27 @@ checkpoint: {save_steps: 3, save_total_limit: 3}
 logging_steps: 1
 )";
 constexpr const char* kLast = "step-000040";
+
+// From a rank's death, or from the end of launch.timeout, to the end of all; and to the end of the other ranks.
+constexpr double kNoticedWithin_s = 5, kOthersEndWithin_s = 2;
+
+class Stopwatch {
+ public:
+  double seconds() const { return std::chrono::duration<double>(Clock::now() - begin_).count(); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point begin_ = Clock::now();
+};
+
+/// The phase of a step that the last line of a rank's log names; "" when it names none.
+std::string last_phase(const Location& place, int rank) {
+  std::ifstream log(place.run_dir() / "logs" / ("rank-" + std::to_string(rank) + ".log"));
+  std::string line, last;
+  while (std::getline(log, line)) last = line;
+  std::smatch found;
+  return std::regex_search(last, found, std::regex(": (forward|backward|exchange)$")) ? found[1].str() : "";
+}
 
 /// The store that ranks meet at, where no supervisor hosts it.
 class Store {
@@ -257,7 +283,10 @@ TEST_CASE("processes that are killed again and again end where undisturbed ones 
                                          : "saving step " + std::to_string(step / 3 * 3) + "\n";
     CAPTURE(life, moment);
     REQUIRE(process.wait_for(moment));
+    const Stopwatch since_death;
     kill(pids[life == 0 ? 1 + random() % (pids.size() - 1) : 0], SIGKILL);
+    for (const pid_t pid : pids) CHECK(is_gone(pid));
+    CHECK(since_death.seconds() <= kOthersEndWithin_s);
   }
   const auto pids = wait_for_ranks(process, seen);
   all.insert(all.end(), pids.begin(), pids.end());
@@ -279,15 +308,50 @@ TEST_CASE("a rank that dies is named, nobody is left behind, and the same comman
     kill(pids.at(1), SIGKILL);
     const int status = process.wait();
     INFO(process.output());
-    CHECK(status == 128 + SIGKILL);
+    CHECK(status == 1);
     CHECK(process.output().find("error: rank 1 (process " + std::to_string(pids.at(1)) + ") was killed by SIGKILL") !=
           std::string::npos);
     for (const pid_t pid : pids) CHECK(is_gone(pid));
   }
+  CHECK(store::list_runs((killed.path() / "runs").string(), runner::core::system_clock()).at(0).status ==
+        store::RunStatus::kCrashed);
   const auto ended = killed.run({processes(2)});
   INFO(ended.output);
   CHECK(ended.status == 0);
   check_same_end(straight, killed, kLast, tensors_of_ranks(2));
+}
+
+TEST_CASE("a rank that is killed in any phase of a step ends the others in two seconds", "[ranks][processes]") {
+  const std::string phase = GENERATE("forward", "backward", "exchange");
+  CAPTURE(phase);
+  const Location place(kKilled);
+  Process process(place.verbose({processes(2), "training.max_steps=100000", "eval.eval_steps=100000",
+                                 "checkpoint.save_steps=100000"}),
+                  TestRun::environment(), place.path().string());
+  std::size_t seen = 0;
+  const auto pids = wait_for_ranks(process, seen);
+  REQUIRE(process.wait_for("trained step 3\n"));
+  tests::FileEvents events(place.run_dir() / "logs");
+  int lines = 0;
+  if (phase == "exchange") {  // where it waits for the other one
+    tests::stop(pids.at(0));
+    while (last_phase(place, 1) != phase) REQUIRE(events.wait_for(++lines));
+  }
+  for (tests::stop(pids.at(1)); last_phase(place, 1) != phase; tests::stop(pids.at(1))) {
+    kill(pids.at(1), SIGCONT);
+    REQUIRE(events.wait_for(++lines));
+  }
+  const Stopwatch since_death;
+  kill(pids.at(1), SIGKILL);
+  kill(pids.at(0), SIGCONT);
+  CHECK(is_gone(pids.at(0)));
+  CHECK(since_death.seconds() <= kOthersEndWithin_s);
+  const int status = process.wait();
+  CHECK(since_death.seconds() <= kNoticedWithin_s);
+  INFO(process.output());
+  CHECK(status == 128 + SIGKILL);
+  CHECK(process.output().find("error: rank 1 (process " + std::to_string(pids.at(1)) + ") was killed by SIGKILL") !=
+        std::string::npos);
 }
 
 TEST_CASE("a rank that hangs is named by those that wait for it", "[ranks][processes]") {
@@ -297,8 +361,10 @@ TEST_CASE("a rank that hangs is named by those that wait for it", "[ranks][proce
   std::size_t seen = 0;
   const auto pids = wait_for_ranks(process, seen);
   REQUIRE(process.wait_for("trained step 8\n"));
+  const Stopwatch since_hanging;
   kill(pids.at(1), SIGSTOP);
   const int status = process.wait();
+  CHECK(since_hanging.seconds() <= 15 + kNoticedWithin_s);
   INFO(process.output());
   CHECK(status == 1);
   CHECK(std::regex_search(process.output(),
@@ -373,7 +439,7 @@ launch: {num_processes: 2}
 }
 
 TEST_CASE("a signal stops all ranks at the same step, and the same command goes on", "[ranks][processes]") {
-  const int signal = GENERATE(SIGTERM, SIGINT);
+  const int signal = GENERATE(SIGTERM, SIGINT, SIGHUP);
   CAPTURE(signal);
   const Location straight(kKilled), stopped(kKilled);
   REQUIRE(straight.run({processes(2)}).status == 0);

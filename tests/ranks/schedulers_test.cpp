@@ -13,6 +13,7 @@
 #include "tests/support/process/postgres.h"
 #include "tests/support/run_place.h"
 #include "tests/support/same_end.h"
+#include "tests/support/skip.h"
 #include "tests/support/swept.h"
 
 namespace {
@@ -45,13 +46,10 @@ logging_steps: 100000
 launch: {num_processes: 2, num_cpu_threads_per_process: 1, save_margin: 55s}
 )";
 
-bool skipped(const std::vector<std::string>& programs, const char* package) {
+void need(const std::vector<std::string>& programs, const char* package) {
   for (const std::string& program : programs) {
-    if (access(program.c_str(), X_OK) == 0) continue;
-    WARN("skipped: " + program + " is not installed (" + package + ")");
-    return true;
+    if (access(program.c_str(), X_OK) != 0) tests::skip(program + " is not installed (" + package + ")");
   }
-  return false;
 }
 
 /// A cluster of this machine, with everything it keeps in a folder of its own; ended with the object.
@@ -110,8 +108,8 @@ constexpr const char* kSlurmPackages = "slurmctld slurmd slurm-client munge";
 
 }  // namespace
 
-TEST_CASE("mpirun's processes are the ranks", "[ranks][schedulers]") {
-  if (skipped({"/usr/bin/mpirun"}, "openmpi-bin")) return;
+TEST_CASE("mpirun's processes are the ranks", "[ranks][schedulers][mpi]") {
+  need({"/usr/bin/mpirun"}, "openmpi-bin");
   const TestRun ours(kRecipe), theirs(kRecipe);
   REQUIRE(ours.run({"launch.num_processes=2"}).status == 0);
   Process process({"/usr/bin/mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2", tests::roux_program(), "run",
@@ -123,8 +121,8 @@ TEST_CASE("mpirun's processes are the ranks", "[ranks][schedulers]") {
   tests::check_same_end(ours, theirs, "step-000010", tests::tensors_of_ranks(2));
 }
 
-TEST_CASE("what concerns all of mpirun's processes is said by the first one", "[ranks][schedulers]") {
-  if (skipped({"/usr/bin/mpirun"}, "openmpi-bin")) return;
+TEST_CASE("what concerns all of mpirun's processes is said by the first one", "[ranks][schedulers][mpi]") {
+  need({"/usr/bin/mpirun"}, "openmpi-bin");
   const TestRun place(kRecipe);
   Process process({"/usr/bin/mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "3", tests::roux_program(), "run",
                    "recipe.yaml"},
@@ -140,8 +138,8 @@ TEST_CASE("what concerns all of mpirun's processes is said by the first one", "[
   }
 }
 
-TEST_CASE("srun's processes are the ranks", "[ranks][schedulers]") {
-  if (skipped(kSlurmPrograms, kSlurmPackages)) return;
+TEST_CASE("srun's processes are the ranks", "[ranks][schedulers][slurm]") {
+  need(kSlurmPrograms, kSlurmPackages);
   const Slurm slurm;
   const TestRun ours(kRecipe), theirs(kRecipe);
   REQUIRE(ours.run({"launch.num_processes=2"}).status == 0);
@@ -153,8 +151,8 @@ TEST_CASE("srun's processes are the ranks", "[ranks][schedulers]") {
   tests::check_same_end(ours, theirs, "step-000010", tests::tensors_of_ranks(2));
 }
 
-TEST_CASE("a batch job saves before its time is up, queues again and completes", "[ranks][schedulers]") {
-  if (skipped(kSlurmPrograms, kSlurmPackages)) return;
+TEST_CASE("a batch job saves before its time is up, queues again and completes", "[ranks][schedulers][slurm]") {
+  need(kSlurmPrograms, kSlurmPackages);
   Slurm slurm;
   const TestRun place(kEndless);
   Process emit({"/bin/sh", "-c", tests::roux_program() + " launch --emit slurm recipe.yaml > job.sh"}, {},
@@ -183,8 +181,10 @@ TEST_CASE("a batch job saves before its time is up, queues again and completes",
   CHECK(runs.front().status == runner::store::RunStatus::kFinished);
 }
 
-TEST_CASE("an array of jobs works on one sweep, and each trial has one of them", "[ranks][schedulers][postgres]") {
-  if (skipped(kSlurmPrograms, kSlurmPackages) || !tests::Postgres::is_installed()) return;
+TEST_CASE("an array of jobs works on one sweep, and each trial has one of them",
+          "[ranks][schedulers][slurm][postgres]") {
+  need(kSlurmPrograms, kSlurmPackages);
+  tests::Postgres server;
   constexpr const char* kSwept = R"(
 run_name: array
 seed: 3
@@ -201,7 +201,6 @@ sweep:
 )";
   const TestRun calm(kSwept);
   REQUIRE(calm.roux({"sweep", "run", "recipe.yaml"}).status == 0);
-  tests::Postgres server;
   const TestRun place(kSwept + ("  store: " + server.address() + "\n"));
   Process begun({tests::roux_program(), "sweep", "run", "recipe.yaml"}, TestRun::environment(), place.path().string());
   REQUIRE(begun.wait_for("trial 0 "));

@@ -97,7 +97,6 @@ TEST_CASE("a worker is heard while a trial trains in its own process", "[ranks][
 }
 
 TEST_CASE("a sweep is not removed while a worker of another machine is at it", "[ranks][sweep][postgres]") {
-  if (!tests::Postgres::is_installed()) return;
   tests::Postgres server;
   const TestRun place(std::string(kRecipe) + kLongTrial + "  store: " + server.address() + "\n");
   const TestRun other("");
@@ -119,7 +118,6 @@ TEST_CASE("a sweep is not removed while a worker of another machine is at it", "
 }
 
 TEST_CASE("a population wants one folder for all of its workers", "[ranks][sweep][population][postgres]") {
-  if (!tests::Postgres::is_installed()) return;
   tests::Postgres server;
   const std::string recipe = std::string(kRecipe) + "  store: " + server.address() + R"(
   population: {size: 2, interval: 10}

@@ -23,6 +23,7 @@
 #include "tests/support/at_each.h"
 #include "tests/support/disk/tracer.h"
 #include "tests/support/run_place.h"
+#include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"
 
 namespace {
@@ -161,10 +162,7 @@ TEST_CASE("a sync that is killed at any change it makes, twice, gives each tool 
     const TempDir calm_dir(TempDir::On::kMemory), again_dir(TempDir::On::kMemory);
     const fs::path calm_run = copy_of(run_dir, calm_dir), again_run = copy_of(run_dir, again_dir);
     const auto traced = trace_sync(calm_run, tracker, {}, true);
-    if (!traced) {
-      WARN("skipped: ptrace is not permitted here");
-      return;
-    }
+    if (!traced) tests::skip("ptrace is not permitted");
     REQUIRE(traced->status == 0);
     sync_calmly(again_run, tracker);
     const Tree calm = tree_of(calm_run), again = tree_of(again_run);

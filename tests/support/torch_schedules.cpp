@@ -13,6 +13,30 @@ Json chain(const Json& schedulers, const Json& milestone) {
   return {{"type", "chained"}, {"schedulers", schedulers}, {"milestones", Json::array({milestone})}};
 }
 
+/// Straight up and down again, as a share of `max_lr`; with `triangular2` each wave is half as high as the one before.
+Json waves(const Json& args) {
+  constexpr int kWaves = 64;  // more than any case has
+  const int up = args.value("step_size_up", 2000);
+  const Json given_down = args.value("step_size_down", Json());
+  const int down = given_down.is_null() ? up : given_down.get<int>();
+  const double floor = args.at("base_lr").get<double>() / args.at("max_lr").get<double>();
+  Json block{{"type", "chained"}, {"schedulers", Json::array()}, {"milestones", Json::array()}};
+  double height = 1.0 - floor;
+  int end = 0;
+  const auto ramp = [&](int steps, double from, double to) {
+    if (end > 0) block["milestones"].push_back(end);
+    block["schedulers"].push_back(
+        {{"type", "ramp"}, {"total_steps", steps}, {"start_factor", from}, {"end_factor", to}});
+    end += steps;
+  };
+  for (int wave = 0; wave < kWaves; ++wave) {
+    ramp(up, floor, floor + height);
+    ramp(down, floor + height, floor);
+    if (args.value("mode", "triangular") == "triangular2") height /= 2;
+  }
+  return block;
+}
+
 }  // namespace
 
 std::optional<Json> torch_schedule(const std::string& name, const Json& args, double optimizer_lr) {
@@ -64,6 +88,7 @@ std::optional<Json> torch_schedule(const std::string& name, const Json& args, do
     if (!block.contains("cycle_momentum")) block["cycle_momentum"] = true;
     return block;
   }
+  if (name == "CyclicLR" && args.value("mode", "triangular") != "exp_range") return waves(args);
   if (name == "ReduceLROnPlateau") {
     Json block = args;
     block["type"] = "plateau";

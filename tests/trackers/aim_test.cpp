@@ -2,9 +2,9 @@
 #include <string>
 #include <vector>
 
-#include "runner/core/base64.h"
 #include "runner/core/json.h"
 #include "runner/core/log.h"
+#include "runner/core/picture/base64.h"
 #include "tests/support/process/http_server.h"
 #include "tests/trackers/followed_run.h"
 #include "trackers/server/aim_tree.h"

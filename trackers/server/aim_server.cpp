@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "runner/core/base64.h"
+#include "runner/core/picture/base64.h"
 #include "runner/core/utf8.h"
 #include "trackers/io/tracker_data.h"
 

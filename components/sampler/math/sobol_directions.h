@@ -13,7 +13,8 @@ struct SobolDirection {
 /// Of the first 64 dimensions.
 ///
 /// Source  Joe & Kuo, Constructing Sobol sequences with better two-dimensional projections, SIAM J. Sci. Comput. 30
-///         (2008): new-joe-kuo-6.21201, as SciPy takes it
+///         (2008): new-joe-kuo-6.21201, as SciPy takes it. Copyright (c) 2008, Frances Y. Kuo and Stephen Joe; the
+///         licence is in NOTICE.
 inline constexpr int kSobolDimensions = 64;
 inline constexpr SobolDirection kSobolDirections[kSobolDimensions] = {
     {1, {1}},

@@ -10,21 +10,48 @@
 namespace runner::cli {
 namespace {
 
-// The scripts ask the program itself, so that they know its runs and never grow old. Files where no word fits.
+// The scripts ask the program itself, so that they know its runs and never grow old. Files everywhere but among keys.
 
+// bash takes `a=b` and `a:b` for three words, and puts in what follows the last `=` or `:` only. `KEY=` wants no blank
+// behind it, and no backslash before the `=`, which `filenames` would put there.
 constexpr const char* kBash = R"(_roux() {
-  local word="${COMP_WORDS[COMP_CWORD]}"
+  local i last reply keys="" words=()
+  for ((i = 1; i <= COMP_CWORD; i++)); do
+    last="${COMP_WORDS[i]}"
+    if [[ ${#words[@]} -gt 0 && -n "$last" && ("$last" =~ ^[=:]+$ || "${COMP_WORDS[i-1]}" =~ ^[=:]+$) ]]; then
+      words[-1]+="$last"
+    else
+      words+=("$last")
+    fi
+  done
+  [[ "$last" =~ ^[=:]+$ ]] && last=
   COMPREPLY=()
-  while IFS= read -r reply; do COMPREPLY+=("$reply"); done < <(
-    roux complete "${COMP_WORDS[@]:1:$COMP_CWORD}" 2>/dev/null
-    [ "$COMP_CWORD" -gt 1 ] && compgen -f -- "$word"
-  )
+  while IFS= read -r reply; do
+    [[ "$reply" == *= ]] && keys=1
+    COMPREPLY+=("${reply#"${words[-1]%"$last"}"}")
+  done < <(roux complete "${words[@]}" 2>/dev/null)
+  if [[ -n "$keys" ]]; then
+    compopt +o filenames -o nospace
+    return
+  fi
+  [[ $COMP_CWORD -gt 1 ]] && while IFS= read -r reply; do COMPREPLY+=("$reply"); done < <(compgen -f -- "$last")
 }
 complete -o filenames -F _roux roux
 )";
 
 constexpr const char* kZsh = R"(autoload -U +X compinit && compinit
-autoload -U +X bashcompinit && bashcompinit
+_roux() {
+  local -a found
+  found=("${(@f)$(roux complete "${(@Q)words[2,CURRENT]}" 2>/dev/null)}")
+  found=("${(@)found:#}")
+  compadd -S '' -- "${(@M)found:#*=}"
+  compadd -- "${(@)found:#*=}"
+  if [[ $CURRENT -gt 2 && -z "${(M)found:#*=}" ]]; then
+    compset -P '*='
+    _files
+  fi
+}
+compdef _roux roux
 )";
 
 constexpr const char* kFish =
@@ -36,7 +63,7 @@ void completion(const std::string& shell, Session& session) {
   if (shell == "bash") {
     text = kBash;
   } else if (shell == "zsh") {
-    text = std::string(kZsh) + kBash;
+    text = kZsh;
   } else if (shell == "fish") {
     text = kFish;
   } else {

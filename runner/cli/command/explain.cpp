@@ -4,14 +4,18 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "runner/cli/commands.h"
+#include "runner/core/clock.h"
 #include "runner/core/suggest.h"
 #include "runner/registry/lookup.h"
 #include "runner/registry/wording.h"
+#include "runner/store/run_reader.h"
 
 namespace runner::cli {
 namespace {
@@ -114,6 +118,27 @@ void explain_fragment(const registry::Registry& registry, const Fragment& fragme
   for (const Node& example : fragment.examples) std::printf("  %s\n", flow_text(example).c_str());
 }
 
+bool is_recipe_name(const std::string& word) {
+  for (const char* ending : {".yaml", ".yml", ".json", ".jsonnet"}) {
+    if (word.ends_with(ending)) return true;
+  }
+  return false;
+}
+
+/// The run whose values are asked for: RUN itself, or the copy of a recipe in a run's folder, which knows nothing of
+/// the --set that the run was started with.
+std::optional<store::RunSummary> run_of(const std::string& word, const Session& session) {
+  namespace fs = std::filesystem;
+  std::string run = word;
+  if (is_recipe_name(word) || fs::is_regular_file(word)) {
+    const fs::path folder = fs::absolute(word).parent_path();
+    if (!fs::exists(folder / "run.db") || !fs::exists(folder / "resolved.json")) return std::nullopt;
+    run = folder.string();
+  }
+  auto found = store::find_run(session.runs_dir(), run, core::system_clock());
+  return found ? std::optional(std::move(found).value()) : std::nullopt;
+}
+
 /// `optimizer/adamw`, `section/training`, or a section's or the recipe's name alone.
 void explain_name(const std::string& word, Session& session) {
   const registry::Registry& registry = registry::Registry::builtin();
@@ -131,12 +156,12 @@ void explain_name(const std::string& word, Session& session) {
                             ? "`roux list " + kind + "` shows all " + std::to_string(registry.names(kind).size())
                             : "did you mean `roux explain " + kind + "/" + near + "`?");
   }
-  for (const char* ending : {".yaml", ".yml", ".json", ".jsonnet"}) {
-    if (word.ends_with(ending))
-      return session.fail("roux explain needs a key beside a recipe", "as in `roux explain " + word + " optimizer.lr`");
-  }
+  const bool is_recipe = is_recipe_name(word);
+  if (is_recipe || run_of(word, session))
+    return session.fail(std::string("roux explain needs a key beside a ") + (is_recipe ? "recipe" : "run"),
+                        "as in `roux explain " + word + " optimizer.lr`");
   session.fail("\"" + word + "\" is no component and no section",
-               "write KIND/NAME as in optimizer/adamw, or RECIPE KEY; "
+               "write KIND/NAME as in optimizer/adamw, RECIPE KEY or RUN KEY; "
                "`roux list` shows the components");
 }
 
@@ -188,8 +213,44 @@ void explain_block(const Node& value) {
                 row.text.c_str(), row.from.c_str());
 }
 
+/// Adds to `node`, at `path`, and to what is in it the last of `sets` (`a.b=value`) that has set it.
+void mark_sets(Node& node, const std::string& path, const std::vector<std::string>& sets) {
+  const auto last = std::find_if(sets.rbegin(), sets.rend(),
+                                 [&path](const std::string& set) { return set.substr(0, set.find('=')) == path; });
+  if (last != sets.rend()) node.add_history("--set " + *last);
+  for (Node::Entry& entry : node.entries()) mark_sets(entry.value, registry::joined_path(path, entry.key), sets);
+  for (std::size_t i = 0; i < node.items().size(); ++i) {
+    mark_sets(node.items()[i], path + "[" + std::to_string(i) + "]", sets);
+  }
+}
+
+/// The recipe of a run as it was recorded, with what its own command line had set.
+std::optional<resolve::Recipe> load_recorded(const store::RunSummary& run, const RecipeFlags& flags, Session& session) {
+  if (!flags.sets.empty() || !flags.set_files.empty() || !flags.ext.empty()) {
+    session.fail("a run keeps its values: --set, --set-file and --ext change a recipe only", "leave them out");
+    return std::nullopt;
+  }
+  const std::string resolved = store::branch_file(run.run_dir, "resolved.json");
+  if (resolved.empty()) {
+    session.fail("run " + run.run_dir + " has no resolved.json: it died while it started", "explain its recipe");
+    return std::nullopt;
+  }
+  auto recipe = session.load(resolved, recipe::ComposeOptions{});
+  const auto details = store::read_details(run.run_dir);
+  if (!recipe || !details || run.branch > 0) return recipe;  // a later branch may have changed what the first one set
+  const std::vector<std::string>& words = details.value().command_line;
+  std::vector<std::string> sets;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == "--set" && i + 1 < words.size()) sets.push_back(words[i + 1]);
+    if (words[i].starts_with("--set=")) sets.push_back(words[i].substr(words[i].find('=') + 1));
+  }
+  mark_sets(recipe->root, "", sets);
+  return recipe;
+}
+
 void explain_key(const RecipeFlags& flags, const std::string& path, Session& session) {
-  const auto recipe = session.load(flags);
+  const auto run = run_of(flags.path, session);
+  const auto recipe = run ? load_recorded(*run, flags, session) : session.load(flags);
   if (!recipe) return;
   const Node shown = recipe->resolved();  // secrets as references
   const Node* value = shown.at_path(path);
@@ -226,12 +287,13 @@ struct Arguments {
 void add_explain(CLI::App& app, Session& session) {
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* command = app.add_subcommand("explain", "Show where a value came from, or what a component takes");
-  command->add_option("WHAT", arguments->flags.path, "A recipe (then KEY follows), or KIND/NAME")->required();
+  command->add_option("WHAT", arguments->flags.path, "A recipe or a run (then KEY follows), or KIND/NAME")->required();
   command->add_option("KEY", arguments->key, "A place in the recipe: optimizer.lr, model.layers[2]");
   add_override_flags(*command, arguments->flags);
   command->footer(
       "\nExamples:\n"
       "  roux explain recipes/quickstart.yaml optimizer.lr\n"
+      "  roux explain last optimizer.lr\n"
       "  roux explain optimizer/adamw\n"
       "  roux explain training\n");
   command->callback([arguments, &session] {

@@ -2,8 +2,9 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <CLI/Validators.hpp>
-#include <cmath>
+#include <algorithm>
 #include <cstdio>
+#include <limits>
 #include <memory>
 
 #include "runner/cli/commands.h"
@@ -44,15 +45,32 @@ std::string sweep_json(const engine::LrSweep& sweep) {
   return core::to_json(root) + "\n";
 }
 
-std::string sweep_text(const LrFindFlags& flags, const engine::LrSweep& sweep) {
+/// To where the loss is above all that it was before it was least: the end of a loss that diverges would leave no
+/// height for the descent.
+chart::Curve shown_curve(const engine::LrSweep& sweep) {
   chart::Curve curve{"smoothed loss", {}};
+  double highest = -std::numeric_limits<double>::infinity(), before_least = highest;
+  double least = std::numeric_limits<double>::infinity();
   for (const engine::LrPoint& point : sweep.points) {
-    curve.points.emplace_back(flags.sweep.linear ? point.lr : std::log10(point.lr), point.smoothed);
+    highest = std::max(highest, point.smoothed);
+    if (point.smoothed < least) least = point.smoothed, before_least = highest;
   }
+  bool is_past_least = false;
+  for (const engine::LrPoint& point : sweep.points) {
+    is_past_least = is_past_least || point.smoothed == least;
+    curve.points.emplace_back(point.lr, std::min(point.smoothed, before_least));
+    if (is_past_least && point.smoothed > before_least) break;
+  }
+  return curve;
+}
+
+std::string sweep_text(const LrFindFlags& flags, const engine::LrSweep& sweep) {
   const terminal::Terminal terminal = terminal::Terminal::of_stdout(false);
   review::PlotOptions options = review::plot_options(terminal);
-  options.x_title = flags.sweep.linear ? "lr" : "log10(lr)";
-  std::string text = flags.recipe.path + "  loss, smoothed\n" + review::plot_text({curve}, options, terminal);
+  options.x_title = "lr";
+  options.log_x = !flags.sweep.linear;
+  std::string text =
+      flags.recipe.path + "  loss, smoothed\n" + review::plot_text({shown_curve(sweep)}, options, terminal);
   text += "  tried     " + std::to_string(sweep.points.size()) + " of " + std::to_string(flags.sweep.steps) +
           " rates from " + terminal::number_text(flags.sweep.min_lr) + " to " +
           terminal::number_text(flags.sweep.max_lr) + (sweep.diverged ? "; then the loss diverged\n" : "\n");

@@ -7,6 +7,7 @@
 
 #include "runner/cli/commands.h"
 #include "runner/cli/engine_or_fail.h"
+#include "runner/cli/launching.h"
 #include "runner/cli/plan_text.h"
 #include "runner/core/error.h"
 
@@ -21,6 +22,7 @@ struct PlanFlags {
 void plan(Session& session, const PlanFlags& flags) {
   const auto recipe = session.load(flags.recipe);
   if (!recipe) return;
+  note_growing_batch(session, *recipe);
   engine::Engine* engine = engine_or_fail(session);
   if (engine == nullptr) return;
   core::Diagnostics diagnostics;

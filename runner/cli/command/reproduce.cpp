@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
-#include <regex>
 #include <string>
 
 #include "runner/artifact/provenance.h"
@@ -16,6 +15,7 @@
 #include "runner/core/build_info.h"
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
+#include "runner/core/pattern.h"
 #include "runner/core/platform/machine.h"
 #include "runner/resolve/changes.h"
 #include "runner/review/checkpoint/bitwise_compare.h"
@@ -67,11 +67,11 @@ void print_causes(const std::vector<Cause>& causes) {
 /// The name under which a run is made again: `tiny-again`, and `tiny-again-2` for that one in its turn.
 std::string again_name(const std::string& name) {
   constexpr std::size_t kNameMax = 100;  // of run_name
-  static const std::regex made_again("(.*)-again(-([0-9]{1,9}))?");
-  std::smatch parts;
-  if (!std::regex_match(name, parts, made_again)) return name.substr(0, kNameMax - 6) + "-again";
-  const std::string suffix = "-again-" + std::to_string(parts[3].matched ? std::stol(parts[3]) + 1 : 2);
-  return parts[1].str().substr(0, kNameMax - suffix.size()) + suffix;
+  static const core::Pattern made_again = core::Pattern::make("^(.*)-again(-([0-9]{1,9}))?$").value();
+  const auto parts = made_again.find(name, 0);
+  if (parts.empty()) return name.substr(0, kNameMax - 6) + "-again";
+  const std::string suffix = "-again-" + std::to_string(parts[3].empty() ? 2 : std::stol(std::string(parts[3])) + 1);
+  return std::string(parts[1].substr(0, kNameMax - suffix.size())) + suffix;
 }
 
 /// The changes of the command line that a run was started with.

@@ -3,6 +3,9 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <algorithm>
+#include <array>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -17,14 +20,19 @@
 #include "runner/cli/launching.h"
 #include "runner/cli/tracking.h"
 #include "runner/cli/train_recipe.h"
+#include "runner/cli/training_signals.h"
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
 #include "runner/launch/rank_environment.h"
+#include "runner/launch/slurm_script.h"
 #include "runner/store/run_reader.h"
 
 namespace runner::cli {
 namespace {
+
+constexpr auto kLengths =
+    std::to_array<const char*>({"training.max_steps", "training.max_epochs", "training.max_tokens"});
 
 struct RunFlags {
   RecipeFlags recipe;
@@ -73,8 +81,22 @@ void silence_other_ranks(const Session& session) {
   core::configure_log(options);
 }
 
+/// A process of our own; of a trial that shares its process, others look after signals.
+void begin_training(Session& session) {
+  if (session.host) return;
+  session.outlives_readers = true;
+  handle_training_signals();
+}
+
+void end_training(const Session& session, int status) {
+  if (!session.host) leave_on_signal_with(status);
+}
+
 void train(Session& session, const resolve::Recipe& recipe, engine::TrainRequest request) {
-  if (starts_ranks(recipe)) return launch_ranks(session, recipe, request);
+  if (starts_ranks(recipe)) {
+    launch_ranks(session, recipe, request);
+    return end_training(session, session.exit_code);
+  }
   request.rank = rank_here(session, recipe);
   if (session.exit_code != core::kExitDone) return;
   if (request.rank && request.rank->size == 1) request.rank.reset();
@@ -97,26 +119,72 @@ void train(Session& session, const resolve::Recipe& recipe, engine::TrainRequest
   engine::Engine* engine = engine_or_fail(session);
   if (engine == nullptr) return;
   core::Diagnostics diagnostics;
-  session.exit_code = engine->train(recipe, request, diagnostics);
+  try {
+    session.exit_code = engine->train(recipe, request, diagnostics);
+  } catch (const core::RunError& error) {
+    // Without a supervisor of ours nobody knows that one of the other processes is to blame.
+    const bool is_told = error.exit_code() != core::kExitPeerLost || std::getenv(launch::kSupervised) != nullptr;
+    const int status = is_told ? error.exit_code() : core::kExitFailed;
+    end_training(session, status);
+    throw core::RunError(error.what(), error.hint(), status);
+  }
+  end_training(session, session.exit_code);
   tracking.finish();
   const bool speaks = !request.rank || request.rank->rank == 0;
   if (speaks || diagnostics.has_errors()) session.show(diagnostics);
 }
 
 void run(Session& session, const RunFlags& flags) {
+  begin_training(session);
   const auto recipe = session.load(flags.recipe);
-  if (recipe) train(session, *recipe, request_of(session, flags));
+  if (!recipe) return;
+  note_growing_batch(session, *recipe);
+  train(session, *recipe, request_of(session, flags));
+}
+
+/// The command again, from the last checkpoint. A finished run has no step left under the limit that it has.
+std::string from_last_checkpoint(const Session& session, const RunFlags& flags) {
+  std::vector<std::string> words = session.command_line;
+  words.front() = "roux";
+  words.insert(words.end(), {"--checkpoint", "last"});
+  const bool changes = !flags.recipe.sets.empty() || !flags.recipe.set_files.empty();
+  return launch::shell_line(words) + (changes ? "" : " --set training.max_steps=STEPS");
+}
+
+/// Whether the recorded schedule took its length from a limit of the training that the command line changes: it then
+/// takes it from there again, as it would in `roux run`. What is wrong with the changes is told where they are loaded.
+bool moves_derived_schedule(const std::string& resolved, const recipe::ComposeOptions& options) {
+  core::Diagnostics ignored;
+  const auto& registry = registry::Registry::builtin();
+  const auto recorded = resolve::read_recipe(resolved, {}, registry, ignored);
+  const auto changed = resolve::read_recipe(resolved, options, registry, ignored);
+  if (!recorded || !changed) return false;
+  const auto integer = [&recorded](const char* path) -> std::int64_t {
+    const core::Node* node = recorded->root.at_path(path);
+    return node != nullptr && node->is_integer() ? node->as_integer() : 0;
+  };
+  const core::Node* by_step = recorded->root.at_path("accumulation.adjust_scheduler");
+  const bool counts_steps = by_step == nullptr || !by_step->is_bool() || by_step->as_bool();
+  const std::int64_t unit = counts_steps ? 1 : integer("training.gradient_accumulation_steps");
+  const std::int64_t total = integer("lr_scheduler.total_steps");
+  if (total == 0 || total != integer("training.max_steps") * unit) return false;
+  return std::any_of(kLengths.begin(), kLengths.end(), [&](const char* path) {
+    const core::Node *before = recorded->root.at_path(path), *now = changed->root.at_path(path);
+    if (before == nullptr || now == nullptr) return before != now;
+    return !before->same_value(*now);
+  });
 }
 
 // The recipe as it was recorded: a run goes on with what it was trained with, whatever became of the file since.
 void resume(Session& session, RunFlags& flags) {
+  begin_training(session);
   const auto found = store::find_run(session.runs_dir(), flags.run, core::system_clock());
   if (!found.ok()) return session.fail(found.failure().message, found.failure().hint);
   const store::RunSummary& summary = found.value();
   if (summary.status == store::RunStatus::kFinished && flags.checkpoint.empty()) {
-    return session.fail(
-        "run " + summary.run_dir + " is finished: there is nothing to go on with",
-        "go on from one of its checkpoints with --checkpoint, or look at it with roux runs show " + summary.id);
+    return session.fail("run " + summary.run_dir + " is finished: there is nothing to go on with",
+                        "`" + from_last_checkpoint(session, flags) +
+                            "` resumes it from its last checkpoint, `roux runs show " + summary.id + "` shows it");
   }
   flags.recipe.path = store::branch_file(summary.run_dir, "resolved.json");
   if (flags.recipe.path.empty()) {
@@ -127,6 +195,11 @@ void resume(Session& session, RunFlags& flags) {
   flags.recipe.sets_before = {"training.gradient_accumulation_steps=null"};
   const std::string output_dir = std::filesystem::path(summary.run_dir).parent_path().string();
   session.output_dir = output_dir.empty() ? "." : output_dir;
+  const auto options = session.changes(flags.recipe);
+  if (!options) return;
+  if (moves_derived_schedule(flags.recipe.path, *options)) {
+    flags.recipe.sets_before.push_back("lr_scheduler.total_steps=null");
+  }
   const auto recipe = session.load(flags.recipe);
   if (!recipe) return;
   engine::TrainRequest request = request_of(session, flags);
@@ -140,6 +213,7 @@ namespace {
 
 void add_run_flags(CLI::App& command, RunFlags& flags) {
   add_recipe_flags(command, flags.recipe);
+  add_changes(command, flags.recipe);
   add_launch_flags(command, flags.recipe);
   command.add_flag("--new", flags.start_anew, "start a new run, whatever became of the last one");
   command.add_option("--run-id", flags.run_id, "")->group("");
@@ -177,7 +251,8 @@ void add_run(CLI::App& app, Session& session) {
       "  roux run recipe.yaml --smoke        does everything once, in seconds\n"
       "  roux run recipe.yaml --checkpoint step-000500\n"
       "  roux run recipe.yaml --num-processes 4 --hosts 10.0.0.1,10.0.0.2\n\n"
-      "exit status: 0 done, 1 failed, 2 wrong recipe or flag, 75 stopped and resumable");
+      "exit status: 0 done, 1 failed, 2 wrong recipe or flag, 70 a bug of roux, 75 stopped and resumable (a signal, a\n"
+      "time limit, a full disk), 130 a second Ctrl-C, which leaves without a save");
   command->callback([&session, flags] { session.command = [&session, flags] { run(session, *flags); }; });
 }
 
@@ -219,7 +294,7 @@ void add_resume(CLI::App& app, Session& session) {
   command->footer(
       "\nExamples:\n"
       "  roux resume last\n"
-      "  roux resume quickstart --set training.max_steps=5000\n"
+      "  roux resume quickstart --checkpoint last --set training.max_steps=5000 --allow-change training.max_steps\n"
       "  roux resume last --checkpoint best --set optimizer.lr=1e-4 --allow-change optimizer.lr");
   command->callback([&session, flags] { session.command = [&session, flags] { resume(session, *flags); }; });
 }

@@ -64,7 +64,7 @@ void add_runs_show(CLI::App& runs, Session& session) {
 
 void add_runs_compare(CLI::App& runs, Session& session) {
   const auto request = std::make_shared<review::RunsCompareRequest>();
-  CLI::App* command = runs.add_subcommand("compare", "Show where runs differ: recipe keys, then metrics side by side");
+  CLI::App* command = runs.add_subcommand("compare", "Put runs side by side: settings that differ, last metrics");
   command->add_option("RUN", request->runs, kRunText)->required()->expected(2, -1);
   command->add_option("--metric", request->metric, "Draw this metric of all of them")->type_name("NAME");
   add_branch(*command, request->branch, "Draw it as this branch of each saw it, or `all` of them; else the newest");
@@ -72,7 +72,8 @@ void add_runs_compare(CLI::App& runs, Session& session) {
   command->footer(
       "\nExamples:\n"
       "  roux runs compare tiny-gpt last\n"
-      "  roux runs compare 1qezc2h 1qezc2g --metric loss\n");
+      "  roux runs compare 1qezc2h 1qezc2g --metric loss\n\n"
+      "Shows which of them is best. `roux runs diff A B` shows why two of them differ.\n");
   on_runs_call<review::RunsCompareRequest>(*command, session, request, review::runs_compare);
 }
 

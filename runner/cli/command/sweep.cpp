@@ -59,8 +59,8 @@ sweep::Trial first_trial(const sweep::OpenSweep& open, std::int64_t variant) {
   return open.study->trials().at(static_cast<std::size_t>(variant * open.sweep.config().replicates));
 }
 
-void print_variant(const sweep::OpenSweep& open, const sweep::VariantSummary& standing) {
-  const auto number = [](double value) { return core::to_json(Node::floating(value), -1); };
+void print_variant(const sweep::OpenSweep& open, const sweep::VariantSummary& standing, bool is_only_one) {
+  const auto number = [](double value) { return sweep::short_number(value); };
   const sweep::Trial trial = first_trial(open, standing.variant);
   if (standing.value) std::printf("%s %s\n", open.sweep.metric().c_str(), number(*standing.value).c_str());
   for (std::size_t i = 0; i < standing.others.size(); ++i) {
@@ -71,6 +71,31 @@ void print_variant(const sweep::OpenSweep& open, const sweep::VariantSummary& st
               static_cast<long long>(trial.number));
   if (!trial.run.empty()) std::printf("  run      %s\n", trial.run.c_str());  // one that was imported has none
   std::fputs(lineage_text(open.study->variants(), standing.variant).c_str(), stdout);
+  if (open.study->info().stand_in) return;
+  std::printf("  train it again  roux sweep best %s%s --recipe best.yaml && roux run best.yaml\n",
+              open.study->info().name.c_str(), is_only_one ? "" : (" --trial " + std::to_string(trial.number)).c_str());
+}
+
+/// Without what the defaults fill in again.
+void erase_defaults(Node& node) {
+  for (Node& item : node.items()) erase_defaults(item);
+  for (Node::Entry& entry : node.entries()) erase_defaults(entry.value);
+  std::erase_if(node.entries(), [](const Node::Entry& entry) {
+    const core::Location& place = entry.value.location();
+    return place.known() && place.source->kind == core::Source::Kind::kDefault;
+  });
+}
+
+/// A text that gives this recipe again: the keys that were written, or all of them where that would not do.
+std::string recipe_text(const resolve::Recipe& recipe, const std::string& file) {
+  const Node whole = recipe.resolved();
+  Node written = whole;
+  erase_defaults(written);
+  std::string text = core::to_yaml(written);
+  core::Diagnostics told_of_the_recipe_itself;
+  const auto source = std::make_shared<const core::Source>(core::Source{file, text, core::Source::Kind::kFile});
+  const auto read = resolve::load_recipe_text(source, {}, registry::Registry::builtin(), told_of_the_recipe_itself);
+  return read && read->resolved().same_value(whole) ? text : core::to_yaml(whole);
 }
 
 /// The variants that the flags mean; none after saying why.
@@ -101,7 +126,8 @@ void best(Session& session, const std::string& name, const BestFlags& flags) {
   if (!open) return;
   const std::vector<sweep::VariantSummary> standings = chosen(session, *open, flags);
   if (flags.file.empty()) {
-    for (const sweep::VariantSummary& standing : standings) print_variant(*open, standing);
+    const bool is_only_one = standings.size() == 1 && !flags.trial;
+    for (const sweep::VariantSummary& standing : standings) print_variant(*open, standing, is_only_one);
     return;
   }
   if (standings.empty()) return;
@@ -128,7 +154,10 @@ void best(Session& session, const std::string& name, const BestFlags& flags) {
                             (given_up ? " at step " + std::to_string(trial.step) : "") + " in trial " +
                             std::to_string(trial.number) + " of sweep " + open->study->info().name + ": " +
                             variant.text + "\n" + how_it_goes_on(*open, trial, *recipe, flags.file);
-  core::write_file_atomic(flags.file, words + core::to_yaml(recipe->resolved())).value();
+  core::write_file_atomic(flags.file, words + recipe_text(*recipe, flags.file)).value();
+  if (session.quiet) return;
+  std::printf("wrote %s\n", flags.file.c_str());
+  if (variant.parent < 0) std::printf("  train it  roux run %s\n", flags.file.c_str());
 }
 
 CLI::App* add_command(CLI::App& sweep, const char* word, const char* what, std::string& name) {

@@ -47,6 +47,7 @@ std::string reason(int error) {
     case EISDIR: return "it is a folder";
     case ENOSPC: return "the disk is full";
     case EDQUOT: return "the quota of its disk is used up";
+    case EFBIG: return "`ulimit -f` allows no file of this size";
     case EROFS: return "the file system is read-only";
     case ENAMETOOLONG: return "the name is too long";
     case ELOOP: return "its symbolic links go round in a circle";

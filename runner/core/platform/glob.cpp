@@ -129,9 +129,12 @@ bool hidden_from(std::string_view pattern, std::string_view name) {
   return name[0] == '.' && (pattern.empty() || pattern[0] != '.');
 }
 
-void walk(const std::string& folder, const std::vector<std::string>& parts, std::size_t at, int depth,
+using Visited = std::set<std::pair<std::string, std::size_t>>;  // folders, each with the part it was asked for
+
+void walk(const std::string& folder, const std::vector<std::string>& parts, std::size_t at, int depth, Visited& visited,
           std::set<std::string>& found) {
-  if (depth > kDepthMax) return;
+  // Several `**` lead to one folder in very many ways.
+  if (depth > kDepthMax || !visited.emplace(folder, at).second) return;
   const std::string& part = parts[at];
   const bool last = at + 1 == parts.size();
   if (part == "**") {
@@ -141,24 +144,24 @@ void walk(const std::string& folder, const std::vector<std::string>& parts, std:
         found.insert(folder + entry.name);
       }
     } else {
-      walk(folder, parts, at + 1, depth, found);
+      walk(folder, parts, at + 1, depth, visited, found);
     }
     for (const Listed& entry : list(folder)) {
       // Links to folders are not followed below **: they may lead back up.
       if (entry.folder && !entry.link && !hidden_from("", entry.name))
-        walk(folder + entry.name + "/", parts, at, depth + 1, found);
+        walk(folder + entry.name + "/", parts, at, depth + 1, visited, found);
     }
     return;
   }
   if (!is_pattern(part)) {
-    if (!last) return walk(folder + part + "/", parts, at + 1, depth + 1, found);
+    if (!last) return walk(folder + part + "/", parts, at + 1, depth + 1, visited, found);
     if (is_file(folder + part)) found.insert(folder + part);
     return;
   }
   for (const Listed& entry : list(folder)) {
     if (hidden_from(part, entry.name) || !matches(part, entry.name)) continue;
     if (last && !entry.folder) found.insert(folder + entry.name);
-    if (!last && entry.folder) walk(folder + entry.name + "/", parts, at + 1, depth + 1, found);
+    if (!last && entry.folder) walk(folder + entry.name + "/", parts, at + 1, depth + 1, visited, found);
   }
 }
 
@@ -175,7 +178,8 @@ std::vector<std::string> glob(const std::string& pattern) {
       if (end > at) parts.push_back(one.substr(at, end - at));
       at = end + 1;
     }
-    if (!parts.empty() && one.back() != '/') walk(folder, parts, 0, 0, found);
+    Visited visited;
+    if (!parts.empty() && one.back() != '/') walk(folder, parts, 0, 0, visited, found);
   }
   return {found.begin(), found.end()};
 }

@@ -38,7 +38,8 @@ void forget_handlers() {
 [[noreturn]] void become(const std::vector<char*>& arguments, const std::vector<char*>& environment, int output,
                          int input, Process::Fate fate, sigset_t signals) {
   forget_handlers();
-  if (fate == Process::Fate::kDiesWithParent) {
+  if (fate != Process::Fate::kOutlivesParent) {
+    if (fate == Process::Fate::kDiesWithChildren) setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
   } else {
     setsid();
@@ -113,8 +114,8 @@ Process::Process(const std::vector<std::string>& command, const std::map<std::st
 }
 
 Process::~Process() {
-  if (pid_ > 0 && fate_ == Fate::kDiesWithParent) {
-    ::kill(pid_, SIGKILL);
+  if (pid_ > 0 && fate_ != Fate::kOutlivesParent) {
+    ::kill(fate_ == Fate::kDiesWithChildren ? -pid_ : pid_, SIGKILL);
     while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
     }
   }

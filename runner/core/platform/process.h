@@ -16,7 +16,8 @@ class Process {
  public:
   enum class Fate {
     kDiesWithParent,
-    kOutlivesParent,  ///< in a session of its own: no signal of the terminal reaches it, and nobody ends it
+    kDiesWithChildren,  ///< the same with whatever it has started: in a process group of its own
+    kOutlivesParent,    ///< in a session of its own: no signal of the terminal reaches it, and nobody ends it
   };
   enum class Input {
     kInherited,

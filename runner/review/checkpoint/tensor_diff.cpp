@@ -7,6 +7,8 @@
 #include "runner/artifact/manifest.h"
 #include "runner/core/node.h"
 #include "runner/core/units.h"
+#include "runner/core/utf8.h"
+#include "runner/review/checkpoint/checkpoints.h"
 
 namespace runner::review {
 namespace {
@@ -44,7 +46,8 @@ std::string first_text(const TensorDifference& one) {
 }
 
 std::vector<terminal::Cell> row_of(const TensorDifference& one) {
-  std::vector<terminal::Cell> row = {{"  " + core::printable(one.name)}, {types_text(one)}, {shapes_text(one)}};
+  std::vector<terminal::Cell> row = {
+      {"  " + core::escape_for_terminal(one.name)}, {types_text(one)}, {shapes_text(one)}};
   switch (one.kind) {
     case Kind::kOnlyInA: row.push_back({"only in a", terminal::Paint::kYellow}); return row;
     case Kind::kOnlyInB: row.push_back({"only in b", terminal::Paint::kYellow}); return row;

@@ -50,7 +50,7 @@ std::vector<std::string> SweepBoard::lines(const terminal::Terminal& terminal, s
   std::vector<std::string> lines = {
       terminal::painted(gauge, terminal::Paint::kGreen, terminal) +
       terminal::cut_text(progress_text(progress), width > gauge_columns ? width - gauge_columns : 0, terminal)};
-  if (const auto best = best_lines(tally_, variants); !best.empty()) {
+  if (const auto best = best_lines(sweep_, tally_, variants); !best.empty()) {
     const std::string more = best.size() > 1 ? " (1 of " + std::to_string(best.size()) + ")" : "";
     lines.push_back(terminal::painted(terminal::cut_text(sweep_.metric() + more + " " + best.front(), width, terminal),
                                       terminal::Paint::kBold, terminal));
@@ -74,7 +74,8 @@ std::vector<std::string> SweepBoard::lines(const terminal::Terminal& terminal, s
 }
 
 std::vector<terminal::Cell> SweepBoard::row_of(const Trial& trial, const sweep::Variant& variant) {
-  std::vector<terminal::Cell> row = {{std::to_string(trial.number)}, {"starts"}, {""}, {""}, {variant.text}};
+  std::vector<terminal::Cell> row = {
+      {std::to_string(trial.number)}, {"starts"}, {""}, {""}, {sweep_.space().short_text(variant.point)}};
   const auto run = runs_.find(trial.number);
   if (!run || run->id == trial.run) return row;
   const auto total = variant.until > 0 ? variant.until : sweep_.total_steps(variant.point);

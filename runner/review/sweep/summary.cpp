@@ -40,12 +40,13 @@ std::string progress_text(const SweepProgress& progress) {
   return text;
 }
 
-std::vector<std::string> best_lines(const sweep::StudyCounters& tally, const std::vector<sweep::Variant>& variants) {
+std::vector<std::string> best_lines(const sweep::Sweep& sweep, const sweep::StudyCounters& tally,
+                                    const std::vector<sweep::Variant>& variants) {
   std::vector<std::string> lines;
   for (const sweep::VariantSummary& best : tally.front()) {
     std::string& line = lines.emplace_back("best " + terminal::number_text(*best.value));
     for (const double other : best.others) line += " " + terminal::number_text(other);
-    line += "  " + variants[static_cast<std::size_t>(best.variant)].text;
+    line += "  " + sweep.space().short_text(variants[static_cast<std::size_t>(best.variant)].point);
   }
   return lines;
 }
@@ -64,7 +65,7 @@ std::string sweep_heading(const sweep::OpenSweep& open) {
   std::string text = open.study->info().name + "  " + open.sweep.metric() +
                      (open.sweep.maximizes() ? " (larger is better)" : "") + "  " + progress_text(progress) +
                      (reason.empty() ? "" : ", ended: " + reason) + "\n";
-  for (const std::string& best : best_lines(tally, open.study->variants())) text += best + "\n";
+  for (const std::string& best : best_lines(open.sweep, tally, open.study->variants())) text += best + "\n";
   return text;
 }
 

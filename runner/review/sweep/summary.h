@@ -21,7 +21,8 @@ SweepProgress progress_of(const sweep::Sweep& sweep, const sweep::StudyCounters&
 std::string progress_text(const SweepProgress& progress);
 
 /// `best 0.0612  optimizer.lr=0.01`, a line each for those than which no other one is better; none before there is one.
-std::vector<std::string> best_lines(const sweep::StudyCounters& tally, const std::vector<sweep::Variant>& variants);
+std::vector<std::string> best_lines(const sweep::Sweep& sweep, const sweep::StudyCounters& tally,
+                                    const std::vector<sweep::Variant>& variants);
 
 /// `tiny-1qezc2h  val/loss  4 of 9 done`, and the best below it.
 std::string sweep_heading(const sweep::OpenSweep& open);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runner/core/diagnostics.h"
+#include "runner/core/path.h"
 #include "runner/recipe/override.h"
 
 namespace runner::review {
@@ -23,11 +24,23 @@ store::RunStatus status_of(TrialState state) {
   return store::RunStatus::kStopped;
 }
 
+/// `model.hidden[0]` sets an entry of a list, which `values` must hold first: the recipe's.
+void copy_list_of(const std::string& path, const Node& recipe, Node& values, core::Diagnostics& diagnostics) {
+  const auto steps = core::parse_path(path).value();
+  const auto index = std::find_if(steps.begin(), steps.end(), [](const auto& step) { return step.is_index(); });
+  if (index == steps.end()) return;
+  const std::string list = core::path_text({steps.begin(), index});
+  const Node* written = recipe.at_path(list);
+  if (written != nullptr && values.at_path(list) == nullptr) recipe::set_value(values, list, *written, diagnostics);
+}
+
 Node values_of(const sweep::OpenSweep& open, const Trial& trial, const sweep::Variant& variant) {
   Node values = Node::mapping();
   core::Diagnostics told_before;  // a variant that does not fit was refused when it was made
-  for (sweep::Assignment& one : open.sweep.space().assignments(variant.point))
+  for (sweep::Assignment& one : open.sweep.space().assignments(variant.point)) {
+    copy_list_of(one.path, open.sweep.base().root, values, told_before);
     recipe::set_value(values, one.path, std::move(one.value), told_before);
+  }
   if (values.find("seed") == nullptr) {
     values.set("seed", Node::integer(open.sweep.base().at("seed").as_integer() + trial.replicate));
   }

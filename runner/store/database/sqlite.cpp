@@ -259,6 +259,22 @@ bool Database::has_moved() const {
   return sqlite3_file_control(database_, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK && moved != 0;
 }
 
+bool Database::is_whole(std::int64_t& bytes_min) const {
+  // Through SQLite: closing a descriptor of our own would drop its locks.
+  static constexpr std::string_view kMagic("SQLite format 3\0", 16);
+  sqlite3_file* file = nullptr;
+  sqlite3_int64 bytes = 0;
+  std::array<char, kMagic.size()> start{};
+  if (sqlite3_file_control(database_, "main", SQLITE_FCNTL_FILE_POINTER, &file) != SQLITE_OK || file == nullptr ||
+      file->pMethods == nullptr || file->pMethods->xFileSize(file, &bytes) != SQLITE_OK) {
+    return true;  // nothing to judge by
+  }
+  if (bytes < bytes_min) return false;
+  bytes_min = bytes;
+  const int read = file->pMethods->xRead(file, start.data(), static_cast<int>(start.size()), 0);
+  return read != SQLITE_OK || std::string_view(start.data(), start.size()) == kMagic;
+}
+
 void Database::set_patience(int ms) { sqlite3_busy_timeout(database_, ms); }
 
 Statement Database::prepare(std::string_view sql) const {

@@ -92,6 +92,9 @@ class Database {
   void execute(const char* sql);
   /// Whether the file has another name or none by now, so that others look for it in vain.
   bool has_moved() const;
+  /// Whether the file begins as a database does and is `bytes_min` long, which becomes its length; false when another
+  /// program has cut it or written over its beginning while it was open.
+  bool is_whole(std::int64_t& bytes_min) const;
   /// How long another process that writes is waited for, before that is an error.
   void set_patience(int ms);
   Statement prepare(std::string_view sql) const;

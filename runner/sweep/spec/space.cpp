@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <limits>
 
 #include "runner/core/scalar.h"
@@ -16,6 +17,12 @@ using core::Node;
 std::size_t rank_of(const std::string& path) {
   constexpr std::string_view kType = ".type";
   return path.ends_with(kType) ? path.size() - kType.size() : path.size();
+}
+
+std::string five_digits(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.5g", value);
+  return text;
 }
 
 /// As one word of a command line: text that reads as something else, or would change the line, is quoted.
@@ -151,6 +158,20 @@ std::string RecipeSpace::text(const Point& point) const {
     std::vector<Assignment> list;
     add_assignments(point, i, list);
     for (const Assignment& one : list) text += (text.empty() ? "" : " ") + one.path + "=" + word_of(one.value);
+  }
+  return text;
+}
+
+std::string RecipeSpace::short_text(const Point& point) const {
+  std::string text;
+  for (std::size_t i = 0; i < point.size(); ++i) {
+    std::vector<Assignment> list;
+    add_assignments(point, i, list);
+    const bool drawn = parts_[i].dimension.kind != Dimension::Kind::kChoice;
+    for (const Assignment& one : list) {
+      const std::string value = drawn && !one.value.is_integer() ? five_digits(point[i]) : word_of(one.value);
+      text += (text.empty() ? "" : " ") + one.path + "=" + value;
+    }
   }
   return text;
 }

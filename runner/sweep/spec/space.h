@@ -60,6 +60,8 @@ class RecipeSpace final : public components::sampler::Space {
   std::vector<Assignment> assignments(const Point& point) const;
   /// `optimizer.lr=0.001 model.n_layer=4`, as the shell and `--set` take it.
   std::string text(const Point& point) const;
+  /// The same to look at: numbers that were drawn from a range have five digits.
+  std::string short_text(const Point& point) const;
   /// The same of one coordinate, without its path: `0.001`, or `adamw, 0.01` of `paired`.
   std::string value_text(std::size_t dimension, double coordinate) const;
 

@@ -30,6 +30,9 @@ bool speaks_of_full_disk(const std::string& text) {
                      [&text](const char* words) { return text.find(words) != std::string::npos; });
 }
 
+/// Of one of several processes: the supervisor, which leaves with 1, tells it.
+bool speaks_of_signal(const std::string& text) { return text.find(" was killed by SIG") != std::string::npos; }
+
 bool met_nan(const std::string& run_dir) {
   const auto events = store::read_events(run_dir);
   return events && std::any_of(events.value().begin(), events.value().end(),
@@ -131,6 +134,8 @@ Outcome judge(const std::optional<store::RunRecord>& run, int status, const std:
   } else if (status >= 128) {
     outcome.kind = Outcome::Kind::kCrash;
     outcome.reason = "ended by signal " + std::to_string(status - 128);
+  } else if (speaks_of_signal(outcome.reason)) {
+    outcome.kind = Outcome::Kind::kCrash;
   } else if (speaks_of_memory(outcome.reason)) {
     outcome.kind = Outcome::Kind::kMemory;  // what cannot even begin for want of memory is no wrong recipe
   } else if (status == core::kExitUsage) {

@@ -93,7 +93,10 @@ std::string standing_line(const Sweep& sweep, Study& study, const StudyCounters&
   for (std::size_t i = 0; i < trial.others.size(); ++i) {
     line += "  " + sweep.objectives()[i + 1].name + " " + short_number(trial.others[i]);
   }
-  line += "  " + variants.at(static_cast<std::size_t>(trial.variant)).text;
+  const auto text_of = [&](std::int64_t variant) {
+    return sweep.space().short_text(variants.at(static_cast<std::size_t>(variant)).point);
+  };
+  line += "  " + text_of(trial.variant);
   if (sweep.config().replicates > 1) line += " seed+" + std::to_string(trial.replicate);
   const auto front = tally.front();
   if (sweep.objectives().size() > 1) {
@@ -101,7 +104,7 @@ std::string standing_line(const Sweep& sweep, Study& study, const StudyCounters&
   } else if (!front.empty()) {
     const VariantSummary* best = &front.front();
     line += "  best " + short_number(*best->value) +
-            (best->variant == trial.variant ? "" : " (" + variants[static_cast<std::size_t>(best->variant)].text + ")");
+            (best->variant == trial.variant ? "" : " (" + text_of(best->variant) + ")");
   }
   line += "  " + std::to_string(tally.ended());
   if (const auto all = tally.to_come()) line += " of " + std::to_string(*all);

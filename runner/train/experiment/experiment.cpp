@@ -38,13 +38,6 @@ const Node& section(const Node& recipe, const char* name) {
 
 std::uint64_t seed_of(const Node& recipe) { return static_cast<std::uint64_t>(section(recipe, "seed").as_integer()); }
 
-void refuse_cuda(const Node& recipe, Diagnostics& diagnostics) {
-  const Node& device = section(recipe, "device");
-  if (device.as_string() != "cuda") return;
-  diagnostics.error(device.location(), "device is cuda, but roux trains on the CPU so far",
-                    "use `device: cpu` or `device: auto`");
-}
-
 void build_data(Experiment& experiment, const BuildOptions& options, Diagnostics& diagnostics) {
   const Node& data = section(experiment.recipe, "data");
   const std::uint64_t seed = seed_of(experiment.recipe);
@@ -175,6 +168,13 @@ void settle_lengths(Experiment& experiment, Diagnostics& diagnostics) {
         "use a smaller micro_batch_size, or `loader: {drop_last: false}`");
     return;
   }
+  if (micro > size / window) {
+    diagnostics.warning(training_node.location(),
+                        "the batch of a step is " + std::to_string(micro * window) + ", but " +
+                            (loader.num_samples ? "loader.num_samples is " : "data.train has ") + std::to_string(size) +
+                            (loader.num_samples ? "" : " samples"),
+                        "use a smaller training.global_batch_size or micro_batch_size");
+  }
   experiment.shape = {samples, micro, window, accumulation.sync_with_dataloader,
                       experiment.train_data->tokens_per_sample()};
   if (training.max_tokens && experiment.shape.tokens_per_sample == 0) {
@@ -299,7 +299,6 @@ std::unique_ptr<Experiment> build_experiment(const resolve::Recipe& recipe, cons
                                              Diagnostics& diagnostics) {
   auto experiment = std::make_unique<Experiment>();
   experiment->recipe = recipe.root;
-  refuse_cuda(experiment->recipe, diagnostics);
   build_data(*experiment, options, diagnostics);
   if (experiment->train_data == nullptr) return nullptr;
   build_model(*experiment, options, diagnostics);

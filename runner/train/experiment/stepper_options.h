@@ -12,7 +12,7 @@
 
 namespace runner::train {
 
-/// Over what the loss of a window is averaged; DESIGN.md section 4.
+/// Over what the loss of a window is averaged; docs/decisions/0002.
 enum class WindowMean {
   kElements,      ///< what the loss counts: tokens of a language model, samples else
   kSamples,       ///< every sample weighs the same, however many targets it has

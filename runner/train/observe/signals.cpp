@@ -9,7 +9,7 @@
 namespace runner::train {
 namespace {
 
-constexpr std::array<int, 3> kSignals = {SIGINT, SIGTERM, SIGUSR1};
+constexpr std::array<int, 4> kSignals = {SIGINT, SIGTERM, SIGUSR1, SIGHUP};
 std::atomic<int> pending{0};  // a handler can reach nothing else
 std::array<struct sigaction, kSignals.size()> previous;
 
@@ -25,7 +25,11 @@ SignalWatch::SignalWatch(const std::atomic<int>* other) : other_(other) {
   struct sigaction action = {};
   action.sa_handler = on_signal;
   action.sa_flags = SA_RESTART;
-  for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &action, &previous[i]);
+  for (std::size_t i = 0; i < kSignals.size(); ++i) {
+    sigaction(kSignals[i], &action, &previous[i]);
+    // `nohup` has the loss of the terminal ignored.
+    if (kSignals[i] == SIGHUP && previous[i].sa_handler == SIG_IGN) sigaction(SIGHUP, &previous[i], nullptr);
+  }
 }
 
 SignalWatch::~SignalWatch() {
@@ -42,6 +46,7 @@ const char* SignalWatch::name_of(int signal) {
     case SIGINT: return "SIGINT";
     case SIGTERM: return "SIGTERM";
     case SIGUSR1: return "SIGUSR1";
+    case SIGHUP: return "SIGHUP";
     default: return nullptr;
   }
 }

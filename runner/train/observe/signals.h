@@ -4,8 +4,8 @@
 
 namespace runner::train {
 
-/// SIGINT, SIGTERM and SIGUSR1 ask the loop to finish its step, save and leave with 75; a SIGINT after one of them
-/// leaves at once. Restores what was there before when it goes.
+/// SIGINT, SIGTERM, SIGUSR1 and SIGHUP (unless it is ignored, as under `nohup`) ask the loop to finish its step, save
+/// and leave with 75; a SIGINT after one of them leaves at once with 130. Restores what was there before when it goes.
 class SignalWatch {
  public:
   /// `other`: where a signal for this training alone comes in, beside those of the process; may be null.

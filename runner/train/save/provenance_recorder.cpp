@@ -18,6 +18,7 @@ namespace runner::train {
 namespace {
 
 constexpr std::chrono::milliseconds kLook(20);  // between looks whether the code is known or nobody waits any more
+constexpr int kLooksAtEnd = 50;                 // a second: a git that hangs must not hold up the end of a run
 
 }  // namespace
 
@@ -45,6 +46,7 @@ ProvenanceRecorder::~ProvenanceRecorder() {
 }
 
 void ProvenanceRecorder::finish(std::int64_t patience_ms) {
+  ending_ = true;
   std::unique_lock lock(mutex_);
   done_.wait_for(lock, std::chrono::milliseconds(patience_ms), [this] { return complete_; });
 }
@@ -91,8 +93,13 @@ bool ProvenanceRecorder::knows_code() const {
 }
 
 void ProvenanceRecorder::take_code() {
-  while (code_.wait_for(kLook) != std::future_status::ready) {
+  for (int looks = kLooksAtEnd; code_.wait_for(kLook) != std::future_status::ready;) {
     if (stop_) return;
+    if (!ending_ || --looks > 0) continue;
+    artifact::GitState late;
+    late.note = "the run ended before git answered";
+    capsule_.code = late.to_node();
+    return;
   }
   const artifact::GitState& code = code_.get();
   if (!code.diff.empty()) {

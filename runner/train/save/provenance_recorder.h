@@ -28,7 +28,7 @@ class ProvenanceRecorder {
   ProvenanceRecorder(const ProvenanceRecorder&) = delete;
   ProvenanceRecorder& operator=(const ProvenanceRecorder&) = delete;
 
-  /// Blocks until everything is read and written, or so long.
+  /// Blocks until everything is read and written, or so long; git is not waited for as long as that.
   void finish(std::int64_t patience_ms);
 
  private:
@@ -46,7 +46,7 @@ class ProvenanceRecorder {
   const std::string folder_;
   const std::shared_future<artifact::GitState> code_;
   const bool light_;
-  std::atomic<bool> stop_ = false;
+  std::atomic<bool> stop_ = false, ending_ = false;
   std::mutex mutex_;
   std::condition_variable done_;
   bool complete_ = false;  // guarded by mutex_

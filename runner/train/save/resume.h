@@ -27,9 +27,9 @@ struct Start {
   std::vector<Difference> differences;       ///< harmless or allowed, for the run's events
 };
 
-/// Decides by `checkpoint.resume_from_checkpoint`, `--checkpoint`, `--new`, `--smoke` and `roux resume`; DESIGN.md
-/// section 5. A run that is held by a live owner is refused in `diagnostics` with that owner, and one whose recipe,
-/// surroundings or data are not what the checkpoint was made with by the resume contract.
+/// Decides by `checkpoint.resume_from_checkpoint`, `--checkpoint`, `--new`, `--smoke` and `roux resume`;
+/// docs/design.md, "A run". A run that is held by a live owner is refused in `diagnostics` with that owner, and one
+/// whose recipe, surroundings or data are not what the checkpoint was made with by the resume contract.
 ///
 /// `experiment` null is the quick look before anything is built: checkpoints' files are not read, and only those data
 /// files are looked at that were recorded. `held`: a checkpoint that is being read already, as the quick look chose it;

@@ -11,7 +11,7 @@
 
 namespace runner::train {
 
-/// What going on with something else than was recorded would do to the training; DESIGN.md section 6.
+/// What going on with something else than was recorded would do to the training; docs/decisions/0007.
 enum class Effect {
   kHarmless,         ///< every weight of the next steps is what it would have been
   kChangesTheMaths,  ///< goes on, but not as the undisturbed run would: --allow-change

@@ -103,7 +103,7 @@ Reduction reduction_of(const std::string& name) {
 }
 
 Json split(const Json& input, const ProcessGroup& group) {
-  const Share share{group.rank(), group.size(), input.at("apply_padding").get<bool>()};
+  const Share share{group.rank(), group.size(), input.value("apply_padding", false)};
   try {
     return json_of(split_between_processes(nested_of(input.at("value")), share));
   } catch (const runner::core::RunError& error) {
@@ -171,16 +171,17 @@ std::string uneven_message(const Json& mapping) {
   return "";
 }
 
-/// What one rank gets; null for a kind that is not known.
-Json outcome(const std::string& kind, const Json& input, ProcessGroup& group) {
+/// What one rank gets; null for a kind that is not known. What an input leaves out is as Accelerate's functions have
+/// it.
+Json outcome(const std::string& kind, const Json& input, const Json& expected, ProcessGroup& group) {
   const auto mine = [&] { return nested_of(input.at("inputs").at(static_cast<std::size_t>(group.rank()))); };
   const auto data = [&] { return data_of(input.at("inputs").at(static_cast<std::size_t>(group.rank()))); };
   if (kind == "gather") return json_of(gather(group, mine(), kSite));
   if (kind == "gather_object") return json_of(gather_object(group, data(), kSite));
-  if (kind == "reduce") return json_of(reduce(group, mine(), reduction_of(input.at("reduction")), kSite));
-  if (kind == "broadcast") return json_of(broadcast(group, mine(), input.at("from_process"), kSite));
+  if (kind == "reduce") return json_of(reduce(group, mine(), reduction_of(input.value("reduction", "mean")), kSite));
+  if (kind == "broadcast") return json_of(broadcast(group, mine(), input.value("from_process", 0), kSite));
   if (kind == "broadcast_object_list") {
-    return json_of(broadcast_object_list(group, data(), input.at("from_process"), kSite));
+    return json_of(broadcast_object_list(group, data(), input.value("from_process", 0), kSite));
   }
   if (kind == "local_sgd") return local_sgd(input, group);
   if (kind == "split") return split(input, group);
@@ -189,17 +190,20 @@ Json outcome(const std::string& kind, const Json& input, ProcessGroup& group) {
   }
   if (kind == "gather_for_metrics") return walk(input, group);
   if (kind == "pad_across_processes") {
-    const PadOptions options{input.at("dim"), input.at("pad_index"), input.at("pad_first")};
+    const PadOptions options{input.value("dim", 0), input.value("pad_index", 0), input.value("pad_first", false)};
     const Pytree padded = pad_across_processes(group, mine(), options, kSite);
-    return {{"padded", json_of(padded)}, {"gathered", json_of(gather(group, padded, kSite))}};
+    Json found = {{"padded", json_of(padded)}};
+    // A tensor without that dimension stays as it is, and what differs cannot be gathered.
+    if (expected.contains("gathered")) found["gathered"] = json_of(gather(group, padded, kSite));
+    return found;
   }
   return nullptr;
 }
 
 /// The same calls with one process hand back what they got.
-Json single_outcome(const Json& input, ProcessGroup& group) {
+Json single_outcome(const Json& input, const Json& expected, ProcessGroup& group) {
   const std::string op = input.at("op");
-  const Json got = outcome(op, input, group);
+  const Json got = outcome(op, input, expected, group);
   return op == "pad_across_processes" ? got.at("padded") : got;
 }
 
@@ -207,7 +211,7 @@ void check_outcome(const tests::GoldenCase& c, const Json& got, std::size_t rank
   INFO("rank " << rank << " got " << got << ", expected " << c.expected);
   if (c.kind == "pad_across_processes") {
     CHECK(agree(got.at("padded"), c.expected.at("per_rank").at(rank)));
-    CHECK(agree(got.at("gathered"), c.expected.at("gathered")));
+    if (c.expected.contains("gathered")) CHECK(agree(got.at("gathered"), c.expected.at("gathered")));
   } else if (c.kind == "local_sgd") {
     for (std::size_t step = 0; step < got.at("weights").size(); ++step) {
       tests::check_near(got.at("weights").at(step).get<double>(), c.expected.at("weights").at(step).at(rank), 1e-6,
@@ -238,21 +242,22 @@ TEST_CASE("collectives agree with Accelerate on every vector", "[golden][collect
     tests::run_ranks({size}, [&](ProcessGroup& group) {
       for (const std::size_t i : indices) {
         const tests::GoldenCase& c = cases[i];
-        got[i][static_cast<std::size_t>(group.rank())] =
-            c.kind == "single_process" ? single_outcome(c.input, group) : outcome(c.kind, c.input, group);
+        got[i][static_cast<std::size_t>(group.rank())] = c.kind == "single_process"
+                                                             ? single_outcome(c.input, c.expected, group)
+                                                             : outcome(c.kind, c.input, c.expected, group);
       }
     });
     for (const std::size_t i : indices) {
       INFO(cases[i].kind << " " << cases[i].name);
       if (got[i].front().is_null()) {
-        coverage.not_covered(cases[i].kind, "no component");
+        coverage.not_covered(cases[i].kind);
         continue;
       }
       for (std::size_t rank = 0; rank < got[i].size(); ++rank) check_outcome(cases[i], got[i][rank], rank);
       coverage.checked(cases[i].kind);
     }
   }
-  CHECK(coverage.checked_count() > 0);
+  coverage.finish();
 }
 
 TEST_CASE("plain data is refused where tensors are taken", "[distributed][collectives]") {

@@ -94,7 +94,10 @@ std::optional<Json> block_for(const Case& golden) {
 
 std::string name_of(const Case& golden) {
   for (const char* key : {"name", "cls", "lr_decay_style"}) {
-    if (golden.input.contains(key)) return golden.input.at(key).get<std::string>();
+    if (!golden.input.contains(key)) continue;
+    const Json args = golden.input.value("args", Json::object());
+    return golden.input.at(key).get<std::string>() +
+           (args.contains("mode") ? " " + args["mode"].get<std::string>() : "");
   }
   return "scheduler";
 }
@@ -124,7 +127,9 @@ TEST_CASE("schedules agree with the published ones", "[golden][lr_scheduler]") {
       const double metric = golden.input.at("args").at("metrics").at(static_cast<std::size_t>(step));
       scheduler->on_evaluation([&metric](const std::string&) { return &metric; });
     }
-    if (golden.expected.contains("momentum")) {
+    if (golden.expected.contains("momentum") && !scheduler->momentum(0)) {
+      coverage.not_covered(golden.kind, "the momentum of " + golden.input.at("cls").get<std::string>());
+    } else if (golden.expected.contains("momentum")) {
       CHECK(tests::golden::differences(golden.name + " momentum", momenta, golden.expected.at("momentum"),
                                        {1e-6, 1e-12}) == "");
     }
@@ -132,5 +137,5 @@ TEST_CASE("schedules agree with the published ones", "[golden][lr_scheduler]") {
     CHECK(tests::golden::differences(golden.name, rates, golden.expected.at("lr"), {1e-6, 1e-12}) == "");
     coverage.checked(golden.kind);
   }
-  CHECK(coverage.checked_count() > 0);
+  coverage.finish();
 }

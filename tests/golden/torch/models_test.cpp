@@ -172,5 +172,5 @@ TEST_CASE("models agree with torch's modules", "[golden][model]") {
     }
     coverage.checked(golden.kind);
   }
-  CHECK(coverage.checked_count() > 0);
+  coverage.finish();
 }

@@ -75,6 +75,34 @@ TEST_CASE("variables are chosen by name, and a secret keeps its value to itself"
   unsetenv("CAPSULE_TEST_API_KEY");
 }
 
+TEST_CASE("a variable that sounds secret is hidden, and so is a password in a URL", "[artifact][capsule]") {
+  struct Case {
+    const char *name, *value, *kept;
+  };
+  static constexpr Case cases[] = {
+      {"SSH_PASSPHRASE", "hush", "(hidden)"},
+      {"GH_PAT", "hush", "(hidden)"},
+      {"AWS_ACCESS", "hush", "(hidden)"},
+      {"MYSQL_PWD", "hush", "(hidden)"},
+      {"DB_PASS", "hush", "(hidden)"},
+      {"SENTRY_DSN", "hush", "(hidden)"},
+      {"SLACK_WEBHOOK_URL", "hush", "(hidden)"},
+      {"CAPSULE_TEST_PATH", "/bin", "/bin"},
+      {"CAPSULE_TEST_PATTERN", "x", "x"},
+      {"OLDPWD", "/home", "/home"},
+      {"CAPSULE_TEST_URI", "http://me:hush@host:5000/a", "http://me:(hidden)@host:5000/a"},
+      {"CAPSULE_TEST_PROXY", "a=http://h/?token=hush&n=1 b=http://h/", "a=http://h/?token=(hidden)&n=1 b=http://h/"},
+  };
+  for (const Case& c : cases) {
+    INFO(c.name);
+    const char* there = std::getenv(c.name);
+    const std::string before = there != nullptr ? there : "";
+    setenv(c.name, c.value, 1);
+    CHECK(chosen_environment({"*"}).at(c.name) == c.kept);
+    there != nullptr ? setenv(c.name, before.c_str(), 1) : unsetenv(c.name);
+  }
+}
+
 TEST_CASE("what is no capsule is refused with the reason", "[artifact][capsule]") {
   const TempDir dir;
   const std::string path = dir / "capsule.json";

@@ -52,6 +52,11 @@ TEST_CASE("a diagnostic shows place, line, carets and the way out", "[core][diag
   }
 }
 
+TEST_CASE("a diagnostic speaks to no terminal, whatever it quotes", "[core][diagnostics]") {
+  const Diagnostic said{Severity::kError, {}, "no \x1b[2Jtensor", "it is \x9b"};
+  CHECK(render(said) == "error: no \\x1b[2Jtensor\n  hint: it is \\x9b\n");
+}
+
 TEST_CASE("a long line is cut around the caret", "[core][diagnostics]") {
   const Location place{source("r.yaml", std::string(500, 'x') + "Y" + std::string(500, 'z')), 1, 501, 1};
   const std::string expected = "r.yaml:1:501: error: wrong\n    1 | ..." + std::string(33, 'x') + "Y" +

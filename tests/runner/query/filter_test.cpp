@@ -181,7 +181,7 @@ TEST_CASE("a filter on what a name never is says what it can be", "[store][filte
       {"step > last", "step is a number, and \"last\" is none", "for example: step >= 100"},
       {"'a b' == 2", "the filter needs a name where there is the text \"a b\"",
        "a name with blanks or other signs stands in back quotes: `my metric` < 2"},
-      {"name =~ 'a(b'", "\"a(b\" is no regular expression: unmatched ( or \\(",
+      {"name =~ 'a(b'", "\"a(b\" is no regular expression: missing ) at \"a(b\"",
        "a dot that means a dot is written \\."},
       {"name =~ '\\d'", "\"\\d\" uses \\d, which POSIX extended expressions have not",
        "write [0-9] for \\d, [A-Za-z0-9_] for \\w"},

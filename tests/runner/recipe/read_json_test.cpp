@@ -44,6 +44,9 @@ TEST_CASE("what is wrong with JSON is told at its place", "[recipe][json]") {
       {"[99999999999999999999]",
        "r.json:1:2: error: the integer 99999999999999999999 does not fit into 64 bits\n    1 | "
        "[99999999999999999999]\n      |  ^~~~~~~~~~~~~~~~~~~~\n"},
+      {"[0e-400, 1.0e-400]",
+       "r.json:1:10: error: the number 1.0e-400 does not fit into 64 bits\n    1 | [0e-400, 1.0e-400]\n      |     "
+       "     ^~~~~~~~\n"},
   };
   for (const Case& c : cases) {
     CAPTURE(c.json);

@@ -100,6 +100,16 @@ TEST_CASE("several mistakes that leave the rest readable are told together", "[r
         "  hint: use extends, or name the alias under a key of its own\n");
 }
 
+TEST_CASE("line ends and keys that the parser would take for something else are named", "[recipe][yaml]") {
+  const auto first_line = [](const std::string& told) { return told.substr(0, told.find('\n')); };
+  CHECK(first_line(read("# a recipe\rseed: 1\r")) == "r.yaml:1:11: error: the lines end with CR alone");
+  CHECK(first_line(read("seed: 1\r")) == "r.yaml:1:8: error: the lines end with CR alone");
+  const std::string key(1100, 'k');
+  CHECK(first_line(read("a:\n  " + key + ": 1\n")) == "r.yaml:2:3: error: a key of more than 1024 characters");
+  CHECK(first_line(read("a: {'" + key + "': 1}\n")) == "r.yaml:1:5: error: a key of more than 1024 characters");
+  CHECK(read("a:\n  ? " + key + "\n  : 1\n") == "{\"a\": {\"" + key + "\": 1}}");
+}
+
 TEST_CASE("hostile text is refused quickly", "[recipe][yaml]") {
   const auto repeated = [](const std::string& text, int times) {
     std::string all;

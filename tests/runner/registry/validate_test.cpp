@@ -258,6 +258,13 @@ TEST_CASE("what does not fit is told with its place and a way out", "[registry][
        "r.yaml:2:35: error: training.hub.token.api_key looks like a secret in plain text\n"
        "  hint: write \"${env:NAME}\" and set it in the environment: a recipe is copied into every run\n"},
       {"vars: {pad_token: x, secretary: y}", ""},
+      {"vars: {server: \"http://me:hunter2@host:5000\"}",
+       "r.yaml:2:16: error: vars.server has a password in plain text\n"
+       "  hint: write \"${env:NAME}\" in its place and set it in the environment: a recipe is copied into every run\n"},
+      {"vars: {server: \"https://host/?token=hunter2\"}",
+       "r.yaml:2:16: error: vars.server has a password in plain text\n"
+       "  hint: write \"${env:NAME}\" in its place and set it in the environment: a recipe is copied into every run\n"},
+      {"vars: {a: \"ssh://git@host/x\", b: \"http://host/?q=a@b:c\", c: \"http://host:80/a@b\"}", ""},
       // Several at once, in the order of the file.
       {"seed: x\ntraining: {ratio: 2, sizes: 1}",
        "r.yaml:2:7: error: seed must be an integer, got \"x\"\n"
@@ -353,6 +360,25 @@ TEST_CASE("a secret shows as its reference", "[registry][validate]") {
   CHECK(recipe.resolved_json().find("hunter2") == std::string::npos);
   CHECK(recipe.resolved().at_path("trackers[0].api_key")->as_string() == "${env:ROUX_TEST_SECRET}");
   CHECK(recipe.resolved().at_path("vars.a")->as_string() == "${env:ROUX_TEST_SECRET}");
+}
+
+TEST_CASE("a password in a URL shows as its reference", "[registry][validate]") {
+  REQUIRE(setenv("ROUX_TEST_SECRET", "hunter2", 1) == 0);
+  REQUIRE(setenv("ROUX_TEST_SERVER", "http://me:hunter2@host", 1) == 0);
+  for (const char* written : {"http://me:${env:ROUX_TEST_SECRET}@host/a", "${env:ROUX_TEST_SERVER}"}) {
+    INFO(written);
+    resolve::Recipe recipe;
+    const Checked result = checked("optimizer: adam\ntraining: {note: \"" + std::string(written) + "\"}\n");
+    CHECK(result.messages == "");
+    recipe.root = result.root;
+    CHECK(recipe.at("training.note").as_string().starts_with("http://me:hunter2@host"));
+    CHECK(recipe.resolved().at_path("training.note")->as_string() == written);
+  }
+  CHECK(
+      checked("optimizer: adam\ntraining: {note: \"http://me:word@${env:ROUX_TEST_SECRET}\"}\n").messages ==
+      "r.yaml:2:18: error: training.note has a password in plain text\n"
+      "  hint: write \"${env:NAME}\" in its place and set it in the environment: a recipe is copied into every run\n");
+  unsetenv("ROUX_TEST_SERVER");
 }
 
 TEST_CASE("the hash tells apart what trains differently", "[registry][load]") {

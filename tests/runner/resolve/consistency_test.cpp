@@ -58,6 +58,14 @@ TEST_CASE("each rule between sections speaks of what it found", "[recipe][consis
            "data: {train: {type: synthetic, task: regression}, a/b: {type: synthetic, task: regression}}\n",
        "r.yaml:5:52: error: the name of a data set must be letters, digits, '_' and '-', got \"a/b\"\n"
        "  hint: metrics are called NAME/loss after it\n"},
+      {"run_name_words", "the newest run is called so already", kParts + kData + kBatch + "run_name: last\n",
+       "r.yaml:6:11: error: run_name is last, a word that stands for another run or checkpoint in every command\n"
+       "  hint: write last-1 or the like\n"},
+      {"one_average", "an optimizer that averages itself",
+       "model: {type: mlp, hidden: [4]}\nloss: mse\noptimizer: adamw_schedule_free\n" + kData + kBatch +
+           "weight_averaging: ema\n",
+       "r.yaml:6:19: error: weight_averaging averages the weights, and so does optimizer adamw_schedule_free itself\n"
+       "  hint: leave weight_averaging out, or use adamw or sgd\n"},
       {"one_limit", "no limit", kParts + kData + "training: {micro_batch_size: 4}\n",
        "r.yaml:5:11: error: training needs a limit: max_steps, max_epochs, max_tokens or max_time\n"
        "  hint: write training: {max_steps: 1000, ...}; the first limit reached ends the run\n"},
@@ -148,7 +156,7 @@ TEST_CASE("each rule between sections speaks of what it found", "[recipe][consis
        kParts + kData + kBatch + "init_from: {path: a, rename: {'h\\.\\d': x, '(b': y}}\n",
        "r.yaml:6:31: error: init_from.rename: \"h\\.\\d\" uses \\d, which POSIX extended expressions have not\n"
        "  hint: write [0-9] for \\d, [A-Za-z0-9_] for \\w\n"
-       "r.yaml:6:43: error: init_from.rename: \"(b\" is no regular expression: unmatched ( or \\(\n"
+       "r.yaml:6:43: error: init_from.rename: \"(b\" is no regular expression: missing ) at \"(b\"\n"
        "  hint: a dot that means a dot is written \\.\n"},
       {"precision_keys", "a scale that nothing needs",
        kParts + kData + kBatch + "precision: {mode: bf16-mixed, scaler: {init_scale: 8}}\n",
@@ -238,9 +246,11 @@ TEST_CASE("each rule between sections speaks of what it found", "[recipe][consis
        kParts + kData + kBatch + "launch: {num_processes: 2, machine_rank: 1}\n",
        "r.yaml:6:42: error: machine_rank is 1, but num_machines is 1\n"
        "  hint: give num_machines, the same on all of them\n"},
-      {"gpus", "on a processor", kParts + kData + kBatch + "device: cpu\nlaunch: {gpu_ids: [0, 1]}\n",
-       "r.yaml:7:19: error: gpu_ids is given, but device is cpu\n"
-       "  hint: device: cuda, or leave gpu_ids out\n"},
+      {"gpus", "not yet", kParts + kData + kBatch + "device: cuda\nlaunch: {gpu_ids: [0, 1]}\n",
+       "r.yaml:6:9: error: device is cuda, but roux trains on the CPU so far\n"
+       "  hint: use `device: cpu` or `device: auto`\n"
+       "r.yaml:7:19: error: gpu_ids is given, but roux trains on the CPU so far\n"
+       "  hint: leave gpu_ids out\n"},
       {"sweep_metric", "nothing to compare",
        kParts + "data: {train: {type: synthetic, task: regression}}\n" + kBatch +
            "sweep: {parameters: {seed: {values: [1, 2]}}}\n",
@@ -251,6 +261,7 @@ TEST_CASE("each rule between sections speaks of what it found", "[recipe][consis
            "launch: {num_processes: 2}\nsweep: {isolation: none, parameters: {seed: {values: [1, 2]}}}\n",
        "r.yaml:7:20: error: isolation is none, but launch.num_processes is 2\n"
        "  hint: take isolation: fork, or one process\n"},
+      {"profiler_activities", "settles without a word", kParts + kData + kBatch + "profiler: {with_flops: true}\n", ""},
       {"compat", "settles without a word", kParts + kData + kBatch + "compat: accelerate\n", ""},
   };
   std::vector<std::string> told;
@@ -261,6 +272,17 @@ TEST_CASE("each rule between sections speaks of what it found", "[recipe][consis
   for (const std::string& rule : rule_names()) {
     DYNAMIC_SECTION(rule << " has a case") { CHECK(std::find(told.begin(), told.end(), rule) != told.end()); }
   }
+}
+
+TEST_CASE("what a profile is to hold turns it on", "[recipe][consistency]") {
+  const auto activities = [](const std::string& keys) {
+    const core::Node root = settled(kParts + kData + kBatch + "profiler: {" + keys + "}\n").root;
+    return core::to_json(*root.at_path("profiler.activities"), -1);
+  };
+  CHECK(activities("with_flops: true") == "[\"cpu\"]");
+  CHECK(activities("output_trace_dir: traces") == "[\"cpu\"]");
+  CHECK(activities("with_flops: false") == "null");
+  CHECK(activities("row_limit: 5") == "null");
 }
 
 TEST_CASE("the short form of a section takes keys from elsewhere", "[recipe][consistency]") {

@@ -10,12 +10,14 @@
 #include "runner/chart/chart.h"
 #include "runner/chart/document.h"
 #include "runner/review/annotate.h"
+#include "runner/review/media.h"
 #include "runner/review/plot_file.h"
 #include "runner/review/tail.h"
 #include "runner/review/terminal_plot.h"
 #include "runner/store/annotations.h"
 #include "runner/transfer/import.h"
 #include "tests/runner/store/fixture.h"
+#include "tests/support/temp_dir.h"
 
 namespace {
 
@@ -216,6 +218,10 @@ TEST_CASE("a curve is drawn in characters", "[cli][runs]") {
         "  \u2502         \u2820\u2840\n"
         "0 \u2524          \u2808\u2812\u2884\n"
         "   0      step 4\n");
+  const Curve alone{"loss", {{5, 1}}};
+  CHECK(plot_text({alone}, {.width = 14, .height = 3}, {.width = 0, .unicode = true, .color = false}).find("\u28FF") !=
+        std::string::npos);
+  CHECK(chart_svg({alone}, {}).find("stroke-width=\"6\"") != std::string::npos);
   CHECK(plot_text({{"nothing", {{1, gap}}}}, small, kPlain) == "(no finite values)\n");
   CHECK(plot_text({{"constant", {{1, 2}, {2, 2}}}}, {.width = 14, .height = 3}, kPlain).find("**********") !=
         std::string::npos);
@@ -322,6 +328,56 @@ TEST_CASE("a branch says where it left its parent and why, and what was abandone
         "error: " + run_dir + "/run.db has no branch 7\n  hint: it has 0 to 1\n" +
             "error: --branch all draws a metric, but --metric names none\n"
             "  hint: add --metric NAME; without it, the page lists the branches\n");
+}
+
+TEST_CASE("a branch ends at its last step, logged or not", "[cli][runs]") {
+  const OutputDir output;
+  FixedClock clock;
+  std::string run_dir;
+  {
+    auto writer = store_test::create(store_test::new_run(output, "tiny"), clock);
+    run_dir = writer->run_dir();
+    store_test::log(*writer, "loss", 10, 1.0);
+    writer->event("checkpoint", 14, Node::mapping());
+    writer->finish(store::RunStatus::kStopped, "SIGTERM");
+  }
+  {
+    auto writer = std::move(store::RunWriter::resume({run_dir, 14, 0}, clock)).value();
+    store_test::log(*writer, "loss", 20, 1.0);
+    writer->event("checkpoint", 25, Node::mapping());
+    writer->finish(store::RunStatus::kFinished, "25 steps are done");
+  }
+  Diagnostics diagnostics;
+  const std::string page = runs_show({output.path, clock, kPlain}, {.run = "tiny"}, diagnostics).value();
+  CHECK(page.find("\n  0  from the start, to step 14; ") != std::string::npos);
+  CHECK(page.find("\n  1  from branch 0 at step 14, to step 25 (current); ") != std::string::npos);
+}
+
+TEST_CASE("a wide table shows its last columns, and ten classes all of their rows", "[cli][runs]") {
+  const tests::TempDir dir;
+  const auto table = [&dir](const std::string& file, int columns, int rows) {
+    std::string titles, row;
+    for (int i = 0; i < columns; ++i) {
+      titles += (i == 0 ? "\"c" : ", \"c") + std::to_string(i) + "\"";
+      row += (i == 0 ? "" : ", ") + std::to_string(i);
+    }
+    std::string data;
+    for (int i = 0; i < rows; ++i) data += (i == 0 ? "[" : ", [") + row + "]";
+    std::ofstream(dir / file) << "{\"columns\": [" << titles << "], \"data\": [" << data << "]}";
+    store::ArtefactRow artefact;
+    artefact.kind = "table";
+    artefact.path = file;
+    return artefact;
+  };
+  CHECK(tables_text(dir.path(), {table("wide.json", 125, 1)}, kPlain) ==
+        "  wide.json at step 0, 1 row of 125 columns: wide.json\n"
+        "    c0  c1  c2  c3  c4  c5  c6  ...  c121  c122  c123  c124\n"
+        "    0    1   2   3   4   5   6  ...   121   122   123   124\n");
+  const auto lines = [](const std::string& text) { return std::count(text.begin(), text.end(), '\n'); };
+  CHECK(lines(tables_text(dir.path(), {table("classes.json", 11, 10)}, kPlain)) == 12);
+  const std::string cut = tables_text(dir.path(), {table("long.json", 2, 16)}, kPlain);
+  CHECK(cut.starts_with("  long.json at step 0, 16 rows, the first 12: long.json\n"));
+  CHECK(lines(cut) == 14);
 }
 
 TEST_CASE("a branch that a rollback opened says what was wrong", "[cli][runs]") {

@@ -214,6 +214,13 @@ TEST_CASE("who leaves before an end is on record has not come to one, whatever h
   }
 }
 
+TEST_CASE("a process of a trial that a signal killed is a crash, which is tried again", "[sweep][worker]") {
+  const auto outcome =
+      runner::sweep::judge(std::nullopt, 1, "rank 1 (process 12) was killed by SIGKILL", {{"val/loss", false, false}});
+  CHECK(outcome.kind == runner::sweep::Outcome::Kind::kCrash);
+  CHECK(outcome.reason == "rank 1 (process 12) was killed by SIGKILL");
+}
+
 TEST_CASE("a limit of time is kept to a second or two", "[sweep][worker]") {
   Location place("  stop: {max_time: 3s, running: save}\n");
   std::int64_t told_ms = 0;
@@ -223,7 +230,6 @@ TEST_CASE("a limit of time is kept to a second or two", "[sweep][worker]") {
 }
 
 TEST_CASE("a worker that breaks off leaves its trials to others", "[sweep][worker][postgres]") {
-  if (!tests::Postgres::is_installed()) return;
   tests::Postgres server;
   Location place("", server.address());
   CHECK_THROWS_WITH(place.work(std::make_unique<Broken>()), "the disk is gone");

@@ -57,6 +57,13 @@ TEST_CASE("the suggestion lies on the slope, before the loss is least", "[train]
   CHECK(sweep.suggestion->valley < 1e-2);
 }
 
+TEST_CASE("a long flat beginning does not draw the suggestion to rates at which nothing falls", "[train][lr_sweep]") {
+  const LrSweep sweep = sweep_of({.min_lr = 1e-12, .steps = 200, .smoothing = 0.0});
+  REQUIRE(sweep.suggestion.has_value());
+  CHECK(sweep.suggestion->valley > 1e-4);  // there a fiftieth of the descent is behind
+  CHECK(sweep.suggestion->valley < 1e-2);
+}
+
 TEST_CASE("where the loss never falls nothing is suggested", "[train][lr_sweep]") {
   std::vector<LrPoint> points;
   for (int i = 0; i < 50; ++i) points.push_back({0.1 * (i + 1), 1.0 + i, 1.0 + i});

@@ -1,12 +1,15 @@
 #include "tests/support/process/launched.h"
 
 #include <poll.h>
+#include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <fstream>
 #include <sstream>
 #include <stdexcept>
+#include <thread>
 
 #include "runner/core/error.h"
 #include "runner/core/platform/listening_socket.h"
@@ -32,6 +35,19 @@ bool is_gone(pid_t pid) {
   const bool ended = poll(&waiting, 1, 60'000) == 1;
   close(descriptor);
   return ended;
+}
+
+void stop(pid_t pid) {
+  if (kill(pid, SIGSTOP) != 0) throw std::runtime_error("no process to stop");
+  for (;;) {
+    std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
+    std::string text;
+    std::getline(stat, text);
+    const std::size_t name_end = text.rfind(')');  // the name may hold anything
+    if (name_end == std::string::npos) throw std::runtime_error("no process to stop");
+    if (text.compare(name_end + 2, 1, "T") == 0) return;
+    std::this_thread::yield();
+  }
 }
 
 std::uint16_t quiet_port() {

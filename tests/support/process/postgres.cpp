@@ -7,6 +7,8 @@
 #include <csignal>
 #include <filesystem>
 
+#include "tests/support/skip.h"
+
 namespace tests {
 namespace {
 
@@ -17,13 +19,10 @@ std::string program(const std::string& name) { return kPrograms + name; }
 
 }  // namespace
 
-bool Postgres::is_installed() {
-  if (access(program("postgres").c_str(), X_OK) == 0) return true;
-  WARN("skipped: " + program("postgres") + " is not installed (postgresql-15)");
-  return false;
-}
-
 Postgres::Postgres() {
+  if (access(program("postgres").c_str(), X_OK) != 0) {
+    skip(program("postgres") + " is not installed (postgresql-15)");
+  }
   if (getuid() == 0) {
     const passwd* user = getpwnam(kUser);
     REQUIRE(user != nullptr);

@@ -13,9 +13,7 @@ namespace tests {
 /// password. As root it runs as Debian's user for it, because the server refuses root. Ended with the object.
 class Postgres {
  public:
-  /// False, with a warning that says so, where the server is not installed.
-  static bool is_installed();
-
+  /// The test is skipped where the server is not installed.
   Postgres();
   ~Postgres();
   Postgres(const Postgres&) = delete;

@@ -16,11 +16,14 @@ namespace {
 void add_diff(CLI::App& runs, Session& session) {
   const auto request = std::make_shared<review::RunsDiffRequest>();
   CLI::App* command =
-      runs.add_subcommand("diff", "Show what two runs have not in common: recipe, machine, code, metrics");
+      runs.add_subcommand("diff", "Show why two runs differ: recipe, machine, code, the step where metrics part");
   command->add_option("A", request->a, kRunText)->required();
   command->add_option("B", request->b, kRunText)->required();
   add_runs_format(*command, request->format, {"text", "json"});
-  command->footer("\nExample:\n  roux runs diff tiny-gpt last\n");
+  command->footer(
+      "\nExample:\n"
+      "  roux runs diff tiny-gpt last\n\n"
+      "`roux runs compare` puts any number of runs side by side, and shows which is best.\n");
   on_runs_call<review::RunsDiffRequest>(*command, session, request, review::runs_diff);
 }
 

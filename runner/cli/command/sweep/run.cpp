@@ -66,10 +66,11 @@ bool variants_are_sound(Session& session, const Sweep& sweep) {
   session.show(diagnostics);
   if (diagnostics.has_errors()) session.exit_code = core::kExitUsage;
   const double seconds = static_cast<double>(core::system_clock().monotonic_ns() - began_ns) / 1e9;
-  const std::string count = core::counted(preflight.checked, "variant", "variants");
   if (!diagnostics.has_errors()) {
-    core::log_info((preflight.all ? "checked all of " : "checked a sample of ") + count + " in " +
-                   core::format_duration(seconds));
+    const std::string what = preflight.all
+                                 ? "all of " + core::counted(preflight.checked, "variant", "variants")
+                                 : core::counted(preflight.checked, "point", "points") + " of the search space";
+    core::log_info("checked " + what + " in " + core::format_duration(seconds));
   }
   return !diagnostics.has_errors();
 }
@@ -108,9 +109,8 @@ void tell_end(const Sweep& sweep, Study& study, const std::vector<sweep::Variant
     return;
   }
   const sweep::VariantSummary* best = &front.front();
-  std::printf("\nbest %s %s  %s\n", sweep.metric().c_str(),
-              core::to_json(core::Node::floating(*best->value), -1).c_str(),
-              variants[static_cast<std::size_t>(best->variant)].text.c_str());
+  std::printf("\nbest %s %s  %s\n", sweep.metric().c_str(), sweep::short_number(*best->value).c_str(),
+              sweep.space().short_text(variants[static_cast<std::size_t>(best->variant)].point).c_str());
   std::printf("  look at it  roux sweep show %s\n", study.info().name.c_str());
 }
 

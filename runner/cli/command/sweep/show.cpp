@@ -8,6 +8,7 @@
 #include "runner/review/terminal_plot.h"
 #include "runner/store/database/text.h"
 #include "runner/sweep/analysis/regret.h"
+#include "runner/sweep/study/variant_summary.h"
 
 namespace runner::cli {
 namespace {
@@ -71,11 +72,10 @@ std::optional<std::string> show_one(const sweep::OpenSweep& open, std::int64_t n
   std::string text = open.study->info().name + " trial " + std::to_string(number) + "\n";
   add_line("state", std::string(to_text(trial.state)), text);
   if (trial.value) {
-    add_line(open.sweep.metric(),
-             core::to_json(core::Node::floating(*trial.value), -1) + " at step " + std::to_string(trial.step), text);
+    add_line(open.sweep.metric(), sweep::short_number(*trial.value) + " at step " + std::to_string(trial.step), text);
   }
   for (std::size_t i = 0; i < trial.others.size(); ++i) {
-    add_line(open.sweep.objectives()[i + 1].name, core::to_json(core::Node::floating(trial.others[i]), -1), text);
+    add_line(open.sweep.objectives()[i + 1].name, sweep::short_number(trial.others[i]), text);
   }
   add_line("variant",
            std::to_string(trial.variant) + "  " + open.study->variants()[static_cast<std::size_t>(trial.variant)].text,

@@ -71,6 +71,10 @@ TEST_CASE("patterns find files", "[core][files]") {
     REQUIRE(write_file_atomic(dir / name, "").ok());
   }
   std::filesystem::create_directory_symlink("..", dir / "sub/up");
+  std::string far = dir / "far";
+  for (int depth = 0; depth < 40; ++depth) far += "/x";
+  std::filesystem::create_directories(far);
+  REQUIRE(write_file_atomic(far + "/end.bin", "").ok());
   struct Case {
     const char* pattern;
     std::vector<std::string> found;
@@ -81,6 +85,8 @@ TEST_CASE("patterns find files", "[core][files]") {
       {"**/*.{h,cpp}", {"a.cpp", "b.h", "sub/c.cpp", "sub/deep/d.h"}},
       {"sub/**", {"sub/c.cpp", "sub/deep/d.h", "sub/deep/e1.txt", "sub/deep/e2.txt"}},
       {"{a,sub/c}.cpp", {"a.cpp", "sub/c.cpp"}},
+      {"far/**/**/**/**/**/**/**/**/**/**/**/**/*.bin", {far.substr(dir.path().size() + 1) + "/end.bin"}},
+      {"far/**/x/**/x/**/x/**/x/**/x/**/x/**/x/**/*.none", {}},
       {"sub/*/e[12].txt", {"sub/deep/e1.txt", "sub/deep/e2.txt"}},
       {"sub/*/e[!1].txt", {"sub/deep/e2.txt"}},
       {".*.h", {".hidden.h"}},

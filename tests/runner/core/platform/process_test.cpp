@@ -1,6 +1,8 @@
 #include "runner/core/platform/process.h"
 
+#include <poll.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <string>
@@ -25,6 +27,21 @@ TEST_CASE("a child that says nothing is waited for as long as was asked, and can
   process.send(SIGKILL);
   CHECK(process.read_line(line, 60'000) == Process::Read::kEnd);
   CHECK(process.wait() == 128 + SIGKILL);
+}
+
+TEST_CASE("what a child has started dies with it where that was asked for", "[core][process]") {
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  {
+    Process process({"sh", "-c", "sleep 1000 & echo begun; wait"}, {}, Process::Fate::kDiesWithChildren);
+    std::string line;
+    REQUIRE(process.read_line(line, 60'000) == Process::Read::kLine);
+  }
+  close(ends[1]);
+  pollfd end = {ends[0], POLLIN, 0};  // the sleeping one has inherited the other end
+  REQUIRE(poll(&end, 1, 60'000) == 1);
+  CHECK(end.revents == POLLHUP);
+  close(ends[0]);
 }
 
 TEST_CASE("a program that is not there ends as a shell would say it", "[core][process]") {

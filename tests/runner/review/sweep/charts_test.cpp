@@ -112,11 +112,26 @@ TEST_CASE("an empty sweep draws an empty picture", "[cli][sweep]") {
   const tests::TempDir dir;
   const sweep::OpenSweep open = cli_test::open_sweep(dir.path(), "  parameters: {optimizer.lr: {min: 0.1, max: 1}}\n");
   const SweepHistory history = history_of(open);
-  for (const Picture& picture :
-       {history_picture(history), intermediate_picture(history), edf_picture(history), timeline_picture(history),
-        parallel_picture(history, {0}), slice_picture(history, {0}), rank_picture(history, {})}) {
-    charts_png(picture.charts, picture.columns);
-    for (const Chart& chart : picture.charts) CHECK_FALSE(plot_chart_text(chart, {}, kPlain).empty());
+  struct Case {
+    const char* name;
+    Picture picture;
+    std::size_t charts;
+  };
+  const Case cases[] = {{"history", history_picture(history), 1},
+                        {"intermediate", intermediate_picture(history), 1},
+                        {"edf", edf_picture(history), 1},
+                        {"timeline", timeline_picture(history), 1},
+                        {"parallel", parallel_picture(history, {0}), 1},
+                        {"slice", slice_picture(history, {0}), 1},
+                        {"rank of no pair", rank_picture(history, {}), 0}};
+  for (const auto& [name, picture, charts] : cases) {
+    CAPTURE(name);
+    CHECK(picture.charts.size() == charts);
+    CHECK(charts_png(picture.charts, picture.columns).starts_with("\x89PNG"));
+    for (const Chart& chart : picture.charts) {
+      for (const Curve& curve : chart.curves) CHECK(curve.points.empty());
+      CHECK_FALSE(plot_chart_text(chart, {}, kPlain).empty());
+    }
   }
 }
 

@@ -75,7 +75,6 @@ struct Two {
 }  // namespace
 
 TEST_CASE("PostgreSQL keeps a study for workers on several machines", "[sweep][postgres]") {
-  if (!tests::Postgres::is_installed()) return;
   tests::Postgres server;
   constexpr std::int64_t kLong = 600'000;
   SECTION("each trial has one worker, and what became of it is kept to the last bit") {

@@ -37,6 +37,8 @@ TEST_CASE("SIGINT after another signal leaves at once, whichever that was", "[tr
   };
   const Case cases[] = {
       {"one SIGINT is answered by the loop", {SIGINT}, kStayed},
+      {"SIGHUP is answered by the loop", {SIGHUP}, kStayed},
+      {"SIGINT after SIGHUP", {SIGHUP, SIGINT}, 128 + SIGINT},
       {"a second SIGINT", {SIGINT, SIGINT}, 128 + SIGINT},
       {"SIGINT after SIGTERM", {SIGTERM, SIGINT}, 128 + SIGINT},
       {"SIGINT after SIGUSR1", {SIGUSR1, SIGINT}, 128 + SIGINT},

@@ -55,6 +55,20 @@ TEST_CASE("trials are listed, filtered and sorted as runs are", "[cli][sweep]") 
   CHECK(shown(open, {.sort = "stat"}).find("did you mean \"state\"?") != std::string::npos);
 }
 
+TEST_CASE("a parameter that is an entry of a list has its column", "[cli][sweep]") {
+  const tests::TempDir dir;
+  const OpenSweep open = cli_test::open_sweep(dir.path(),
+                                              "  parameters:\n"
+                                              "    'model.hidden[0]': {values: [4, 16]}\n");
+  cli_test::add_trial(open, {0}, {.value = 3});
+  cli_test::add_trial(open, {1}, {.value = 1});
+  CHECK(shown(open, {.columns = {"trial", "model.hidden[0]"}}) ==
+        "trial  model.hidden[0]\n"
+        "    0                4\n"
+        "    1               16\n");
+  CHECK(shown(open, {.filter = "model.hidden[0] > 4", .columns = {"trial"}, .format = "csv"}) == "trial\n1\n");
+}
+
 TEST_CASE("a sweep is told in two lines", "[cli][sweep]") {
   const tests::TempDir dir;
   const sweep::OpenSweep open = three(dir.path());
@@ -83,6 +97,6 @@ TEST_CASE("the board has no line wider than its terminal, and no more than it ha
   CHECK(lines[0] == "########................  3 of 9 done, 6 running, 1 failed,~");
   CHECK(lines[1] == "val/loss best 1  optimizer.lr=0.01 model.hidden=[8, 8]");
   CHECK(lines[2] == "trial    step  value  steps/s  variant");
-  CHECK(lines[3] == "    3  starts                  optimizer.lr=0.0123456789 mo~");
+  CHECK(lines[3] == "    3  starts                  optimizer.lr=0.012346 model.~");
   CHECK(lines[7] == "and 2 more");
 }
