@@ -178,9 +178,9 @@ std::string page_of_kind(const Kind& kind, const Schemas& schemas) {
     text += "\n## " + fragment.name + "\n\n**" + fragment.title + ".** " + fragment.description + "\n\n" +
             table(fragment.properties) + rules(fragment);
     if (!fragment.holds.empty()) text += "\nKeeps " + runner::registry::kept_text(fragment) + ".\n";
-    if (!fragment.anew.empty())
-      text += "\n`trackers: all` " + runner::registry::taken_text(fragment) + ". `roux sync --anew`: " + fragment.anew +
-              ".\n";
+    if (!fragment.resync.empty())
+      text += "\n`trackers: all` " + runner::registry::taken_text(fragment) +
+              ". `roux sync --anew`: " + fragment.resync + ".\n";
     if (wrapping.property)
       for (const Node& example : fragment.examples) text += fenced(wrapped(example, wrapping));
     if (!fragment.source.empty()) text += "\nSource: " + fragment.source + ".\n";

@@ -103,9 +103,9 @@ void explain_fragment(const registry::Registry& registry, const Fragment& fragme
   print_wrapped(fragment.description, 0);
   if (!fragment.source.empty()) print_wrapped("Source: " + fragment.source, 0);
   if (!fragment.holds.empty()) print_wrapped("Keeps " + registry::kept_text(fragment), 0);
-  if (!fragment.anew.empty()) {
+  if (!fragment.resync.empty()) {
     print_wrapped("`trackers: all` " + registry::taken_text(fragment), 0);
-    print_wrapped("`roux sync --anew`: " + fragment.anew, 0);
+    print_wrapped("`roux sync --anew`: " + fragment.resync, 0);
   }
   if (!fragment.properties.empty()) std::printf("\n");
   for (const Property& property : fragment.properties) print_property(property);

@@ -100,7 +100,8 @@ TEST_CASE("a regret that could never be judged is refused", "[sweep][limits][reg
       {"several objectives",
        "  n_trials: 50\n  stop: {regret_bound: {}}\n  objectives: [{name: val/loss}, {name: val/loss, take: best}]\n" +
            lr,
-       "recipe.yaml:11:15: error: stop.target, stop.patience, stop.regret_bound and checkpoints.keep_best need a single "
+       "recipe.yaml:11:15: error: stop.target, stop.patience, stop.regret_bound and checkpoints.keep_best need a "
+       "single "
        "best variant, but the sweep has several objectives\n"
        "   11 |   objectives: [{name: val/loss}, {name: val/loss, take: best}]\n"
        "      |               ^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~\n"
