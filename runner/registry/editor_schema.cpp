@@ -359,18 +359,22 @@ bool holds_properties(const Json& value) {
   return value.contains("properties") || std::any_of(value.begin(), value.end(), holds_properties);
 }
 
-/// A line for each property and each definition: a change of one is a change of one line.
+/// A line for each property, or for several short ones, so that a change of a property is a change of one line.
 std::string one_line_each(const Json& value, bool expand, const std::string& indent) {
-  constexpr std::size_t kLine = 200;
+  constexpr std::size_t kColumns = 240;
   const std::string text = value.dump();
-  if (!expand && (text.size() <= kLine || !holds_properties(value))) return text;
-  const char* separator = "\n";
+  if (!expand && (text.size() <= kColumns || !holds_properties(value))) return text;
   std::string out = value.is_array() ? "[" : "{";
+  std::size_t columns = kColumns;  // of the line that is written; a first member begins one
+  const char* comma = "";
   for (const auto& [key, member] : value.items()) {
     const bool listed = value.is_object() && (key == "properties" || key == "definitions");
-    out += separator + indent + " " + (value.is_object() ? Json(key).dump() + ": " : "") +
-           one_line_each(member, listed && !member.empty(), indent + " ");
-    separator = ",\n";
+    const std::string entry = (value.is_object() ? Json(key).dump() + ": " : "") +
+                              one_line_each(member, listed && !member.empty(), indent + " ");
+    const bool joins = columns + 2 + entry.size() <= kColumns;
+    out += comma + (joins ? " " : "\n" + indent + " ") + entry;
+    columns = joins ? columns + 2 + entry.size() : indent.size() + 1 + entry.size();
+    comma = ",";
   }
   return out + "\n" + indent + (value.is_array() ? "]" : "}");
 }
