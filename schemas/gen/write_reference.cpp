@@ -176,7 +176,7 @@ std::string page_of_kind(const Kind& kind, const Schemas& schemas) {
   for (const Fragment& fragment : fragments) {
     text += "\n## " + fragment.name + "\n\n**" + fragment.title + ".** " + fragment.description + "\n\n" +
             table(fragment.properties) + rules(fragment);
-    if (!fragment.holds.empty()) text += "\nKeeps " + runner::registry::kept_text(fragment) + ".\n";
+    if (!fragment.holds.empty()) text += "\nRecords " + runner::registry::kept_text(fragment) + ".\n";
     if (!fragment.resync.empty())
       text += "\n`trackers: all` " + runner::registry::taken_text(fragment) +
               ". `roux sync --anew`: " + fragment.resync + ".\n";
