@@ -19,7 +19,7 @@ using Type = Property::Type;
 
 const std::vector<std::string> kFragmentKeywords = {"title",    "description", "x-source",       "type",
                                                     "examples", "properties",  "x-short-form",   "x-checks",
-                                                    "x-holds",  "x-anew",      "x-configured-by"};
+                                                    "x-holds",  "x-resync",    "x-configured-by"};
 const std::vector<std::string> kPropertyKeywords = {"description",
                                                     "type",
                                                     "properties",
@@ -370,9 +370,9 @@ class Reader {
 
   void read_tool(const Node& root) {
     if (fragment_.kind == "tracker") {
-      fragment_.anew = required_text(root, "x-anew");
+      fragment_.resync = required_text(root, "x-resync");
     } else {
-      for (const char* keyword : {"x-anew", "x-configured-by"})
+      for (const char* keyword : {"x-resync", "x-configured-by"})
         if (const Node* value = root.find(keyword)) error(*value, std::string(keyword) + " applies to trackers only");
     }
     const Node* signs = root.find("x-configured-by");

@@ -80,8 +80,8 @@ std::string kept_text(const Fragment& tracker) {
 }
 
 std::string taken_text(const Fragment& tracker) {
-  if (!tracker.configured_by) return "leaves it out: it has to be named";
-  if (tracker.configured_by->empty()) return "always takes it";
+  if (!tracker.configured_by) return "does not include it; list it by name";
+  if (tracker.configured_by->empty()) return "always includes it";
   std::vector<std::string> signs;
   for (const ToolSign& sign : *tracker.configured_by) {
     if (!sign.variable.empty()) {
@@ -90,7 +90,8 @@ std::string taken_text(const Fragment& tracker) {
       signs.push_back(sign.file + (sign.holds.empty() ? "" : " with " + sign.holds));
     }
   }
-  return "takes it where there is " + enumerated(signs, "or");
+  return (signs.size() == 1 ? "includes it if this is found: " : "includes it if one of these is found: ") +
+         enumerated(signs, "or");
 }
 
 bool is_override(const core::Node::Entry& entry) {

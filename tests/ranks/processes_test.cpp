@@ -15,11 +15,11 @@
 #include "runner/core/clock.h"
 #include "runner/core/platform/listening_socket.h"
 #include "runner/store/run_reader.h"
-#include "tests/support/file_events.h"
-#include "tests/support/launched.h"
+#include "tests/support/disk/file_events.h"
+#include "tests/support/process/launched.h"
 #include "tests/support/process/launched.h"
 #include "tests/support/process/ranks_place.h"
-#include "tests/support/ranks_place.h"
+#include "tests/support/process/ranks_place.h"
 #include "tests/support/same_end.h"
 
 namespace {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # worked_examples.sh SOURCE_TREE BUILD: each example of docs/writing-a-component.md touches the files that it names and
 # no other. They are pasted into a copy of the tree, which then lists, explains and tests them. The copy compiles
-# through the shared compiler cache, so that only what is new costs time.
+# through the shared compiler cache, so that only what is new costs time. One that is removed again leaves nothing.
 set -euo pipefail
 source_tree=$1 build=$2
 work=$(mktemp -d)
@@ -46,3 +46,21 @@ done
 "$bin/tests_fast" '[halton],[tsv]'
 "$bin/cli_driver" tests/cli/kinds.cli
 /usr/bin/python3 tests/verify/readback_tsv.py "$copy" "$copy/$bin/roux"
+
+export ROUX_DEPS=$deps
+unset CI ROUX_PRESET ROUX_SKIP_BUILD  # the copy is built as above
+./roux list lr_scheduler >/dev/null
+./roux list lr_scheduler >/dev/null 2>"$work/said"
+[ ! -s "$work/said" ] || { cat "$work/said"; echo "error: with nothing to do, ./roux says something"; exit 1; }
+
+# First only the .cpp file is gone, which the build names, then the schema too.
+rm components/lr_scheduler/staircase.cpp
+if ./roux list lr_scheduler >"$work/said" 2>&1; then echo "error: a schema without a .cpp file is linked"; exit 1; fi
+grep -F 'hint: no .cpp file defines components::lr_scheduler::staircase::make(...)' "$work/said" ||
+  { cat "$work/said"; exit 1; }
+rm schemas/lr_scheduler/staircase.json
+./roux list lr_scheduler >"$work/said" 2>&1 || { cat "$work/said"; exit 1; }
+if grep staircase "$work/said"; then echo "error: a removed component is listed"; exit 1; fi
+header=build/dev/generated/lr_scheduler/staircase.h
+[ ! -e $header ] || { echo "error: $header is left of a removed component"; exit 1; }
+./roux env >"$work/said" 2>&1 || { cat "$work/said"; echo "error: the engine does not load"; exit 1; }

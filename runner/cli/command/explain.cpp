@@ -102,10 +102,10 @@ void explain_fragment(const registry::Registry& registry, const Fragment& fragme
   std::printf("%s/%s: %s\n", fragment.kind.c_str(), fragment.name.c_str(), fragment.title.c_str());
   print_wrapped(fragment.description, 0);
   if (!fragment.source.empty()) print_wrapped("Source: " + fragment.source, 0);
-  if (!fragment.holds.empty()) print_wrapped("Keeps " + registry::kept_text(fragment), 0);
-  if (!fragment.anew.empty()) {
+  if (!fragment.holds.empty()) print_wrapped("Records " + registry::kept_text(fragment), 0);
+  if (!fragment.resync.empty()) {
     print_wrapped("`trackers: all` " + registry::taken_text(fragment), 0);
-    print_wrapped("`roux sync --anew`: " + fragment.anew, 0);
+    print_wrapped("`roux sync --anew`: " + fragment.resync, 0);
   }
   if (!fragment.properties.empty()) std::printf("\n");
   for (const Property& property : fragment.properties) print_property(property);

@@ -105,7 +105,7 @@ void forget(const trackers::Run& run, const std::string& name, const core::Node&
   store::Cursors(run.dir).forget(name);
   const registry::Fragment* fragment = registry::Registry::builtin().find("tracker", block.find("type")->as_string());
   RUNNER_ASSERT(fragment != nullptr, "a validated recipe names trackers that there are");
-  if (!quiet) std::printf("%-16s %s\n", name.c_str(), fragment->anew.c_str());
+  if (!quiet) std::printf("%-16s %s\n", name.c_str(), fragment->resync.c_str());
 }
 
 void bring(const trackers::Run& run, const core::Node& block, const SyncFlags& flags, Session& session,

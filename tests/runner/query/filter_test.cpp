@@ -8,6 +8,7 @@
 
 namespace {
 
+using namespace runner::query;
 using namespace runner::store;
 
 RunSummary example() {

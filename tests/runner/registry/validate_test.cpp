@@ -78,7 +78,7 @@ const char* kCommon = R"({
   "properties": {"no_decay": {"type": "array", "items": {"type": "string"}, "x-single": true, "default": [], "description": "d"}}})";
 
 const char* kWandb = R"({
-  "title": "W", "description": "d", "x-holds": ["scalars"], "x-anew": "a",
+  "title": "W", "description": "d", "x-holds": ["scalars"], "x-resync": "a",
   "properties": {"api_key": {"x-type": "secret", "default": null, "description": "d"}},
   "examples": [{"type": "wandb"}]})";
 

@@ -20,7 +20,7 @@ struct Settled {
 Settled settled(const std::string& yaml) {
   core::Diagnostics diagnostics;
   auto source = std::make_shared<core::Source>(core::Source{"r.yaml", yaml, core::Source::Kind::kFile});
-  auto composed = compose_text(source, {}, diagnostics);
+  auto composed = recipe::compose_text(source, {}, diagnostics);
   REQUIRE(composed.has_value());
   Settled result;
   result.root = registry::validate_recipe(composed->root, registry::Registry::builtin(), diagnostics);
@@ -289,10 +289,10 @@ TEST_CASE("the short form of a section takes keys from elsewhere", "[recipe][con
   const std::string recipe = kParts + kData + kBatch + "init_from: tiny:best\n";
   const auto with_sets = [&](std::vector<std::string> sets) {
     core::Diagnostics diagnostics;
-    ComposeOptions options;
-    for (std::string& text : sets) options.overrides.push_back({Override::Kind::kSet, std::move(text)});
+    recipe::ComposeOptions options;
+    for (std::string& text : sets) options.overrides.push_back({recipe::Override::Kind::kSet, std::move(text)});
     auto source = std::make_shared<core::Source>(core::Source{"r.yaml", recipe, core::Source::Kind::kFile});
-    const auto composed = compose_text(source, options, diagnostics);
+    const auto composed = recipe::compose_text(source, options, diagnostics);
     REQUIRE(composed.has_value());
     const core::Node root = registry::validate_recipe(composed->root, registry::Registry::builtin(), diagnostics);
     CHECK(core::render(diagnostics, {}) == "");

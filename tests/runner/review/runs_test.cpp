@@ -21,7 +21,10 @@
 
 namespace {
 
-using namespace runner::cli;
+using namespace runner::review;
+using namespace runner::transfer;
+using namespace runner::chart;
+using namespace runner::terminal;
 using runner::core::Diagnostics;
 using runner::core::Node;
 using store_test::FixedClock;

@@ -9,6 +9,7 @@
 namespace {
 
 using namespace runner::sweep;
+using namespace runner::transfer;
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 constexpr const char* kSpace =
@@ -19,7 +20,7 @@ constexpr const char* kSpace =
     "    model.hidden: {values: [[4], [8, 8]]}\n"
     "    training.max_steps: {min: 2, max: 9, q: 2}\n";
 
-runner::cli::OpenSweep three(const std::string& folder) {
+OpenSweep three(const std::string& folder) {
   auto open = cli_test::open_sweep(folder, kSpace);
   cli_test::add_trial(open, {0, 0.001, 0.5, 1, 4}, {.value = 3, .curve = {{1, 5}, {2, 3}}});
   cli_test::add_trial(open, {1, 0.1, kNone, 0, 2},

@@ -7,8 +7,8 @@ namespace tests {
 namespace {
 
 using components::NamedTensors;
-using components::model::Block;
-using components::model::Tie;
+using components::block::Block;
+using components::block::Tie;
 
 class Holder final : public Block {
  public:

@@ -12,7 +12,7 @@
 
 namespace {
 
-using namespace runner::cli;
+using namespace runner::review;
 using runner::core::Node;
 using store_test::FixedClock;
 using store_test::OutputDir;

@@ -5,7 +5,7 @@
 
 namespace {
 
-using namespace runner::cli;
+using namespace runner::review;
 
 }  // namespace
 

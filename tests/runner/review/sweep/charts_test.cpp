@@ -9,7 +9,9 @@
 
 namespace {
 
-using namespace runner::cli;
+using namespace runner::review;
+using namespace runner::chart;
+using namespace runner::terminal;
 using runner::sweep::TrialState;
 using Points = std::vector<std::pair<double, double>>;
 
@@ -17,8 +19,8 @@ constexpr Terminal kPlain{.width = 0, .unicode = false, .color = false};
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 /// Four variants: one is the best, one is given up, one has no momentum.
-sweep::OpenSweep four(const std::string& folder) {
-  sweep::OpenSweep open =
+runner::sweep::OpenSweep four(const std::string& folder) {
+  runner::sweep::OpenSweep open =
       cli_test::open_sweep(folder,
                            "  parameters:\n"
                            "    optimizer.lr: {distribution: log_uniform, min: 0.001, max: 0.1}\n"
@@ -31,13 +33,15 @@ sweep::OpenSweep four(const std::string& folder) {
   return open;
 }
 
-SweepHistory history_of(const sweep::OpenSweep& open) { return read_history(open, runner::core::system_clock()); }
+SweepHistory history_of(const runner::sweep::OpenSweep& open) {
+  return read_history(open, runner::core::system_clock());
+}
 
 }  // namespace
 
 TEST_CASE("a history has each trial, and the best so far as a staircase", "[cli][sweep]") {
   const tests::TempDir dir;
-  const sweep::OpenSweep open = four(dir.path());
+  const runner::sweep::OpenSweep open = four(dir.path());
   const Picture picture = history_picture(history_of(open));
   const auto& curves = picture.charts.at(0).curves;
   REQUIRE(curves.size() == 3);
@@ -49,7 +53,7 @@ TEST_CASE("a history has each trial, and the best so far as a staircase", "[cli]
 
 TEST_CASE("curves on the way are told from the best to those that were given up", "[cli][sweep]") {
   const tests::TempDir dir;
-  const sweep::OpenSweep open = four(dir.path());
+  const runner::sweep::OpenSweep open = four(dir.path());
   const Picture picture = intermediate_picture(history_of(open));
   std::vector<std::string> labels;
   for (const Curve& curve : picture.charts.at(0).curves) labels.push_back(curve.label);
@@ -59,7 +63,7 @@ TEST_CASE("curves on the way are told from the best to those that were given up"
 
 TEST_CASE("shares, times and slices", "[cli][sweep]") {
   const tests::TempDir dir;
-  const sweep::OpenSweep open = four(dir.path());
+  const runner::sweep::OpenSweep open = four(dir.path());
   const SweepHistory history = history_of(open);
   CHECK(edf_picture(history).charts.at(0).curves.at(0).points ==
         Points{{1, 0}, {1, 1 / 3.0}, {2, 1 / 3.0}, {2, 2 / 3.0}, {3, 2 / 3.0}, {3, 1}});
@@ -77,7 +81,7 @@ TEST_CASE("shares, times and slices", "[cli][sweep]") {
 
 TEST_CASE("pairs of parameters: the best is the darkest, the worst the lightest", "[cli][sweep]") {
   const tests::TempDir dir;
-  const sweep::OpenSweep open = four(dir.path());
+  const runner::sweep::OpenSweep open = four(dir.path());
   const SweepHistory history = history_of(open);
   const Picture rank = rank_picture(history, {0, 1});
   REQUIRE(rank.charts.size() == 1);
@@ -96,7 +100,7 @@ TEST_CASE("pairs of parameters: the best is the darkest, the worst the lightest"
 
 TEST_CASE("parallel coordinates have a gap where a parameter plays no part", "[cli][sweep]") {
   const tests::TempDir dir;
-  const sweep::OpenSweep open = four(dir.path());
+  const runner::sweep::OpenSweep open = four(dir.path());
   const Picture picture = parallel_picture(history_of(open), {0, 1, 2});
   const Chart& chart = picture.charts.at(0);
   CHECK(chart.options.x_names ==
@@ -110,7 +114,8 @@ TEST_CASE("parallel coordinates have a gap where a parameter plays no part", "[c
 
 TEST_CASE("an empty sweep draws an empty picture", "[cli][sweep]") {
   const tests::TempDir dir;
-  const sweep::OpenSweep open = cli_test::open_sweep(dir.path(), "  parameters: {optimizer.lr: {min: 0.1, max: 1}}\n");
+  const runner::sweep::OpenSweep open =
+      cli_test::open_sweep(dir.path(), "  parameters: {optimizer.lr: {min: 0.1, max: 1}}\n");
   const SweepHistory history = history_of(open);
   struct Case {
     const char* name;
@@ -161,9 +166,9 @@ TEST_CASE("axes of choices, shades and fields in characters", "[cli][sweep]") {
 namespace {
 
 /// A sweep of a recipe with three data sets, whose losses are compared, and trials that come to these.
-sweep::OpenSweep compared(const std::string& folder, const std::string& objectives,
-                          const std::vector<std::vector<double>>& values) {
-  sweep::OpenSweep open = cli_test::open_sweep(
+runner::sweep::OpenSweep compared(const std::string& folder, const std::string& objectives,
+                                  const std::vector<std::vector<double>>& values) {
+  runner::sweep::OpenSweep open = cli_test::open_sweep(
       folder, "  parameters: {optimizer.lr: {min: 0.1, max: 1}}\n  objectives: " + objectives + "\n");
   for (const std::vector<double>& one : values) {
     cli_test::add_trial(open, {0.5}, {.value = one[0], .others = {one.begin() + 1, one.end()}});
@@ -177,7 +182,8 @@ constexpr const char* kTwo = "[{name: val/loss}, {name: val/loss, goal: maximize
 
 TEST_CASE("a front of two objectives stands apart, with the corners between its points", "[cli][sweep]") {
   const tests::TempDir dir;
-  sweep::OpenSweep open = compared(dir.path(), kTwo, {{0.5, 0.9}, {0.2, 0.5}, {0.2, 0.5}, {0.1, 0.1}, {0.3, 0.4}});
+  runner::sweep::OpenSweep open =
+      compared(dir.path(), kTwo, {{0.5, 0.9}, {0.2, 0.5}, {0.2, 0.5}, {0.1, 0.1}, {0.3, 0.4}});
   cli_test::add_trial(open, {0.5}, {.state = TrialState::kFailed, .reason = "val/loss is nan"});
   const Picture picture = pareto_picture(history_of(open));
   REQUIRE(picture.charts.size() == 1);
@@ -202,7 +208,7 @@ TEST_CASE("a front of one variant is a dot, and of none nothing", "[cli][sweep]"
 
 TEST_CASE("of three objectives each pair is drawn, without a border", "[cli][sweep]") {
   const tests::TempDir dir;
-  const sweep::OpenSweep open =
+  const runner::sweep::OpenSweep open =
       compared(dir.path(), "[{name: val/loss}, {name: val/loss, goal: maximize}, {name: val/loss}]",
                {{1, 1, 1}, {2, 2, 2}, {3, 1, 3}});
   const Picture picture = pareto_picture(history_of(open));

@@ -6,8 +6,8 @@
 #include "components/sampler/math/counter_rng.h"
 #include "runner/sweep/analysis/regression_tree.h"
 
+using components::sampler::CounterRng;
 using components::sampler::Dimension;
-using components::sampler::Draws;
 using runner::sweep::importances;
 
 namespace {
@@ -31,7 +31,7 @@ Dimension choice(const char* name, std::int64_t choices) {
 
 TEST_CASE("a tree splits where the targets differ, half-way between two values", "[sweep][importance]") {
   const runner::sweep::Samples samples{{{0.1, 0.2, 0.6, 0.8}, {5, 5, 5, 5}}, {1, 1, 3, 3}};
-  Draws draws(0, 0);
+  CounterRng draws(0, 0);
   const auto leaves = grow_tree(samples, {0, 1, 2, 3}, {{0, 0}, {1, 10}}, 64, draws);
   REQUIRE(leaves.size() == 2);
   CHECK(leaves[0].value == 1);
@@ -44,7 +44,7 @@ TEST_CASE("a tree splits where the targets differ, half-way between two values",
 TEST_CASE("what the value depends on is important, by chance that is the same each time", "[sweep][importance]") {
   std::vector<std::vector<double>> points;
   std::vector<double> values;
-  Draws draws(1, 0);
+  CounterRng draws(1, 0);
   for (int i = 0; i < 60; ++i) {
     points.push_back({draws.uniform(), draws.uniform(), static_cast<double>(i % 2)});
     values.push_back(points.back()[0]);

@@ -100,19 +100,18 @@ TEST_CASE("a regret that could never be judged is refused", "[sweep][limits][reg
       {"several objectives",
        "  n_trials: 50\n  stop: {regret_bound: {}}\n  objectives: [{name: val/loss}, {name: val/loss, take: best}]\n" +
            lr,
-       "recipe.yaml:11:15: error: stop.target, stop.patience, stop.regret_bound and checkpoints.keep_best speak of one "
-       "best "
-       "variant, and the sweep has several objectives\n"
+       "recipe.yaml:11:15: error: stop.target, stop.patience, stop.regret_bound and checkpoints.keep_best need a "
+       "single "
+       "best variant, but the sweep has several objectives\n"
        "   11 |   objectives: [{name: val/loss}, {name: val/loss, take: best}]\n"
        "      |               ^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~\n"
-       "  hint: leave them out, or compare one sweep.metric\n"},
+       "  hint: remove them, or use a single sweep.metric\n"},
       {"a population", "  population: {size: 2, interval: 1}\n  stop: {regret_bound: {}}\n" + lr,
-       "recipe.yaml:9:15: error: stop.regret_bound compares variants that were trained alike, and those of a "
-       "population go on "
+       "recipe.yaml:9:15: error: stop.regret_bound needs independent variants, but members of a population resume "
        "from each other\n"
        "    9 |   population: {size: 2, interval: 1}\n"
        "      |               ^~~~~~~~~~~~~~~~~~~~~~\n"
-       "  hint: leave one of them out\n"},
+       "  hint: remove one of them\n"},
   };
   for (const Case& c : cases) {
     DYNAMIC_SECTION(c.name) { CHECK(problem(c.section) == c.message); }

@@ -138,8 +138,8 @@ TEST_CASE("what a population cannot be is told at its place", "[sweep][populatio
             .find("the sweep does not vary optimizer.lrr") != std::string::npos);
   CHECK(mistakes("  parameters: {model.hidden: {values: [[4], [8]]}}\n  population: {size: 4, interval: 10}\n")
             .find("nothing that the sweep varies may change on the way") != std::string::npos);
-  CHECK(mistakes(lr + "  population: {size: 4, interval: 10}\n  n_trials: 3\n").find("n_trials is given") !=
+  CHECK(mistakes(lr + "  population: {size: 4, interval: 10}\n  n_trials: 3\n").find("n_trials is set") !=
         std::string::npos);
   CHECK(mistakes(lr + "  population: {size: 4, interval: 10}\n  pruner: {type: median}\n")
-            .find("a pruner gives trials up, and a population replaces them") != std::string::npos);
+            .find("a population replaces members itself and cannot be combined with a pruner") != std::string::npos);
 }

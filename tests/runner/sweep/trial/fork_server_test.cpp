@@ -15,7 +15,7 @@
 #include "runner/sweep/trial/trainings.h"
 
 using runner::core::Node;
-using runner::launch::Link;
+using runner::launch::AgentConnection;
 
 namespace {
 
@@ -40,14 +40,14 @@ class Scripted final : public runner::sweep::TrialRunner {
   }();
 };
 
-void start(Link& link, std::int64_t trial, const std::string& word) {
+void start(AgentConnection& link, std::int64_t trial, const std::string& word) {
   Node message = Node::mapping();
   message.set("start", Node::integer(trial));
   message.set("words", Node::sequence({Node::string(word)}));
   link.send(message);
 }
 
-std::string next(Link& link) {
+std::string next(AgentConnection& link) {
   for (;;) {
     pollfd waiting = {link.descriptor(), POLLIN, 0};
     poll(&waiting, 1, -1);
@@ -70,7 +70,7 @@ TEST_CASE("a training for which there is no process ends alone", "[sweep][traini
     _exit(0);
   }
   close(ends[1]);
-  Link link(ends[0], {});
+  AgentConnection link(ends[0], {});
   start(link, 1, "waits");
   start(link, 2, "refused");
   CHECK(next(link) ==

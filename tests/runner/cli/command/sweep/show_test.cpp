@@ -10,24 +10,25 @@
 
 namespace {
 
-using namespace runner::cli;
+using namespace runner::review;
+using namespace runner::terminal;
 using runner::core::Diagnostics;
 using runner::sweep::TrialState;
 
 constexpr Terminal kPlain{.width = 0, .unicode = false, .color = false};
 
-sweep::OpenSweep three(const std::string& folder) {
-  sweep::OpenSweep open = cli_test::open_sweep(folder,
-                                               "  parameters:\n"
-                                               "    optimizer.lr: {min: 0.001, max: 0.1}\n"
-                                               "    model.hidden: {values: [[4], [8, 8]]}\n");
+runner::sweep::OpenSweep three(const std::string& folder) {
+  runner::sweep::OpenSweep open = cli_test::open_sweep(folder,
+                                                       "  parameters:\n"
+                                                       "    optimizer.lr: {min: 0.001, max: 0.1}\n"
+                                                       "    model.hidden: {values: [[4], [8, 8]]}\n");
   cli_test::add_trial(open, {0.001, 0}, {.value = 3});
   cli_test::add_trial(open, {0.01, 1}, {.value = 1});
   cli_test::add_trial(open, {0.1, 0}, {.state = TrialState::kFailed, .step = 0, .reason = "the loss is nan"});
   return open;
 }
 
-std::string shown(const sweep::OpenSweep& open, const RunsListRequest& request) {
+std::string shown(const runner::sweep::OpenSweep& open, const RunsListRequest& request) {
   const store_test::FixedClock clock;
   const RunsContext context{"runs", clock, kPlain};
   Diagnostics diagnostics;
@@ -42,7 +43,7 @@ std::string shown(const sweep::OpenSweep& open, const RunsListRequest& request) 
 
 TEST_CASE("trials are listed, filtered and sorted as runs are", "[cli][sweep]") {
   const tests::TempDir dir;
-  const sweep::OpenSweep open = three(dir.path());
+  const runner::sweep::OpenSweep open = three(dir.path());
   CHECK(shown(open, {}) ==
         "trial  state     val/loss  step  duration  run   optimizer.lr  model.hidden  reason\n"
         "    0  complete         3     2     1.0 s  run0         0.001  [4]\n"
@@ -57,9 +58,9 @@ TEST_CASE("trials are listed, filtered and sorted as runs are", "[cli][sweep]") 
 
 TEST_CASE("a parameter that is an entry of a list has its column", "[cli][sweep]") {
   const tests::TempDir dir;
-  const OpenSweep open = cli_test::open_sweep(dir.path(),
-                                              "  parameters:\n"
-                                              "    'model.hidden[0]': {values: [4, 16]}\n");
+  const runner::sweep::OpenSweep open = cli_test::open_sweep(dir.path(),
+                                                             "  parameters:\n"
+                                                             "    'model.hidden[0]': {values: [4, 16]}\n");
   cli_test::add_trial(open, {0}, {.value = 3});
   cli_test::add_trial(open, {1}, {.value = 1});
   CHECK(shown(open, {.columns = {"trial", "model.hidden[0]"}}) ==
@@ -71,7 +72,7 @@ TEST_CASE("a parameter that is an entry of a list has its column", "[cli][sweep]
 
 TEST_CASE("a sweep is told in two lines", "[cli][sweep]") {
   const tests::TempDir dir;
-  const sweep::OpenSweep open = three(dir.path());
+  const runner::sweep::OpenSweep open = three(dir.path());
   CHECK(sweep_heading(open) ==
         "tiny-1  val/loss  3 of 9 done, 1 failed, 6.0 s left\n"
         "best 1  optimizer.lr=0.01 model.hidden=[8, 8]\n");
@@ -79,7 +80,7 @@ TEST_CASE("a sweep is told in two lines", "[cli][sweep]") {
 
 TEST_CASE("the board has no line wider than its terminal, and no more than it has room for", "[cli][sweep]") {
   const tests::TempDir dir;
-  const sweep::OpenSweep open = three(dir.path());
+  const runner::sweep::OpenSweep open = three(dir.path());
   for (int i = 0; i < 6; ++i) {  // that run, and have no run yet
     runner::sweep::Study::Demand demand;
     demand.variants_max = 9;
