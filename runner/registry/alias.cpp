@@ -90,7 +90,10 @@ class AliasPass {
     if (const auto other = same_setting(alias); other && is_override(*other) != is_override(entry)) {
       if (is_override(*other)) return;
     } else if (other) {
-      return refuse_both(entry, *other, written, alias);
+      return diagnostics_.error(entry.key_location,
+                                written + " and " + alias.path + " (" +
+                                    line_beside(other->key_location, entry.key_location) + ") are the same setting",
+                                "keep " + alias.path);
     }
     std::optional<Node> value = translated(entry.value, alias, written);
     if (!value) return;
@@ -110,13 +113,6 @@ class AliasPass {
     expand_short_form(parent, alias.path.substr(0, alias.path.find('.')), registry_);
     const Node::Entry* other = parent.find_entry(dot == std::string::npos ? alias.path : alias.path.substr(dot + 1));
     return other != nullptr ? std::optional(*other) : std::nullopt;
-  }
-
-  void refuse_both(const Node::Entry& entry, const Node::Entry& other, const std::string& written, const Alias& alias) {
-    diagnostics_.error(entry.key_location,
-                       written + " and " + alias.path + " (" + line_beside(other.key_location, entry.key_location) +
-                           ") are the same setting",
-                       "keep " + alias.path);
   }
 
   std::optional<Node> translated(const Node& value, const Alias& alias, const std::string& written) {

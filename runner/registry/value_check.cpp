@@ -85,8 +85,7 @@ std::string limit_in_unit(const std::string& text, const std::string& path) {
   unit.erase(0, unit.find_first_not_of(' '));
   for (const auto& [begin, key] : kLimits) {
     if (!unit.starts_with(begin)) continue;
-    const bool here = path.ends_with(std::string(".") + key);
-    return "write " + (here ? "" : std::string(key) + ": ") + number_text(number);
+    return "write " + (path.ends_with(key) ? "" : std::string(key) + ": ") + number_text(number);
   }
   return !unit.empty() && core::parse_duration_s(text).ok() ? "write max_time: " + text : "";
 }
