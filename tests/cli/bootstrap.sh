@@ -35,7 +35,7 @@ build() {
 }
 
 echo 'int size() { return sise; }' >"$tree/engine.cpp"
-build 1 "engine.cpp:1:21: error: 'sise' was not declared" "error: the build failed" \
+build 1 "engine.cpp:1:21: error: " "error: the build failed" \
   "  hint: the whole output is in $tree/build/dev/build.log"
 
 echo 'int size() { return 1; }' >"$tree/engine.cpp"

@@ -148,9 +148,20 @@ TEST_CASE("a signal before the ranks train ends them as resumable", "[launch][su
   // Neither rank looks after signals yet; rank 0 asks its supervisor for the end.
   const int asked = GENERATE(SIGINT, SIGTERM, SIGHUP, SIGUSR1);
   CAPTURE(asked);
-  Launch launch("if rank == 0: os.kill(os.getppid(), " + std::to_string(asked) +
-                ")\nsignal.signal(signal.SIGINT, signal.SIG_DFL)\nwait()");
+  const tests::TempDir dir;
+  const std::string fifo = dir.path() + "/ready";
+  Launch launch("fifo = '" + fifo +
+                "'\n"
+                "signal.signal(signal.SIGINT, signal.SIG_DFL)\n"
+                "if rank == 1: open(fifo, 'w').close()\n"
+                "else:\n"
+                "  open(fifo).close()\n"  // the other one is there, too
+                "  os.kill(os.getppid(), " +
+                std::to_string(asked) +
+                ")\n"
+                "wait()\n");
   launch.plan.max_restarts = 5;
+  REQUIRE(mkfifo(fifo.c_str(), 0600) == 0);
   const LaunchEnd end = launch.end();
   CHECK(end.status == 75);
   CHECK(end.message.empty());
