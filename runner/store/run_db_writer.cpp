@@ -254,6 +254,11 @@ void RunDbWriter::run() {
         break;
       }
     }
+  } catch (const SqliteError& error) {
+    // A write may meet the damage before check_record() does.
+    const core::RunError& known = error;
+    const core::RunError seen = opened_ && error.is_damage() ? overwritten(run_db_path(start_.run_dir)) : known;
+    fail(seen.what(), seen.hint(), seen.exit_code());
   } catch (const core::RunError& error) {
     fail(error.what(), error.hint(), error.exit_code());
   } catch (const std::exception& error) {
