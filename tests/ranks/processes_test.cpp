@@ -17,8 +17,6 @@
 #include "runner/store/run_reader.h"
 #include "tests/support/disk/file_events.h"
 #include "tests/support/process/launched.h"
-#include "tests/support/process/launched.h"
-#include "tests/support/process/ranks_place.h"
 #include "tests/support/process/ranks_place.h"
 #include "tests/support/same_end.h"
 
