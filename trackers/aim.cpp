@@ -11,11 +11,11 @@
 
 #include "generated/tracker/aim.h"  // Config; declares make()
 #include "runner/core/log.h"
-#include "trackers/aim_server.h"
-#include "trackers/aim_tree.h"
-#include "trackers/numbers.h"
-#include "trackers/png.h"
-#include "trackers/sha256.h"
+#include "trackers/io/numbers.h"
+#include "trackers/io/png.h"
+#include "trackers/io/sha256.h"
+#include "trackers/server/aim_server.h"
+#include "trackers/server/aim_tree.h"
 #include "trackers/tracker.h"
 
 namespace trackers::aim {

@@ -8,20 +8,20 @@
 #include <vector>
 
 #include "generated/tracker/clearml.h"  // Config; declares make()
-#include "runner/core/files.h"
 #include "runner/core/log.h"
-#include "runner/core/machine.h"
+#include "runner/core/platform/files.h"
+#include "runner/core/platform/machine.h"
 #include "runner/core/utf8.h"
-#include "trackers/config_values.h"
-#include "trackers/environment.h"
-#include "trackers/json_text.h"
-#include "trackers/numbers.h"
-#include "trackers/png.h"
-#include "trackers/record_file.h"
-#include "trackers/safe_name.h"
-#include "trackers/sha256.h"
+#include "trackers/io/config_values.h"
+#include "trackers/io/json_text.h"
+#include "trackers/io/numbers.h"
+#include "trackers/io/png.h"
+#include "trackers/io/record_file.h"
+#include "trackers/io/safe_name.h"
+#include "trackers/io/sha256.h"
+#include "trackers/io/zip_folder.h"
+#include "trackers/server/environment.h"
 #include "trackers/tracker.h"
-#include "trackers/zip_folder.h"
 
 namespace trackers::clearml {
 namespace {
@@ -35,11 +35,11 @@ constexpr std::size_t kIdDigits = 32, kEventsMax = 200;
 constexpr std::string_view kOfMachine = "system/";
 
 /// Where a value is drawn.
-struct Place {
+struct Location {
   std::string title, series;
 };
 
-Place place_of(const std::string& name) {
+Location place_of(const std::string& name) {
   const std::size_t slash = name.find('/');
   if (slash == std::string::npos || slash == 0 || slash + 1 == name.size()) return {name, "train"};
   return {name.substr(slash + 1), name.substr(0, slash)};
@@ -91,9 +91,9 @@ class ClearMl final : public Tracker {
         tell_left_out(point);
         continue;
       }
-      const Place place = point.of_machine && point.name->starts_with(kOfMachine)
-                              ? Place{":monitor:machine", point.name->substr(kOfMachine.size())}
-                              : place_of(*point.name);
+      const Location place = point.of_machine && point.name->starts_with(kOfMachine)
+                                 ? Location{":monitor:machine", point.name->substr(kOfMachine.size())}
+                                 : place_of(*point.name);
       events.push_back(event("training_stats_scalar", place, point.step, point.time_ms)
                            .json("value", number_text(point.value, kWords))
                            .str());
@@ -139,7 +139,7 @@ class ClearMl final : public Tracker {
   }
 
   void log_image(const Image& image) override {
-    const Place place = place_of(image.name);
+    const Location place = place_of(image.name);
     const std::string key = safe_name(project_) + "/" + safe_name(task_) + "." + id_ + "/metrics/" +
                             safe_name(place.title) + "/" + safe_name(place.series) + "/" + safe_name(image.name) + "_" +
                             std::to_string(image.step) + ".png";
@@ -182,7 +182,7 @@ class ClearMl final : public Tracker {
     if (!events.empty()) file.append(joined(events) + "\n");
   }
 
-  JsonObject event(const char* type, const Place& place, std::int64_t step, std::int64_t time_ms) const {
+  JsonObject event(const char* type, const Location& place, std::int64_t step, std::int64_t time_ms) const {
     JsonObject object;
     object.text("type", type).text("task", id_).integer("timestamp", time_ms).integer("iter", step);
     object.text("metric", place.title).text("variant", place.series);

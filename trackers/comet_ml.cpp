@@ -9,20 +9,20 @@
 
 #include "generated/tracker/comet_ml.h"  // Config; declares make()
 #include "runner/core/clock.h"
-#include "runner/core/files.h"
+#include "runner/core/platform/files.h"
 #include "runner/core/utf8.h"
-#include "trackers/artifact_files.h"
-#include "trackers/config_values.h"
-#include "trackers/csv_field.h"
-#include "trackers/environment.h"
-#include "trackers/json_text.h"
-#include "trackers/numbers.h"
-#include "trackers/png.h"
-#include "trackers/record_file.h"
-#include "trackers/safe_name.h"
-#include "trackers/sha256.h"
+#include "trackers/io/artifact_files.h"
+#include "trackers/io/config_values.h"
+#include "trackers/io/csv_field.h"
+#include "trackers/io/json_text.h"
+#include "trackers/io/numbers.h"
+#include "trackers/io/png.h"
+#include "trackers/io/record_file.h"
+#include "trackers/io/safe_name.h"
+#include "trackers/io/sha256.h"
+#include "trackers/io/zip_folder.h"
+#include "trackers/server/environment.h"
 #include "trackers/tracker.h"
-#include "trackers/zip_folder.h"
 
 namespace trackers::comet_ml {
 namespace {

@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "generated/tracker/csv.h"  // Config; declares make()
-#include "trackers/csv_field.h"
-#include "trackers/numbers.h"
-#include "trackers/record_file.h"
+#include "trackers/io/csv_field.h"
+#include "trackers/io/numbers.h"
+#include "trackers/io/record_file.h"
 #include "trackers/tracker.h"
 
 namespace trackers::csv {

@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "generated/tracker/dvclive.h"  // Config; declares make()
-#include "runner/core/files.h"
-#include "trackers/csv_field.h"
-#include "trackers/numbers.h"
-#include "trackers/png.h"
-#include "trackers/record_file.h"
-#include "trackers/safe_name.h"
+#include "runner/core/platform/files.h"
+#include "trackers/io/csv_field.h"
+#include "trackers/io/numbers.h"
+#include "trackers/io/png.h"
+#include "trackers/io/record_file.h"
+#include "trackers/io/safe_name.h"
 #include "trackers/tracker.h"
 
 namespace trackers::dvclive {

@@ -14,7 +14,7 @@
 #include "runner/store/cursors.h"
 #include "runner/store/feed.h"
 #include "runner/store/lease.h"
-#include "trackers/table_file.h"
+#include "trackers/io/table_file.h"
 
 namespace trackers {
 namespace {
@@ -38,6 +38,7 @@ Ending ending_of(const std::string& status, bool held) {
   if (status == "running") return held ? Ending::kOpen : Ending::kCrashed;
   if (status == "finished") return Ending::kFinished;
   if (status == "stopped") return Ending::kStopped;
+  if (status == "crashed") return Ending::kCrashed;
   return Ending::kFailed;
 }
 

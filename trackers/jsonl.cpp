@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "generated/tracker/jsonl.h"  // Config; declares make()
-#include "trackers/json_lines.h"
-#include "trackers/record_file.h"
+#include "trackers/io/json_lines.h"
+#include "trackers/io/record_file.h"
 #include "trackers/tracker.h"
 
 namespace trackers::jsonl {

@@ -12,17 +12,17 @@
 #include <utility>
 
 #include "generated/tracker/mlflow.h"  // Config; declares make()
-#include "runner/core/crc32.h"
 #include "runner/core/log.h"
+#include "runner/core/picture/crc32.h"
 #include "runner/core/utf8.h"
-#include "trackers/artifact_files.h"
-#include "trackers/config_values.h"
-#include "trackers/environment.h"
-#include "trackers/json_text.h"
-#include "trackers/mlflow_names.h"
-#include "trackers/mlflow_server.h"
-#include "trackers/numbers.h"
-#include "trackers/png.h"
+#include "trackers/io/artifact_files.h"
+#include "trackers/io/config_values.h"
+#include "trackers/io/json_text.h"
+#include "trackers/io/numbers.h"
+#include "trackers/io/png.h"
+#include "trackers/server/environment.h"
+#include "trackers/server/mlflow_names.h"
+#include "trackers/server/mlflow_server.h"
 #include "trackers/tracker.h"
 
 namespace trackers::mlflow {
@@ -93,6 +93,8 @@ std::string value_text(const json& value) {
 class Mlflow final : public Tracker {
  public:
   explicit Mlflow(Config config) : config_(std::move(config)) {}
+
+  void check(const Node& state) const override { static_cast<void>(address(state)); }
 
   void start(const Run& run, const Node& state) override {
     try {
@@ -176,7 +178,7 @@ class Mlflow final : public Tracker {
 
   Node state() const override {
     Node state = Node::mapping();
-    state.set("tracking_uri", Node::string(uri_));
+    state.set("tracking_uri", Node::string(without_credentials(uri_)));  // this is written down
     state.set("run_id", Node::string(run_id_));
     state.set("configured", Node::boolean(true));
     state.set("last_time_ms", Node::integer(last_time_ms_));
@@ -192,7 +194,7 @@ class Mlflow final : public Tracker {
  private:
   void go_on(const Run& run, const Node& state) {
     const auto kept = [&state](const char* key) { return state.is_mapping() ? state.find(key) : nullptr; };
-    connect(kept("tracking_uri"));
+    connect(state);
     const Node* run_id = kept("run_id");
     run_id_ = run_id != nullptr ? run_id->as_string() : found_or_made(run);
     look_at_run();
@@ -204,15 +206,23 @@ class Mlflow final : public Tracker {
     if (const Node* step = kept("rewound_to")) rewind(step->as_integer());
   }
 
-  void connect(const Node* uri_before) {
-    uri_ = given_or(config_.tracking_uri, "MLFLOW_TRACKING_URI", uri_before ? uri_before->as_string() : "");
-    if (!uri_.starts_with("http://") && !uri_.starts_with("https://")) {
-      throw TrackerError(Remedy::kPause,
-                         uri_.empty() ? "no MLflow server is named"
-                                      : "MLFLOW_TRACKING_URI is " + uri_ + ", which is not the address of a server",
-                         "set MLFLOW_TRACKING_URI or the tracker's tracking_uri to http://HOST:PORT");
+  /// The server's address, with nothing behind it; kPause where none is given.
+  std::string address(const Node& state) const {
+    const Node* before = state.is_mapping() ? state.find("tracking_uri") : nullptr;
+    std::string uri = given_or(config_.tracking_uri, "MLFLOW_TRACKING_URI", before ? before->as_string() : "");
+    if (!uri.starts_with("http://") && !uri.starts_with("https://")) {
+      throw TrackerError(
+          Remedy::kPause,
+          uri.empty() ? "no MLflow server is named"
+                      : "MLFLOW_TRACKING_URI is " + without_credentials(uri) + ", which is not the address of a server",
+          "set MLFLOW_TRACKING_URI or the tracker's tracking_uri to http://HOST:PORT");
     }
-    while (uri_.ends_with("/")) uri_.pop_back();
+    while (uri.ends_with("/")) uri.pop_back();
+    return uri;
+  }
+
+  void connect(const Node& state) {
+    uri_ = address(state);
     HttpOptions options = mlflow_http_options();
     options.user = config_.username.value_or(options.user);
     options.password = config_.password.value_or(options.password);

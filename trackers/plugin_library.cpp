@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "runner/core/error.h"
-#include "trackers/json_text.h"
+#include "trackers/io/json_text.h"
 #include "trackers/plugin_abi.h"
 
 namespace trackers {

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "runner/core/clock.h"
-#include "runner/core/process.h"
-#include "runner/core/relay.h"
-#include "trackers/json_lines.h"
+#include "runner/core/platform/child_log.h"
+#include "runner/core/platform/process.h"
+#include "trackers/io/json_lines.h"
 
 namespace trackers {
 namespace {
@@ -102,7 +102,7 @@ class Program final : public Tracker {
   }
 
   Process::Read read(std::int64_t timeout_ms) {
-    return process_->read_line(said_, timeout_ms, runner::core::Relay::kLineBytesMax);
+    return process_->read_line(said_, timeout_ms, runner::core::ChildLog::kLineBytesMax);
   }
 
   void hear() {
@@ -140,7 +140,7 @@ class Program final : public Tracker {
   const PluginProgram program_;
   std::optional<Process> process_;
   std::string said_;  // the line that was read last
-  runner::core::Relay relay_;
+  runner::core::ChildLog relay_;
   std::int64_t flushes_ = 0;
 };
 

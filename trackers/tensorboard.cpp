@@ -14,13 +14,13 @@
 
 #include "generated/tracker/tensorboard.h"  // Config; declares make()
 #include "runner/core/clock.h"
-#include "runner/core/crc32.h"
-#include "runner/core/machine.h"
-#include "trackers/config_values.h"
-#include "trackers/png.h"
-#include "trackers/record_file.h"
+#include "runner/core/picture/crc32.h"
+#include "runner/core/platform/machine.h"
+#include "trackers/io/config_values.h"
+#include "trackers/io/png.h"
+#include "trackers/io/record_file.h"
+#include "trackers/io/wire.h"
 #include "trackers/tracker.h"
-#include "trackers/wire.h"
 
 namespace trackers::tensorboard {
 namespace {

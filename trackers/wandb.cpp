@@ -11,20 +11,20 @@
 
 #include "generated/tracker/wandb.h"  // Config; declares make()
 #include "runner/core/clock.h"
-#include "runner/core/files.h"
 #include "runner/core/log.h"
-#include "runner/core/machine.h"
+#include "runner/core/platform/files.h"
+#include "runner/core/platform/machine.h"
 #include "runner/core/utf8.h"
-#include "trackers/artifact_files.h"
-#include "trackers/environment.h"
-#include "trackers/json_text.h"
-#include "trackers/numbers.h"
-#include "trackers/png.h"
-#include "trackers/safe_name.h"
-#include "trackers/sha256.h"
+#include "trackers/io/artifact_files.h"
+#include "trackers/io/json_text.h"
+#include "trackers/io/numbers.h"
+#include "trackers/io/png.h"
+#include "trackers/io/safe_name.h"
+#include "trackers/io/sha256.h"
+#include "trackers/io/wire.h"
+#include "trackers/server/environment.h"
 #include "trackers/tracker.h"
 #include "trackers/wandb_file.h"
-#include "trackers/wire.h"
 
 namespace trackers::wandb {
 namespace {

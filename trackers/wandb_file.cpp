@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runner/core/crc32.h"
+#include "runner/core/picture/crc32.h"
 
 namespace trackers {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "trackers/record_file.h"
+#include "trackers/io/record_file.h"
 
 namespace trackers {
 

@@ -9,8 +9,8 @@
 #include "runner/core/clock.h"
 #include "runner/core/log.h"
 #include "runner/core/utf8.h"
-#include "trackers/http.h"
-#include "trackers/numbers.h"
+#include "trackers/io/numbers.h"
+#include "trackers/server/http.h"
 #include "trackers/tracker.h"
 
 namespace trackers::webhook {

@@ -12,9 +12,9 @@
 
 #include "components/callback/callback.h"
 #include "components/callback/evaluations.h"
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "generated/callback/confusion_matrix.h"
-#include "runner/core/canvas.h"
+#include "runner/core/picture/canvas.h"
 #include "runner/core/utf8.h"
 
 // C: classes
@@ -167,10 +167,10 @@ class ConfusionMatrix final : public Callback {
     std::int64_t classes = train_data.signature().num_classes;
     if (classes > 0) classes = std::max(classes, model.blocks().back()->outputs().back().shape.back());
     if (classes == 0) {
-      diagnostics.error(block.place(), "confusion_matrix counts classes, but the data have none to tell apart",
+      diagnostics.error(block.location(), "confusion_matrix counts classes, but the data have none to tell apart",
                         "take it out, or use the callback predictions");
     } else if (classes > kClassesMax) {
-      diagnostics.error(block.place(),
+      diagnostics.error(block.location(),
                         "confusion_matrix is for up to " + std::to_string(kClassesMax) + " classes, and there are " +
                             std::to_string(classes),
                         "use the callback predictions, which keeps the worst samples");

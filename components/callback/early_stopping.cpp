@@ -79,7 +79,7 @@ std::shared_ptr<Callback> make(const Config& config, const Inputs& inputs) {
     const std::string near = runner::core::closest(config.monitor, names);
     for (std::size_t i = 0; i < names.size(); ++i) hint += (i == 0 ? "" : ", ") + names[i];
     if (!near.empty()) hint = "did you mean \"" + near + "\"?";
-    inputs.diagnostics.error(monitor == nullptr ? inputs.block.place() : monitor->place(),
+    inputs.diagnostics.error(monitor == nullptr ? inputs.block.location() : monitor->location(),
                              "no metric of this recipe is called \"" + config.monitor + "\"", hint);
     return nullptr;
   }

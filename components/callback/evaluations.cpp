@@ -49,7 +49,8 @@ void Evaluations::load_state(const runner::core::StateReader& reader) {
 bool are_evaluated(const std::vector<std::string>& data_sets, const std::string& name, const Inputs& inputs) {
   const std::vector<std::string> evaluated = evaluated_sets(inputs.metric_names);
   if (evaluated.empty()) {
-    inputs.diagnostics.error(inputs.block.place(), name + " looks at what is evaluated, but train is the only data set",
+    inputs.diagnostics.error(inputs.block.location(),
+                             name + " looks at what is evaluated, but train is the only data set",
                              "add a data set, such as data.val");
     return false;
   }
@@ -62,7 +63,7 @@ bool are_evaluated(const std::vector<std::string>& data_sets, const std::string&
     for (std::size_t k = 0; k < evaluated.size(); ++k) hint += (k == 0 ? "" : ", ") + evaluated[k];
     const std::string near = runner::core::closest(data_sets[i], evaluated);
     if (!near.empty()) hint = "did you mean \"" + near + "\"?";
-    inputs.diagnostics.error(place != nullptr ? place->place() : inputs.block.place(),
+    inputs.diagnostics.error(place != nullptr ? place->location() : inputs.block.location(),
                              "no data set that is evaluated is called \"" + data_sets[i] + "\"", hint);
   }
   return all;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "components/callback/callback.h"
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "generated/callback/histograms.h"
 #include "runner/core/name_map.h"
 
@@ -69,7 +69,7 @@ class Histograms final : public Callback {
         return runner::core::matches_wildcard(pattern, parameter.name);
       });
       if (any) continue;
-      diagnostics.error(block.at_path("include[" + std::to_string(i) + "]")->place(),
+      diagnostics.error(block.at_path("include[" + std::to_string(i) + "]")->location(),
                         "histograms would include \"" + pattern + "\", and no parameter is called so",
                         "`roux plan` shows the blocks that parameters are named after; `*` stands for any text");
     }

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <span>
 
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 
 // B: samples of the batch   C: classes   T: positions   O: values
 

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "components/tensors.h"
-#include "runner/core/canvas.h"
+#include "components/tensor/tensors.h"
+#include "runner/core/picture/canvas.h"
 
 namespace components::callback {
 

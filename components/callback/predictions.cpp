@@ -8,7 +8,7 @@
 #include "components/callback/evaluations.h"
 #include "components/callback/judged_samples.h"
 #include "components/callback/picture_grid.h"
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "generated/callback/predictions.h"
 #include "runner/core/utf8.h"
 

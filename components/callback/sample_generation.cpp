@@ -8,7 +8,7 @@
 #include <span>
 
 #include "components/callback/callback.h"
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "generated/callback/sample_generation.h"
 #include "runner/core/units.h"
 
@@ -46,7 +46,7 @@ class SampleGeneration final : public Callback {
   void refuse_misfits(const model::Model&, const data::Dataset& train_data, const Node& block,
                       runner::core::Diagnostics& diagnostics) const override {
     if (!train_data.encode(config_.prompt).empty()) return;
-    diagnostics.error(block.place(), "sample_generation continues text, but the ids of data.train stand for no text",
+    diagnostics.error(block.location(), "sample_generation continues text, but the ids of data.train stand for no text",
                       "take it out, or train on data such as {type: text}");
   }
 
@@ -131,7 +131,8 @@ class SampleGeneration final : public Callback {
 
 std::shared_ptr<Callback> make(const Config& config, const Inputs& inputs) {
   if (inputs.data.vocab_size == 0) {
-    inputs.diagnostics.error(inputs.block.place(), "sample_generation continues text, but the training set is not text",
+    inputs.diagnostics.error(inputs.block.location(),
+                             "sample_generation continues text, but the training set is not text",
                              "take it out, or train on data such as {type: text}");
     return nullptr;
   }
@@ -139,7 +140,7 @@ std::shared_ptr<Callback> make(const Config& config, const Inputs& inputs) {
     const Interval::Unit unit = config.every->unit;
     const Node* every = inputs.block.find("every");
     if (unit != Interval::Unit::kSteps && unit != Interval::Unit::kEpochs) {
-      inputs.diagnostics.error(every->place(),
+      inputs.diagnostics.error(every->location(),
                                "every is " + every->scalar_text() +
                                    ", but samples are written every so many "
                                    "steps or epochs",
@@ -147,7 +148,7 @@ std::shared_ptr<Callback> make(const Config& config, const Inputs& inputs) {
       return nullptr;
     }
     if (config.every->amount <= 0) {
-      inputs.diagnostics.error(every->place(), "every is " + every->scalar_text() + ", and must be above 0");
+      inputs.diagnostics.error(every->location(), "every is " + every->scalar_text() + ", and must be above 0");
       return nullptr;
     }
   }

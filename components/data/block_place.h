@@ -3,23 +3,23 @@
 #include <cstddef>
 #include <string_view>
 
+#include "runner/core/location.h"
 #include "runner/core/node.h"
-#include "runner/core/place.h"
 
 namespace components::data {
 
 /// Where the user wrote `key` of `block` (its item `index`, when it is a list); the block itself where a default
 /// stands.
-inline runner::core::Place place_of(const runner::core::Node& block, std::string_view key, std::size_t index = 0) {
+inline runner::core::Location place_of(const runner::core::Node& block, std::string_view key, std::size_t index = 0) {
   const auto written = [](const runner::core::Node& node) {
-    return node.place().known() && node.place().source->kind != runner::core::Source::Kind::kDefault;
+    return node.location().known() && node.location().source->kind != runner::core::Source::Kind::kDefault;
   };
   const runner::core::Node* value = block.find(key);
-  if (value == nullptr) return block.place();
+  if (value == nullptr) return block.location();
   if (value->is_sequence() && index < value->items().size() && written(value->items()[index])) {
-    return value->items()[index].place();
+    return value->items()[index].location();
   }
-  return written(*value) ? value->place() : block.place();
+  return written(*value) ? value->location() : block.location();
 }
 
 }  // namespace components::data

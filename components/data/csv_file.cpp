@@ -7,8 +7,8 @@
 #include <map>
 #include <string_view>
 
-#include "components/data/words.h"
-#include "runner/core/files.h"
+#include "components/data/text_utils.h"
+#include "runner/core/platform/files.h"
 #include "runner/core/utf8.h"
 
 namespace components::data {
@@ -123,7 +123,7 @@ void check_widths(const CsvFile& file, bool header, RecordErrors& errors) {
 
 }  // namespace
 
-RecordErrors::RecordErrors(runner::core::Diagnostics& diagnostics, runner::core::Place place, std::string path)
+RecordErrors::RecordErrors(runner::core::Diagnostics& diagnostics, runner::core::Location place, std::string path)
     : diagnostics_(diagnostics), place_(std::move(place)), path_(std::move(path)) {}
 
 RecordErrors::~RecordErrors() {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "runner/core/diagnostics.h"
-#include "runner/core/place.h"
+#include "runner/core/location.h"
 
 namespace components::data {
 
@@ -13,7 +13,7 @@ namespace components::data {
 /// row would bury everything else, so only the first kShownMax are told, and then how many more there are.
 class RecordErrors {
  public:
-  RecordErrors(runner::core::Diagnostics& diagnostics, runner::core::Place place, std::string path);
+  RecordErrors(runner::core::Diagnostics& diagnostics, runner::core::Location place, std::string path);
   ~RecordErrors();
   RecordErrors(const RecordErrors&) = delete;
   RecordErrors& operator=(const RecordErrors&) = delete;
@@ -26,7 +26,7 @@ class RecordErrors {
 
  private:
   runner::core::Diagnostics& diagnostics_;
-  runner::core::Place place_;
+  runner::core::Location place_;
   std::string path_;
   std::int64_t count_ = 0;
 };

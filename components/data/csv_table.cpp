@@ -8,7 +8,8 @@
 #include "components/data/rows.h"
 #include "components/data/same_task.h"
 #include "components/data/table_encoding.h"
-#include "components/data/words.h"
+#include "components/data/text_files.h"
+#include "components/data/text_utils.h"
 #include "generated/data/csv_table.h"
 #include "runner/core/suggest.h"
 #include "runner/core/utf8.h"
@@ -17,6 +18,8 @@ namespace components::data::csv_table {
 namespace {
 
 using runner::core::quote;
+
+constexpr std::int64_t kFreeTextMin = 20;  ///< values; fewer are no burden
 
 class CsvTable final : public Rows {
  public:
@@ -53,6 +56,39 @@ MissingPolicy policy_of(Missing missing) {
   return MissingPolicy::kError;
 }
 
+/// Leaves the rows that `split` names, in the order of the file; false when there are none.
+bool keep_share(const Config& config, const Inputs& inputs, CsvFile& file) {
+  if (!config.split) return true;
+  const auto place = place_of(inputs.block, "split");
+  const auto range = parse_split(*config.split);
+  if (!range) {
+    inputs.diagnostics.error(place, range.failure().message, range.failure().hint);
+    return false;
+  }
+  std::vector<std::pair<std::uint64_t, std::size_t>> order;  // equal rows beside each other
+  for (const CsvRow& row : file.rows) {
+    std::string text;
+    for (const std::string& field : row.fields) text += field + '\n';
+    order.emplace_back(config.split_by == SplitBy::kRandom ? stable_hash(text) : 0, order.size());
+  }
+  std::sort(order.begin(), order.end());
+  const auto whole = static_cast<std::int64_t>(order.size());
+  std::vector<std::size_t> kept;
+  for (std::int64_t i = PercentRange::boundary(whole, range.value().from);
+       i < PercentRange::boundary(whole, range.value().to); ++i) {
+    kept.push_back(order[static_cast<std::size_t>(i)].second);
+  }
+  std::sort(kept.begin(), kept.end());
+  std::vector<CsvRow> rows;
+  for (const std::size_t i : kept) rows.push_back(std::move(file.rows[i]));
+  file.rows = std::move(rows);
+  if (!file.rows.empty()) return true;
+  inputs.diagnostics.error(place,
+                           "split \"" + *config.split + "\" of " + counted(whole, "row", "rows") + " holds no row",
+                           "take a larger share");
+  return false;
+}
+
 /// Builds one table: finds its columns, takes the encoding of the training set or makes it, and encodes every row.
 class Builder {
  public:
@@ -81,7 +117,7 @@ class Builder {
   }
 
  private:
-  std::optional<std::size_t> column(const std::string& name, const runner::core::Place& place) {
+  std::optional<std::size_t> column(const std::string& name, const runner::core::Location& place) {
     const auto at = std::find(file_.columns.begin(), file_.columns.end(), name);
     if (at != file_.columns.end()) return static_cast<std::size_t>(at - file_.columns.begin());
     const std::string near = runner::core::closest(name, file_.columns);
@@ -94,7 +130,7 @@ class Builder {
 
   void find_columns(const TableEncoding* train) {
     for (std::size_t i = 0; i < config_.target.size(); ++i) {
-      const runner::core::Place place = place_of(inputs_.block, "target", i);
+      const runner::core::Location place = place_of(inputs_.block, "target", i);
       const auto at = column(config_.target[i], place);
       if (!at) continue;
       if (std::count(columns_.targets.begin(), columns_.targets.end(), *at) > 0) {
@@ -120,7 +156,7 @@ class Builder {
     check_types();
   }
 
-  void add_feature(const std::string& name, const runner::core::Place& place) {
+  void add_feature(const std::string& name, const runner::core::Location& place) {
     const auto at = column(name, place);
     if (!at) return;
     if (std::count(columns_.targets.begin(), columns_.targets.end(), *at) > 0) {
@@ -136,7 +172,7 @@ class Builder {
     const runner::core::Node* types = inputs_.block.find("types");
     if (types == nullptr) return;
     for (const auto& entry : types->entries()) {
-      const std::optional<std::size_t> at = column(entry.key, entry.key_place);
+      const std::optional<std::size_t> at = column(entry.key, entry.key_location);
       if (at)
         types_.emplace_back(*at, entry.value.as_string() == "number" ? ColumnType::kNumber : ColumnType::kCategory);
     }
@@ -187,6 +223,7 @@ class Builder {
       feature.type = given_type(at).value_or(ColumnType::kNumber);
       if (!given_type(at)) feature.type = infer_type(file_, at, errors_);
       if (feature.type == ColumnType::kCategory) feature.categories = find_categories(file_, at, errors_);
+      if (!given_type(at)) warn_of_free_text(feature);
       if (feature.type == ColumnType::kNumber && !errors_.any()) measure(at, feature);
       encoding_.features.push_back(std::move(feature));
     }
@@ -201,6 +238,18 @@ class Builder {
       errors_.add(0, "target \"" + targets[0].name + "\" is \"" + targets[0].categories[0] + "\" in every row",
                   "there is nothing to tell apart with one class");
     }
+  }
+
+  /// A column of which most rows have a value of their own is hardly meant as a category.
+  void warn_of_free_text(const ColumnEncoding& feature) {
+    const auto values = static_cast<std::int64_t>(feature.categories.size());
+    if (values < kFreeTextMin || 2 * values <= static_cast<std::int64_t>(rows_.size()) || errors_.any()) return;
+    inputs_.diagnostics.warning(place_of(inputs_.block, "path"),
+                                config_.path + ": column " + quote(feature.name) + " looks like free text: its " +
+                                    with_commas(values) + " different values in " +
+                                    counted(static_cast<std::int64_t>(rows_.size()), "row", "rows") + " are " +
+                                    with_commas(values) + " inputs",
+                                "name the other columns in features, or say types: {" + feature.name + ": category}");
   }
 
   void make_target(std::size_t at) {
@@ -334,6 +383,7 @@ class Builder {
   std::string describe() const {
     const std::int64_t dropped = static_cast<std::int64_t>(file_.rows.size() - rows_.size());
     std::string text = counted(static_cast<std::int64_t>(rows_.size()), "row", "rows") + " of " + config_.path;
+    if (config_.split) text += " (split " + *config_.split + ")";
     if (dropped > 0) text += " (" + with_commas(dropped) + " dropped)";
     text += ", " + counted(encoding_.in_features(), "input", "inputs") + " from " +
             counted(static_cast<std::int64_t>(encoding_.features.size()), "column", "columns") + ", ";
@@ -362,8 +412,8 @@ class Builder {
 
 std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
   RecordErrors errors(inputs.diagnostics, place_of(inputs.block, "path"), config.path);
-  const CsvFile file = read_csv(config.path, {config.delimiter[0], config.header}, errors);
-  if (errors.any()) return nullptr;
+  CsvFile file = read_csv(config.path, {config.delimiter[0], config.header}, errors);
+  if (errors.any() || !keep_share(config, inputs, file)) return nullptr;
   return Builder(config, inputs, file, errors).build();
 }
 

@@ -1,7 +1,7 @@
 #include "components/data/in_memory.h"
 
 #include "components/data/block_place.h"
-#include "runner/core/machine.h"
+#include "runner/core/platform/machine.h"
 #include "runner/core/units.h"
 
 namespace components::data {

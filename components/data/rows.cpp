@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "components/data/words.h"
-#include "components/tensors.h"
+#include "components/data/text_utils.h"
+#include "components/tensor/tensors.h"
 #include "runner/core/error.h"
 
 // B: samples of the batch   F: inputs   O: targets   N: samples of the set

@@ -1,7 +1,7 @@
 #include "components/data/same_task.h"
 
 #include "components/data/block_place.h"
-#include "components/data/words.h"
+#include "components/data/text_utils.h"
 
 namespace components::data {
 namespace {
@@ -9,7 +9,7 @@ namespace {
 bool same_port(const Port& port, const Port& train, const char* what, const Inputs& inputs) {
   if (port == train) return true;
   inputs.diagnostics.error(
-      inputs.block.place(),
+      inputs.block.location(),
       std::string(what) + " of data." + inputs.name + " is " + to_text(port) + ", and of data.train " + to_text(train),
       "one model learns from data.train and is judged on data." + inputs.name + ": give both the same shape");
   return false;
@@ -23,9 +23,9 @@ bool fits_training_set(const DataSignature& signature, const Inputs& inputs) {
   bool fits = same_port(signature.input, train.input, "input", inputs);
   fits = same_port(signature.target, train.target, "target", inputs) && fits;
   if (fits && signature.num_classes != train.num_classes) {
-    inputs.diagnostics.error(inputs.block.place(), "data." + inputs.name + " has " +
-                                                       counted(signature.num_classes, "class", "classes") +
-                                                       ", and data.train has " + with_commas(train.num_classes));
+    inputs.diagnostics.error(inputs.block.location(), "data." + inputs.name + " has " +
+                                                          counted(signature.num_classes, "class", "classes") +
+                                                          ", and data.train has " + with_commas(train.num_classes));
     fits = false;
   }
   if (fits && signature.max_seq_len > train.max_seq_len) {

@@ -9,7 +9,7 @@
 #include "components/data/in_memory.h"
 #include "components/data/rows.h"
 #include "components/data/same_task.h"
-#include "components/data/words.h"
+#include "components/data/text_utils.h"
 #include "generated/data/synthetic.h"
 
 // N: samples   F: inputs   O: targets

@@ -11,8 +11,8 @@
 #include "components/data/data.h"
 #include "components/data/in_memory.h"
 #include "components/data/same_task.h"
-#include "components/data/words.h"
-#include "components/tensors.h"
+#include "components/data/text_utils.h"
+#include "components/tensor/tensors.h"
 #include "generated/data/synthetic_images.h"  // Config; declares make()
 #include "runner/core/error.h"
 
@@ -23,9 +23,9 @@ constexpr int kWaves = 3;          ///< that a channel of a pattern is the sum o
 constexpr double kWavesMax = 3.0;  ///< periods over an image
 
 /// Numbers that depend on a text and on nothing else (splitmix64).
-class Draws {
+class CounterRng {
  public:
-  explicit Draws(const std::string& text) : state_(stable_hash(text)) {}
+  explicit CounterRng(const std::string& text) : state_(stable_hash(text)) {}
 
   std::uint64_t bits() {
     std::uint64_t x = state_ += 0x9E37'79B9'7F4A'7C15U;
@@ -50,7 +50,7 @@ struct Shape {
 };
 
 /// [C, H, W]: in each channel a sum of waves, of variance 1 over many patterns.
-std::vector<float> draw_pattern(const Shape& shape, Draws draws) {
+std::vector<float> draw_pattern(const Shape& shape, CounterRng draws) {
   std::vector<float> pattern(static_cast<std::size_t>(shape.size()));
   for (std::int64_t c = 0; c < shape.channels; ++c) {
     for (int wave = 0; wave < kWaves; ++wave) {
@@ -119,7 +119,7 @@ class Images final : public Dataset {
 
  private:
   void draw(std::int64_t index, std::int64_t of_class, float* image) const {
-    Draws draws(samples_of_ + " " + std::to_string(index));
+    CounterRng draws(samples_of_ + " " + std::to_string(index));
     const auto& pattern = patterns_[static_cast<std::size_t>(of_class)];
     const std::int64_t down = draws.around_zero(config_.shift), across = draws.around_zero(config_.shift);
     // A uniform range that wide has the deviation `noise`.
@@ -155,7 +155,7 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
   const std::string seed = std::to_string(config.seed ? static_cast<std::uint64_t>(*config.seed) : inputs.seed);
   std::vector<std::vector<float>> patterns;
   for (std::int64_t i = 0; i < config.num_classes && !inputs.header_only; ++i) {
-    patterns.push_back(draw_pattern(shape, Draws("pattern " + seed + " " + std::to_string(i))));
+    patterns.push_back(draw_pattern(shape, CounterRng("pattern " + seed + " " + std::to_string(i))));
   }
   return std::make_shared<Images>(config, "image " + seed + " " + inputs.name, std::move(patterns));
 }

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <set>
 
-#include "components/data/words.h"
+#include "components/data/text_utils.h"
 #include "runner/core/utf8.h"
 
 namespace components::data {

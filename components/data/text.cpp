@@ -8,11 +8,11 @@
 #include "components/data/data.h"
 #include "components/data/same_task.h"
 #include "components/data/text_files.h"
-#include "components/data/words.h"
-#include "components/tensors.h"
+#include "components/data/text_utils.h"
+#include "components/tensor/tensors.h"
 #include "generated/data/text.h"
 #include "runner/core/error.h"
-#include "runner/core/machine.h"
+#include "runner/core/platform/machine.h"
 #include "runner/core/units.h"
 
 // B: samples of the batch   T: bytes of a window

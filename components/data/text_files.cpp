@@ -12,8 +12,8 @@
 #include <set>
 
 #include "components/data/block_place.h"
-#include "components/data/words.h"
-#include "runner/core/files.h"
+#include "components/data/text_utils.h"
+#include "runner/core/platform/files.h"
 
 namespace components::data {
 namespace {
@@ -54,7 +54,7 @@ Result<std::int64_t> text_size(const std::string& path) {
 
 /// What one entry of `path` stands for; reports when that is nothing.
 void add_matches(const std::string& pattern, std::size_t index, const Inputs& inputs, std::vector<TextFile>& files) {
-  const runner::core::Place place = place_of(inputs.block, "path", index);
+  const runner::core::Location place = place_of(inputs.block, "path", index);
   const bool is_glob = is_pattern(pattern);
   const std::vector<std::string> paths = is_glob ? runner::core::glob(pattern) : std::vector<std::string>{pattern};
   if (paths.empty()) {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "components/data/words.h"
+#include "components/data/text_utils.h"
 #include "components/kernels/widen.h"
 #include "runner/core/error.h"
 

@@ -1,7 +1,8 @@
 // Masks of dropout (DropMask of transformer.h), sixteen counters of Philox at a time; after packs.inl.
 //
 // Counters are (16 g + lane, row, row's upper half, number of the mask): word i of lane l is that of column
-// 64 g + 16 i + l. runner/train/rounded_weights.h has the same generator for one counter; a test compares the two.
+// 64 g + 16 i + l. runner/train/experiment/bf16_master_weights.h has the same generator for one counter; a test
+// compares the two.
 //
 // Source  Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (Philox4x32-10)
 

@@ -36,8 +36,7 @@ ROUX_INLINE void sum_columns(std::int64_t rows, std::int64_t from, std::int64_t 
 }
 
 template <typename Terms>
-ROUX_INLINE void sum_rows_of(std::int64_t rows, std::int64_t width, double* first, double* second,
-                             const Terms& terms) {
+ROUX_INLINE void sum_rows_of(std::int64_t rows, std::int64_t width, double* first, double* second, const Terms& terms) {
   std::int64_t from = 0;
   for (; from + kSide * kPack <= width; from += kSide * kPack) {
     sum_columns<kSide>(rows, from, kPack, first, second, terms);
@@ -62,13 +61,14 @@ ROUX_INLINE void store_up_to(T* to, Floats x, std::int64_t size) {
 
 template <typename T>
 void channel_sums(const ChannelSums<T>& a) {
-  sum_rows_of(a.rows, a.width, a.sum, a.squares,
-              [&](std::int64_t row, std::int64_t channel, std::int64_t size, Floats& sum, Floats& squares)
-                  __attribute__((always_inline)) {
-    const Floats x = load_up_to(a.x + row * a.width + channel, size) - load_up_to(a.pivot + channel, size);
-    sum += x;
-    squares += x * x;
-  });
+  sum_rows_of(
+      a.rows, a.width, a.sum, a.squares,
+      [&](std::int64_t row, std::int64_t channel, std::int64_t size, Floats & sum, Floats & squares)
+          __attribute__((always_inline)) {
+            const Floats x = load_up_to(a.x + row * a.width + channel, size) - load_up_to(a.pivot + channel, size);
+            sum += x;
+            squares += x * x;
+          });
 }
 
 template <typename T>
@@ -92,21 +92,22 @@ ROUX_INLINE Floats uncut(Floats dy, Floats y) { return y <= 0.0F ? Floats{} : dy
 
 template <typename T>
 void scale_shift_sums(const ScaleShiftSums<T>& a) {
-  sum_rows_of(a.rows, a.width, a.sum, a.products,
-              [&](std::int64_t row, std::int64_t channel, std::int64_t size, Floats& sum, Floats& products)
-                  __attribute__((always_inline)) {
-    const std::int64_t at = row * a.width + channel;
-    const Floats x = load_up_to(a.x + at, size);
-    Floats g = load_up_to(a.dy + at, size);
-    if (a.y != nullptr) {
-      g = uncut(g, load_up_to(a.y + at, size));
-    } else if (a.scale != nullptr) {
-      g = uncut(g, x * load_up_to(a.scale + channel, size) + load_up_to(a.shift + channel, size));
-    }
-    if (a.g != nullptr) store_up_to(a.g + at, g, size);
-    sum += g;
-    products += g * (x - load_up_to(a.mean + channel, size));
-  });
+  sum_rows_of(
+      a.rows, a.width, a.sum, a.products,
+      [&](std::int64_t row, std::int64_t channel, std::int64_t size, Floats & sum, Floats & products)
+          __attribute__((always_inline)) {
+            const std::int64_t at = row * a.width + channel;
+            const Floats x = load_up_to(a.x + at, size);
+            Floats g = load_up_to(a.dy + at, size);
+            if (a.y != nullptr) {
+              g = uncut(g, load_up_to(a.y + at, size));
+            } else if (a.scale != nullptr) {
+              g = uncut(g, x * load_up_to(a.scale + channel, size) + load_up_to(a.shift + channel, size));
+            }
+            if (a.g != nullptr) store_up_to(a.g + at, g, size);
+            sum += g;
+            products += g * (x - load_up_to(a.mean + channel, size));
+          });
 }
 
 template <typename T>

@@ -1,5 +1,5 @@
-// Packs of sixteen floats, in which the kernels of a level are written: the compiler cuts them into the registers that the
-// level has. Included by each level after its own target, so that nothing of it is shared between levels.
+// Packs of sixteen floats, in which the kernels of a level are written: the compiler cuts them into the registers that
+// the level has. Included by each level after its own target, so that nothing of it is shared between levels.
 
 namespace components::kernels {
 namespace ROUX_LEVEL {
@@ -108,19 +108,21 @@ ROUX_INLINE void store_some(Bf16* to, Floats x, std::int64_t size) {
 }
 #endif
 
-/// `step(i, load, store)` for each pack of a row, the last one in part. `load(p)` and `store(p, x)` take pointers to the
-/// row's first element.
+/// `step(i, load, store)` for each pack of a row, the last one in part. `load(p)` and `store(p, x)` take pointers to
+/// the row's first element.
 template <typename Step>
 ROUX_INLINE void each_pack(std::int64_t size, const Step& step) {
   std::int64_t i = 0;
   for (; i + kPack <= size; i += kPack) {
-    step([i](const auto* row) __attribute__((always_inline)) { return load(row + i); },
-         [i](auto* row, Floats x) __attribute__((always_inline)) { store(row + i, x); });
+    step(
+        [i](const auto* row) __attribute__((always_inline)) { return load(row + i); },
+        [i](auto* row, Floats x) __attribute__((always_inline)) { store(row + i, x); });
   }
   if (i == size) return;
   const std::int64_t rest = size - i;
-  step([i, rest](const auto* row) __attribute__((always_inline)) { return load_some(row + i, rest); },
-       [i, rest](auto* row, Floats x) __attribute__((always_inline)) { store_some(row + i, x, rest); });
+  step(
+      [ i, rest ](const auto* row) __attribute__((always_inline)) { return load_some(row + i, rest); },
+      [ i, rest ](auto* row, Floats x) __attribute__((always_inline)) { store_some(row + i, x, rest); });
 }
 
 #define ROUX_EACH(size) \

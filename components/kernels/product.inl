@@ -1,9 +1,10 @@
 // The kernels of product.h, included once for each type of the factors. They work on words of 32 bits: one float32, or
 // two bfloat16 that follow each other along the depth.
 //
-// A tile of c is twelve rows by two packs: 24 of the 32 registers hold its sums, one word along the depth takes two packs
-// of b and twelve words of a. Panels of b, two packs wide, are copied together for kWords words, so that one stays in the
-// nearest caches while all rows pass by; kColumns of them lie side by side, so that rows of a are copied once for them.
+// A tile of c is twelve rows by two packs: 24 of the 32 registers hold its sums, one word along the depth takes two
+// packs of b and twelve words of a. Panels of b, two packs wide, are copied together for kWords words, so that one
+// stays in the nearest caches while all rows pass by; kColumns of them lie side by side, so that rows of a are copied
+// once for them.
 //
 // The includer defines ROUX_LEVEL, kWords, kColumns and `multiply_add(sums, word of a, words of b)`.
 //
@@ -141,8 +142,8 @@ void copy_rows(const T* from, std::int64_t along, std::int64_t count, std::int64
 }
 
 /// Copies `count` rows of a, or columns of b, into panels. `across` leads from one of them to the next, `along` to the
-/// next step of the depth. Of `readable` ones, which may be more, a pack may be filled: part of a pack takes longer than
-/// a whole one.
+/// next step of the depth. Of `readable` ones, which may be more, a pack may be filled: part of a pack takes longer
+/// than a whole one.
 template <typename T>
 void copy_panels(const T* from, std::int64_t across, std::int64_t along, std::int64_t count, std::int64_t readable,
                  std::int64_t depth, const Panels& shape, float* to) {

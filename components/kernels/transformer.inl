@@ -1,7 +1,8 @@
 // The kernels of transformer.h, included once for each level of the processor.
 
 #include "components/kernels/packs.inl"
-#include "components/kernels/drop.inl"
+
+#include "components/kernels/drop.inl"  // written in packs
 
 namespace components::kernels {
 namespace ROUX_LEVEL {
@@ -118,8 +119,8 @@ void layer_norm_backward(const LayerNormBackward<T>& a) {
 }
 
 template <typename T>
-void add_branch(const float* x, const T* branch, const float* bias, float* out, std::int64_t rows,
-                std::int64_t width, const DropMask& mask) {
+void add_branch(const float* x, const T* branch, const float* bias, float* out, std::int64_t rows, std::int64_t width,
+                const DropMask& mask) {
   DropRow drop(mask, width);
   for (std::int64_t row = 0; row < rows; ++row, x += width, branch += width, out += width) {
     const float* const factors = drop.factors(row);
@@ -381,11 +382,20 @@ void raise(const T* from, float* to, std::int64_t size) {
 
 template <typename T>
 constexpr TransformerKernels<T> kernels_for() {
-  return {&layer_norm<T>,         &layer_norm_backward<T>, &add_branch<T>,
-          &bias_gelu<T>,          &bias_gelu_backward<T>,  &split_heads<T>,
-          &join_heads<T>,         &causal_softmax<T>,      &causal_softmax_backward<T>,
-          &drop<T>,               &cross_entropy<T>,       &sum_rows<T>,
-          &lower<T>,              &raise<T>};
+  return {&layer_norm<T>,
+          &layer_norm_backward<T>,
+          &add_branch<T>,
+          &bias_gelu<T>,
+          &bias_gelu_backward<T>,
+          &split_heads<T>,
+          &join_heads<T>,
+          &causal_softmax<T>,
+          &causal_softmax_backward<T>,
+          &drop<T>,
+          &cross_entropy<T>,
+          &sum_rows<T>,
+          &lower<T>,
+          &raise<T>};
 }
 
 }  // namespace

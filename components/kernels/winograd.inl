@@ -66,8 +66,8 @@ struct Tile {
 
   /// The first channel of a pixel of an image [.., channels]; `outside` beyond the border.
   template <typename Number>
-  Number* pixel(Number* images_at, const Kernels::Images& images, std::int64_t channels, std::int64_t y,
-                std::int64_t x, Number* outside) const {
+  Number* pixel(Number* images_at, const Kernels::Images& images, std::int64_t channels, std::int64_t y, std::int64_t x,
+                Number* outside) const {
     if (y < 0 || y >= images.height || x < 0 || x >= images.width) return outside;
     return images_at + ((sample * images.height + y) * images.width + x) * channels;
   }
@@ -144,8 +144,8 @@ struct OutputTile {
   }
 };
 
-/// kStep tiles from `index` on as words along the depth, for channels begin to end: P packs of 16 words `product` apart,
-/// those of the next channels `pack` apart.
+/// kStep tiles from `index` on as words along the depth, for channels begin to end: P packs of 16 words `product`
+/// apart, those of the next channels `pack` apart.
 template <typename Transformed>
 ROUX_INLINE void transform_words(const T* pixels, const Kernels::Images& images, std::int64_t channels,
                                  std::int64_t begin, std::int64_t end, std::int64_t index, std::int64_t last,
@@ -244,7 +244,7 @@ void convolve(const Kernels::Convolution& a) {
   const std::int64_t depth = a.in / kStep;
   const std::int64_t of_input = Kernels::kTiles * depth + Kernels::kGap;
   const std::int64_t of_result = Kernels::kTiles * a.out + Kernels::kGap;
-  float* input = a.space + a.in;                           // [P, tiles, depth]
+  float* input = a.space + a.in;                          // [P, tiles, depth]
   float* result = input + Kernels::kProducts * of_input;  // [P, tiles, out]
   for (std::int64_t first = a.begin; first < a.end; first += Kernels::kTiles) {
     const std::int64_t tiles = least(Kernels::kTiles, a.end - first);
@@ -282,7 +282,7 @@ void sum_gradient(const Kernels::Gradient& a) {
   const std::int64_t of_pack = Kernels::kTiles / kStep * kPack;
   const std::int64_t of_input = Kernels::kTiles / kStep * a.in + Kernels::kGap;
   const std::int64_t of_gradient = Kernels::kTiles / kStep * width + Kernels::kGap;
-  float* input = a.space + widest;                           // [P, in / 16, tiles / step, 16]
+  float* input = a.space + widest;                          // [P, in / 16, tiles / step, 16]
   float* gradient = input + Kernels::kProducts * of_input;  // [P, width / 16, tiles / step, 16]
   for (std::int64_t first = a.begin; first < a.end; first += Kernels::kTiles) {
     const std::int64_t tiles = least(Kernels::kTiles, a.end - first), depth = (tiles + kStep - 1) / kStep;

@@ -2,16 +2,16 @@
 
 #include <memory>
 
+#include "components/block/basic_block.h"
 #include "components/layer/layer.h"
-#include "components/layer/window.h"
-#include "components/model/basic_block.h"
-#include "components/tensors.h"
+#include "components/layer/pooling_args.h"
+#include "components/tensor/tensors.h"
 #include "generated/layer/adaptive_avg_pool2d.h"  // Config; declares make()
 
 namespace components::layer::adaptive_avg_pool2d {
 namespace {
 
-class AdaptiveAvgPool2d final : public model::BasicBlock {
+class AdaptiveAvgPool2d final : public block::BasicBlock {
  public:
   AdaptiveAvgPool2d(const Pair& size, const Inputs& inputs)
       : BasicBlock(inputs.name, inputs.input,
@@ -22,9 +22,9 @@ class AdaptiveAvgPool2d final : public model::BasicBlock {
     write(activations, at::adaptive_avg_pool2d(read(activations), size_));
   }
 
-  model::BlockMemory memory(const model::BlockPass& pass) const override {
+  block::BlockMemory memory(const block::BlockPass& pass) const override {
     const bool is_mean = size_ == Pair{1, 1};  // of one pixel, which LibTorch sums in float32
-    model::BlockMemory memory{.output_bytes = pass.input_bytes, .keeps_input = !is_mean, .spread_gradient = is_mean};
+    block::BlockMemory memory{.output_bytes = pass.input_bytes, .keeps_input = !is_mean, .spread_gradient = is_mean};
     if (is_mean && pass.input_bytes < kFloatBytes) {
       memory.forward = memory.alone = elements(input(), pass.samples, pass.positions) * kFloatBytes;
     }

@@ -3,16 +3,16 @@
 #include <memory>
 #include <utility>
 
+#include "components/block/basic_block.h"
 #include "components/layer/layer.h"
-#include "components/layer/window.h"
-#include "components/model/basic_block.h"
-#include "components/tensors.h"
+#include "components/layer/pooling_args.h"
+#include "components/tensor/tensors.h"
 #include "generated/layer/avg_pool2d.h"  // Config; declares make()
 
 namespace components::layer::avg_pool2d {
 namespace {
 
-class AvgPool2d final : public model::BasicBlock {
+class AvgPool2d final : public block::BasicBlock {
  public:
   AvgPool2d(const Window& window, bool count_include_pad, const Inputs& inputs, Port output)
       : BasicBlock(inputs.name, inputs.input, std::move(output)),

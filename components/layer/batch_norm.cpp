@@ -9,19 +9,19 @@
 #include <optional>
 #include <string>
 
-#include "components/fused.h"
+#include "components/block/basic_block.h"
+#include "components/layer/epilogue.h"
 #include "components/layer/fused_batch_norm.h"
 #include "components/layer/layer.h"
-#include "components/layer/tail.h"
-#include "components/model/basic_block.h"
-#include "components/tensors.h"
+#include "components/ops/kernel_policy.h"
+#include "components/tensor/tensors.h"
 #include "generated/layer/batch_norm.h"  // Config; declares make()
 #include "runner/core/error.h"
 
 namespace components::layer::batch_norm {
 namespace {
 
-class BatchNorm final : public model::BasicBlock, public TakesTail {
+class BatchNorm final : public block::BasicBlock, public FusesEpilogue {
  public:
   BatchNorm(const Config& config, const Inputs& inputs)
       : BasicBlock(inputs.name, inputs.input, same_shape(inputs)),
@@ -30,12 +30,12 @@ class BatchNorm final : public model::BasicBlock, public TakesTail {
         momentum_(config.momentum) {
     const std::int64_t shape[] = {input().shape[1]};
     if (config.affine) {
-      add_parameter(name() + ".weight", model::constant_parameter(shape, 1.0, inputs.meta));
-      add_parameter(name() + ".bias", model::constant_parameter(shape, 0.0, inputs.meta));
+      add_parameter(name() + ".weight", block::constant_parameter(shape, 1.0, inputs.meta));
+      add_parameter(name() + ".bias", block::constant_parameter(shape, 0.0, inputs.meta));
     }
     if (config.track_running_stats) {
-      add_buffer(name() + ".running_mean", model::constant_buffer(shape, 0.0, inputs.meta));
-      add_buffer(name() + ".running_var", model::constant_buffer(shape, 1.0, inputs.meta));
+      add_buffer(name() + ".running_mean", block::constant_buffer(shape, 0.0, inputs.meta));
+      add_buffer(name() + ".running_var", block::constant_buffer(shape, 1.0, inputs.meta));
     }
   }
 
@@ -59,14 +59,14 @@ class BatchNorm final : public model::BasicBlock, public TakesTail {
     return relu ? at::relu(y) : y;
   }
 
-  model::BlockMemory memory(const model::BlockPass& pass) const override {
+  block::BlockMemory memory(const block::BlockPass& pass) const override {
     return memory_with_tail(pass, false, false);
   }
 
-  model::BlockMemory memory_with_tail(const model::BlockPass& pass, bool addend, bool relu) const override {
+  block::BlockMemory memory_with_tail(const block::BlockPass& pass, bool addend, bool relu) const override {
     const double bytes = elements(output(), pass.samples, pass.positions) * static_cast<double>(pass.input_bytes);
     const bool dense = pass.channels_last || input().shape.size() == 2;
-    model::BlockMemory memory{.output_bytes = pass.input_bytes};
+    block::BlockMemory memory{.output_bytes = pass.input_bytes};
     const bool known = pass.input_bytes == 4 || fused_kernels_fit_autocast();  // no float16
     if (fused_kernels() && known && dense && training()) {
       memory.keeps_output = relu && addend;

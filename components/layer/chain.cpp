@@ -3,8 +3,8 @@
 #include <optional>
 #include <utility>
 
-#include "components/model/parts_memory.h"
-#include "components/tensors.h"
+#include "components/block/parts_memory.h"
+#include "components/tensor/tensors.h"
 
 namespace components::layer {
 namespace {
@@ -62,7 +62,7 @@ std::unique_ptr<Chain> Chain::build(const std::vector<runner::core::Node>& block
 Chain::Chain(std::vector<std::shared_ptr<Layer>> layers, const std::vector<runner::core::Node>& blocks)
     : layers_(std::move(layers)), is_relu_(blocks.size() == 1 && is_relu_block(blocks.front())) {
   for (std::size_t i = 0; i < layers_.size(); ++i) {
-    const auto* with_tail = dynamic_cast<const TakesTail*>(layers_[i].get());
+    const auto* with_tail = dynamic_cast<const FusesEpilogue*>(layers_[i].get());
     const bool relu = with_tail != nullptr && i + 1 < layers_.size() && is_relu_block(blocks[i + 1]);
     steps_.push_back({layers_[i].get(), with_tail, relu});
     if (relu) ++i;
@@ -89,17 +89,17 @@ at::Tensor Chain::forward_with_tail(at::Tensor x, const at::Tensor& addend, bool
   return steps_.back().with_tail->forward_with_tail(run(std::move(x), steps_.size() - 1), &addend, relu);
 }
 
-model::BlockMemory Chain::memory(const Port& input, const model::BlockPass& pass, const Tail& tail) const {
+block::BlockMemory Chain::memory(const Port& input, const block::BlockPass& pass, const Tail& tail) const {
   const auto bytes = [&pass](const Port& port, std::int64_t of_one) {
     return elements(port, pass.samples, pass.positions) * static_cast<double>(of_one);
   };
   std::int64_t arriving = pass.input_bytes;
-  model::PartsMemory parts(bytes(input, arriving));
+  block::PartsMemory parts(bytes(input, arriving));
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     const Step& step = steps_[i];
     const bool last = i + 1 == steps_.size();
-    const model::BlockPass of_step = pass.over(*step.layer, arriving);
-    const model::BlockMemory memory =
+    const block::BlockPass of_step = pass.over(*step.layer, arriving);
+    const block::BlockMemory memory =
         step.with_tail == nullptr
             ? step.layer->memory(of_step)
             : step.with_tail->memory_with_tail(of_step, last && tail.addend, step.relu || (last && tail.relu));
@@ -113,7 +113,7 @@ std::vector<NamedTensor> Chain::parameters() const { return joined(layers_, &Lay
 
 std::vector<NamedTensor> Chain::buffers() const { return joined(layers_, &Layer::buffers); }
 
-std::vector<model::Tie> Chain::ties() const { return joined(layers_, &Layer::ties); }
+std::vector<block::Tie> Chain::ties() const { return joined(layers_, &Layer::ties); }
 
 void Chain::set_training(bool training) const {
   for (const auto& layer : layers_) layer->set_training(training);

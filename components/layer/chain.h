@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "components/layer/epilogue.h"
 #include "components/layer/layer.h"
-#include "components/layer/tail.h"
 
 namespace components::layer {
 
@@ -40,11 +40,11 @@ class Chain {
     bool addend = false, relu = false;
   };
   /// What a pass takes that is given `input`.
-  model::BlockMemory memory(const Port& input, const model::BlockPass& pass, const Tail& tail) const;
+  block::BlockMemory memory(const Port& input, const block::BlockPass& pass, const Tail& tail) const;
 
   std::vector<NamedTensor> parameters() const;
   std::vector<NamedTensor> buffers() const;
-  std::vector<model::Tie> ties() const;
+  std::vector<block::Tie> ties() const;
   void set_training(bool training) const;
   void set_statistics_share(std::optional<double> share) const;
   void fade_statistics(std::int64_t batches) const;
@@ -53,8 +53,8 @@ class Chain {
  private:
   struct Step {
     const Layer* layer;
-    const TakesTail* with_tail;  ///< the layer, when it is one
-    bool relu;                   ///< that it takes along
+    const FusesEpilogue* with_tail;  ///< the layer, when it is one
+    bool relu;                       ///< that it takes along
   };
   Chain(std::vector<std::shared_ptr<Layer>> layers, const std::vector<runner::core::Node>& blocks);
   at::Tensor run(at::Tensor x, std::size_t steps) const;

@@ -7,18 +7,18 @@
 #include <string>
 #include <utility>
 
-#include "components/fused.h"
+#include "components/block/basic_block.h"
 #include "components/layer/layer.h"
-#include "components/layer/window.h"
+#include "components/layer/pooling_args.h"
 #include "components/layer/winograd_conv2d.h"
-#include "components/model/basic_block.h"
-#include "components/tensors.h"
+#include "components/ops/kernel_policy.h"
+#include "components/tensor/tensors.h"
 #include "generated/layer/conv2d.h"  // Config; declares make()
 
 namespace components::layer::conv2d {
 namespace {
 
-class Conv2d final : public model::BasicBlock {
+class Conv2d final : public block::BasicBlock {
  public:
   Conv2d(const Config& config, const Window& window, const Inputs& inputs, Port output)
       : BasicBlock(inputs.name, inputs.input, std::move(output)),
@@ -28,8 +28,8 @@ class Conv2d final : public model::BasicBlock {
     const auto [height, width] = window.kernel_size;
     const std::int64_t shape[] = {config.out_channels, input().shape[1] / groups_, height, width};
     fan_in_ = shape[1] * height * width;
-    add_parameter(name() + ".weight", model::weight_of_fan_in(shape, fan_in_, inputs.meta));
-    if (bias_) add_parameter(name() + ".bias", model::linear_bias(fan_in_, config.out_channels, inputs.meta));
+    add_parameter(name() + ".weight", block::weight_of_fan_in(shape, fan_in_, inputs.meta));
+    if (bias_) add_parameter(name() + ".bias", block::linear_bias(fan_in_, config.out_channels, inputs.meta));
   }
 
   void forward(TensorMap& activations) const override {
@@ -42,13 +42,13 @@ class Conv2d final : public model::BasicBlock {
     write(activations, at::conv2d(x, parameter(0), bias_O, window_.stride, window_.padding, window_.dilation, groups_));
   }
 
-  model::BlockMemory memory(const model::BlockPass& pass) const override {
+  block::BlockMemory memory(const block::BlockPass& pass) const override {
     if (is_plain() && pass.channels_last && pass.weight_bytes == 4 && winograd_fits(weight_shape(), pass.input_bytes)) {
       return winograd_conv2d_memory(input(), output(), pass);
     }
     const auto bytes = static_cast<double>(pass.product_bytes());
     const double numbers = elements(input(), pass.samples, pass.positions);
-    model::BlockMemory memory{.output_bytes = pass.product_bytes()};
+    block::BlockMemory memory{.output_bytes = pass.product_bytes()};
     memory.products = elements(output(), pass.samples, pass.positions) * bytes;
     if (!pass.autocast) return memory;
     memory.low_weights = static_cast<double>(fan_in_ * output().shape[1]) * bytes;

@@ -2,15 +2,15 @@
 
 #include <memory>
 
+#include "components/block/basic_block.h"
 #include "components/layer/layer.h"
-#include "components/model/basic_block.h"
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "generated/layer/dropout.h"  // Config; declares make()
 
 namespace components::layer::dropout {
 namespace {
 
-class Dropout final : public model::BasicBlock {
+class Dropout final : public block::BasicBlock {
  public:
   Dropout(const Config& config, const Inputs& inputs)
       : BasicBlock(inputs.name, inputs.input, same_shape(inputs)), p_(config.p) {}
@@ -20,7 +20,7 @@ class Dropout final : public model::BasicBlock {
     write(activations, training() && p_ > 0.0 ? at::dropout(x, p_, true) : x);
   }
 
-  model::BlockMemory memory(const model::BlockPass& pass) const override {
+  block::BlockMemory memory(const block::BlockPass& pass) const override {
     if (p_ == 0.0) return {.output_bytes = pass.input_bytes, .output_is_input = true, .keeps_input = false};
     const double numbers = elements(output(), pass.samples, pass.positions);
     return {.output_bytes = pass.input_bytes,

@@ -5,9 +5,9 @@
 #include <memory>
 #include <string>
 
+#include "components/block/basic_block.h"
 #include "components/layer/layer.h"
-#include "components/model/basic_block.h"
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "generated/layer/embedding.h"  // Config; declares make()
 
 namespace components::layer::embedding {
@@ -19,19 +19,19 @@ Port output_of(const Config& config, const Inputs& inputs) {
   return output;
 }
 
-class Embedding final : public model::BasicBlock {
+class Embedding final : public block::BasicBlock {
  public:
   Embedding(const Config& config, const Inputs& inputs, std::int64_t ids)
       : BasicBlock(inputs.name, inputs.input, output_of(config, inputs)) {
     const std::int64_t shape[] = {ids, config.embedding_dim};
-    add_parameter(name() + ".weight", model::normal_parameter(shape, 1.0, inputs.meta));
+    add_parameter(name() + ".weight", block::normal_parameter(shape, 1.0, inputs.meta));
   }
 
   void forward(TensorMap& activations) const override {
     write(activations, at::embedding(parameter(0), read(activations)));  // [B, T] -> [B, T, E]
   }
 
-  model::BlockMemory memory(const model::BlockPass& pass) const override { return {.output_bytes = pass.weight_bytes}; }
+  block::BlockMemory memory(const block::BlockPass& pass) const override { return {.output_bytes = pass.weight_bytes}; }
 };
 
 }  // namespace
@@ -48,7 +48,7 @@ std::shared_ptr<Layer> make(const Config& config, const Inputs& inputs) {
   }
   if (config.num_embeddings && *config.num_embeddings < inputs.vocab_size) {
     const runner::core::Node* node = inputs.block.find("num_embeddings");
-    inputs.diagnostics.error(node != nullptr ? node->place() : inputs.block.place(),
+    inputs.diagnostics.error(node != nullptr ? node->location() : inputs.block.location(),
                              inputs.path + ": num_embeddings is " + std::to_string(*config.num_embeddings) +
                                  ", but the data holds " + ids + " different ids",
                              "set num_embeddings to " + ids + " or leave it out");

@@ -2,9 +2,9 @@
 
 #include <memory>
 
+#include "components/block/basic_block.h"
 #include "components/layer/layer.h"
-#include "components/model/basic_block.h"
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "generated/layer/flatten.h"  // Config; declares make()
 
 namespace components::layer::flatten {
@@ -16,13 +16,13 @@ Port output_of(const Inputs& inputs) {
   return {inputs.output_name, Dtype::kFloat32, {kBatch, features}};
 }
 
-class Flatten final : public model::BasicBlock {
+class Flatten final : public block::BasicBlock {
  public:
   explicit Flatten(const Inputs& inputs) : BasicBlock(inputs.name, inputs.input, output_of(inputs)) {}
 
   void forward(TensorMap& activations) const override { write(activations, at::flatten(read(activations), 1)); }
 
-  model::BlockMemory memory(const model::BlockPass& pass) const override {
+  block::BlockMemory memory(const block::BlockPass& pass) const override {
     return {.output_bytes = pass.input_bytes, .output_is_input = true, .keeps_input = false};
   }
 };

@@ -19,10 +19,10 @@
 #include <utility>
 #include <vector>
 
-#include "components/fused.h"
-#include "components/kernel_rows.h"
 #include "components/kernels/images.h"
-#include "components/tensors.h"
+#include "components/ops/kernel_policy.h"
+#include "components/ops/torch_bridge.h"
+#include "components/tensor/tensors.h"
 #include "runner/core/error.h"
 
 namespace components::layer {

@@ -6,15 +6,15 @@
 #include <optional>
 #include <string>
 
+#include "components/block/basic_block.h"
 #include "components/layer/layer.h"
-#include "components/model/basic_block.h"
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "generated/layer/group_norm.h"  // Config; declares make()
 
 namespace components::layer::group_norm {
 namespace {
 
-class GroupNorm final : public model::BasicBlock {
+class GroupNorm final : public block::BasicBlock {
  public:
   GroupNorm(const Config& config, const Inputs& inputs)
       : BasicBlock(inputs.name, inputs.input, same_shape(inputs)),
@@ -23,8 +23,8 @@ class GroupNorm final : public model::BasicBlock {
         affine_(config.affine) {
     if (!affine_) return;
     const std::int64_t shape[] = {input().shape[1]};
-    add_parameter(name() + ".weight", model::constant_parameter(shape, 1.0, inputs.meta));
-    add_parameter(name() + ".bias", model::constant_parameter(shape, 0.0, inputs.meta));
+    add_parameter(name() + ".weight", block::constant_parameter(shape, 1.0, inputs.meta));
+    add_parameter(name() + ".bias", block::constant_parameter(shape, 0.0, inputs.meta));
   }
 
   void forward(TensorMap& activations) const override {
@@ -36,7 +36,7 @@ class GroupNorm final : public model::BasicBlock {
     write(activations, at::group_norm(read(activations), groups_, weight_C, bias_C, eps_));
   }
 
-  model::BlockMemory memory(const model::BlockPass& pass) const override {
+  block::BlockMemory memory(const block::BlockPass& pass) const override {
     const auto statistics = 2.0 * static_cast<double>(pass.samples * groups_) * sizeof(float);
     return {.output_bytes = pass.input_bytes, .kept = statistics};
   }

@@ -2,20 +2,20 @@
 
 #include <utility>
 
-#include "components/model/basic_block.h"
-#include "components/tensors.h"
+#include "components/block/basic_block.h"
+#include "components/tensor/tensors.h"
 
 namespace components::layer {
 namespace {
 
-class Elementwise final : public model::BasicBlock {
+class Elementwise final : public block::BasicBlock {
  public:
   Elementwise(const Inputs& inputs, at::Tensor (*function)(const at::Tensor&), GradientFrom gradient_from)
       : BasicBlock(inputs.name, inputs.input, same_shape(inputs)), function_(function), gradient_from_(gradient_from) {}
 
   void forward(TensorMap& activations) const override { write(activations, function_(read(activations))); }
 
-  model::BlockMemory memory(const model::BlockPass& pass) const override {
+  block::BlockMemory memory(const block::BlockPass& pass) const override {
     return {.output_bytes = pass.input_bytes,
             .keeps_input = gradient_from_ == GradientFrom::kInput,
             .keeps_output = gradient_from_ == GradientFrom::kOutput};
@@ -35,7 +35,7 @@ std::string type_of(const runner::core::Node& block) {
 
 void misfit(const Inputs& inputs, const char* key, const std::string& what, const std::string& hint) {
   const runner::core::Node* node = key != nullptr ? inputs.block.find(key) : nullptr;
-  inputs.diagnostics.error(node != nullptr ? node->place() : inputs.block.place(),
+  inputs.diagnostics.error(node != nullptr ? node->location() : inputs.block.location(),
                            inputs.path + ": " + type_of(inputs.block) + " " + what + ", but " + inputs.from +
                                " gives " + to_text(inputs.input),
                            hint);

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "components/model/model.h"
-#include "components/signature.h"
+#include "components/block/block.h"
+#include "components/tensor/tensor_spec.h"
 #include "runner/core/diagnostics.h"
 #include "runner/core/node.h"
 #include "runner/core/tensor_fwd.h"
@@ -27,7 +27,7 @@ struct Inputs {
 };
 
 /// One layer: a block with one input activation and one output activation.
-using Layer = model::Block;
+using Layer = block::Block;
 
 /// Null when the layer does not fit what arrives; the error stands in `diagnostics` at the layer's place.
 std::shared_ptr<Layer> build(const runner::core::Node& block, const Inputs& inputs);

@@ -4,21 +4,21 @@
 
 #include <memory>
 
+#include "components/block/basic_block.h"
 #include "components/layer/layer.h"
-#include "components/model/basic_block.h"
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "generated/layer/layer_norm.h"  // Config; declares make()
 
 namespace components::layer::layer_norm {
 namespace {
 
-class LayerNorm final : public model::BasicBlock {
+class LayerNorm final : public block::BasicBlock {
  public:
   LayerNorm(const Config& config, const Inputs& inputs)
       : BasicBlock(inputs.name, inputs.input, same_shape(inputs)), eps_(config.eps) {
     const std::int64_t shape[] = {inputs.input.shape.back()};
-    add_parameter(name() + ".weight", model::constant_parameter(shape, 1.0, inputs.meta));
-    add_parameter(name() + ".bias", model::constant_parameter(shape, 0.0, inputs.meta));
+    add_parameter(name() + ".weight", block::constant_parameter(shape, 1.0, inputs.meta));
+    add_parameter(name() + ".bias", block::constant_parameter(shape, 0.0, inputs.meta));
   }
 
   void forward(TensorMap& activations) const override {
@@ -26,7 +26,7 @@ class LayerNorm final : public model::BasicBlock {
     write(activations, at::layer_norm(read(activations), weight_N.sizes(), weight_N, parameter(1), eps_));
   }
 
-  model::BlockMemory memory(const model::BlockPass& pass) const override {
+  block::BlockMemory memory(const block::BlockPass& pass) const override {
     const double rows = elements(input(), pass.samples, pass.positions) / static_cast<double>(input().shape.back());
     return {.output_bytes = pass.input_bytes, .kept = 2.0 * sizeof(float) * rows};  // mean and deviation
   }

@@ -6,9 +6,9 @@
 #include <memory>
 #include <string>
 
+#include "components/block/basic_block.h"
 #include "components/layer/layer.h"
-#include "components/model/basic_block.h"
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "generated/layer/linear.h"  // Config; declares make()
 
 namespace components::layer::linear {
@@ -20,7 +20,7 @@ Port output_of(const Config& config, const Inputs& inputs) {
   return output;
 }
 
-class Linear final : public model::BasicBlock {
+class Linear final : public block::BasicBlock {
  public:
   Linear(const Config& config, const Inputs& inputs)
       : BasicBlock(inputs.name, inputs.input, output_of(config, inputs)), bias_(config.bias) {
@@ -29,8 +29,8 @@ class Linear final : public model::BasicBlock {
     const auto start = [zeros](const at::Tensor& drawn) {
       return zeros ? at::zeros_like(drawn).set_requires_grad(true) : drawn;
     };
-    add_parameter(name() + ".weight", start(model::linear_weight(in, out, inputs.meta)));
-    if (bias_) add_parameter(name() + ".bias", start(model::linear_bias(in, out, inputs.meta)));
+    add_parameter(name() + ".weight", start(block::linear_weight(in, out, inputs.meta)));
+    if (bias_) add_parameter(name() + ".bias", start(block::linear_bias(in, out, inputs.meta)));
   }
 
   void forward(TensorMap& activations) const override {
@@ -38,8 +38,8 @@ class Linear final : public model::BasicBlock {
     write(activations, bias_ ? at::linear(x_F, parameter(0), parameter(1)) : at::linear(x_F, parameter(0)));
   }
 
-  model::BlockMemory memory(const model::BlockPass& pass) const override {
-    return model::linear_memory(input(), output().shape.back(), pass);
+  block::BlockMemory memory(const block::BlockPass& pass) const override {
+    return block::linear_memory(input(), output().shape.back(), pass);
   }
 
   double forward_flops(std::int64_t positions) const override {

@@ -3,16 +3,16 @@
 #include <memory>
 #include <utility>
 
+#include "components/block/basic_block.h"
 #include "components/layer/layer.h"
-#include "components/layer/window.h"
-#include "components/model/basic_block.h"
-#include "components/tensors.h"
+#include "components/layer/pooling_args.h"
+#include "components/tensor/tensors.h"
 #include "generated/layer/max_pool2d.h"  // Config; declares make()
 
 namespace components::layer::max_pool2d {
 namespace {
 
-class MaxPool2d final : public model::BasicBlock {
+class MaxPool2d final : public block::BasicBlock {
  public:
   MaxPool2d(const Window& window, const Inputs& inputs, Port output)
       : BasicBlock(inputs.name, inputs.input, std::move(output)), window_(window) {}
@@ -22,7 +22,7 @@ class MaxPool2d final : public model::BasicBlock {
           at::max_pool2d(read(activations), window_.kernel_size, window_.stride, window_.padding, window_.dilation));
   }
 
-  model::BlockMemory memory(const model::BlockPass& pass) const override {
+  block::BlockMemory memory(const block::BlockPass& pass) const override {
     // Where each maximum was, with a graph or without.
     const double places = elements(output(), pass.samples, pass.positions) * sizeof(std::int64_t);
     return {.output_bytes = pass.input_bytes, .kept = places, .alone = places};

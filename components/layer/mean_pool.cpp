@@ -4,15 +4,15 @@
 
 #include <memory>
 
+#include "components/block/basic_block.h"
 #include "components/layer/layer.h"
-#include "components/model/basic_block.h"
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "generated/layer/mean_pool.h"  // Config; declares make()
 
 namespace components::layer::mean_pool {
 namespace {
 
-class MeanPool final : public model::BasicBlock {
+class MeanPool final : public block::BasicBlock {
  public:
   explicit MeanPool(const Inputs& inputs)
       : BasicBlock(inputs.name, inputs.input,
@@ -23,7 +23,7 @@ class MeanPool final : public model::BasicBlock {
     write(activations, at::mean(x_BTN, /*dim=*/1));
   }
 
-  model::BlockMemory memory(const model::BlockPass& pass) const override {
+  block::BlockMemory memory(const block::BlockPass& pass) const override {
     return {.output_bytes = pass.input_bytes, .keeps_input = false};
   }
 };

@@ -5,11 +5,11 @@
 #include <utility>
 #include <vector>
 
+#include "components/block/basic_block.h"
+#include "components/block/parts_memory.h"
 #include "components/layer/chain.h"
 #include "components/layer/layer.h"
-#include "components/model/basic_block.h"
-#include "components/model/parts_memory.h"
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "generated/layer/residual.h"  // Config; declares make()
 
 namespace components::layer::residual {
@@ -35,7 +35,7 @@ Port output_of(const Chains& chains, const Inputs& inputs) {
   return output;
 }
 
-class Residual final : public model::BasicBlock {
+class Residual final : public block::BasicBlock {
  public:
   Residual(Chains chains, const Inputs& inputs)
       : BasicBlock(inputs.name, inputs.input, output_of(chains, inputs)), chains_(std::move(chains)) {}
@@ -54,7 +54,7 @@ class Residual final : public model::BasicBlock {
 
   std::vector<NamedTensor> parameters() const override { return joined(&Chain::parameters); }
   std::vector<NamedTensor> buffers() const override { return joined(&Chain::buffers); }
-  std::vector<model::Tie> ties() const override { return joined(&Chain::ties); }
+  std::vector<block::Tie> ties() const override { return joined(&Chain::ties); }
   void set_training(bool training) override {
     for (const Chain* chain : chains_.all()) chain->set_training(training);
   }
@@ -64,7 +64,7 @@ class Residual final : public model::BasicBlock {
   void fade_statistics(std::int64_t batches) override {
     for (const Chain* chain : chains_.all()) chain->fade_statistics(batches);
   }
-  model::BlockMemory memory(const model::BlockPass& pass) const override;
+  block::BlockMemory memory(const block::BlockPass& pass) const override;
   double forward_flops(std::int64_t positions) const override {
     double flops = 0;
     for (const Chain* chain : chains_.all()) flops += chain->forward_flops(positions);
@@ -85,7 +85,7 @@ class Residual final : public model::BasicBlock {
 };
 
 // The shortcut goes first, and what it gives lies beside the body; its backward pass comes last.
-model::BlockMemory Residual::memory(const model::BlockPass& pass) const {
+block::BlockMemory Residual::memory(const block::BlockPass& pass) const {
   const auto bytes = [&pass](const Port& port, std::int64_t of_one) {
     return elements(port, pass.samples, pass.positions) * static_cast<double>(of_one);
   };
@@ -93,16 +93,16 @@ model::BlockMemory Residual::memory(const model::BlockPass& pass) const {
   const bool takes_tail =
       chains_.body->takes_tail() && (chains_.activation == nullptr || chains_.activation->is_relu());
   const Chain::Tail tail{takes_tail, takes_tail && chains_.activation != nullptr};
-  const model::BlockMemory body = chains_.body->memory(input(), pass, tail);
-  const model::BlockMemory around =
+  const block::BlockMemory body = chains_.body->memory(input(), pass, tail);
+  const block::BlockMemory around =
       shortcut != nullptr
           ? shortcut->memory(input(), pass, {})
-          : model::BlockMemory{.output_bytes = pass.input_bytes, .output_is_input = true, .keeps_input = false};
+          : block::BlockMemory{.output_bytes = pass.input_bytes, .output_is_input = true, .keeps_input = false};
   const double sum = bytes(chains_.body->output(), body.output_bytes), of_input = bytes(input(), pass.input_bytes);
   const double beside = around.output_is_input ? 0.0 : sum;  // as long as the body runs
   const double around_kept = around.kept + (around.keeps_output ? beside : 0.0);
-  model::PartsMemory parts(of_input);
-  model::BlockMemory both = body;  // the two and their sum as one part
+  block::PartsMemory parts(of_input);
+  block::BlockMemory both = body;  // the two and their sum as one part
   both.keeps_input = body.keeps_input || around.keeps_input;
   both.kept += around_kept;
   both.products += around.products;
@@ -123,9 +123,9 @@ model::BlockMemory Residual::memory(const model::BlockPass& pass) const {
   }
   parts.add(both, sum);
   if (!takes_tail && chains_.activation != nullptr) {
-    model::BlockPass after = pass;
+    block::BlockPass after = pass;
     after.input_bytes = body.output_bytes;
-    const model::BlockMemory last = chains_.activation->memory(chains_.body->output(), after, {});
+    const block::BlockMemory last = chains_.activation->memory(chains_.body->output(), after, {});
     parts.add(last, bytes(output(), last.output_bytes));
   }
   return parts.whole();
@@ -134,7 +134,7 @@ model::BlockMemory Residual::memory(const model::BlockPass& pass) const {
 bool same_shapes(const Port& body, const Port& around, bool has_shortcut, const Inputs& inputs) {
   if (body.shape == around.shape && body.dtype == around.dtype) return true;
   inputs.diagnostics.error(
-      inputs.block.place(),
+      inputs.block.location(),
       inputs.path + ": residual adds what its body gives, " + to_text(body) + ", to " +
           (has_shortcut ? "what its shortcut gives, " : "its input, ") + to_text(around),
       has_shortcut ? "give both the same shape"

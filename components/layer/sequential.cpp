@@ -2,10 +2,10 @@
 #include <optional>
 #include <utility>
 
+#include "components/block/basic_block.h"
 #include "components/layer/chain.h"
 #include "components/layer/layer.h"
-#include "components/model/basic_block.h"
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "generated/layer/sequential.h"  // Config; declares make()
 
 namespace components::layer::sequential {
@@ -17,7 +17,7 @@ Port output_of(const Chain& chain, const Inputs& inputs) {
   return output;
 }
 
-class Sequential final : public model::BasicBlock {
+class Sequential final : public block::BasicBlock {
  public:
   Sequential(std::unique_ptr<Chain> chain, const Inputs& inputs)
       : BasicBlock(inputs.name, inputs.input, output_of(*chain, inputs)), chain_(std::move(chain)) {}
@@ -26,11 +26,11 @@ class Sequential final : public model::BasicBlock {
 
   std::vector<NamedTensor> parameters() const override { return chain_->parameters(); }
   std::vector<NamedTensor> buffers() const override { return chain_->buffers(); }
-  std::vector<model::Tie> ties() const override { return chain_->ties(); }
+  std::vector<block::Tie> ties() const override { return chain_->ties(); }
   void set_training(bool training) override { chain_->set_training(training); }
   void set_statistics_share(std::optional<double> share) override { chain_->set_statistics_share(share); }
   void fade_statistics(std::int64_t batches) override { chain_->fade_statistics(batches); }
-  model::BlockMemory memory(const model::BlockPass& pass) const override {
+  block::BlockMemory memory(const block::BlockPass& pass) const override {
     return chain_->memory(input(), pass, Chain::Tail());
   }
   double forward_flops(std::int64_t positions) const override { return chain_->forward_flops(positions); }

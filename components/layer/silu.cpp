@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "components/layer/layer.h"
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "generated/layer/silu.h"  // Config; declares make()
 
 namespace components::layer::silu {

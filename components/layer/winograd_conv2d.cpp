@@ -16,10 +16,10 @@
 #include <string>
 #include <utility>
 
-#include "components/fused.h"
-#include "components/kernel_rows.h"
 #include "components/kernels/winograd.h"
-#include "components/tensors.h"
+#include "components/ops/kernel_policy.h"
+#include "components/ops/torch_bridge.h"
+#include "components/tensor/tensors.h"
 #include "runner/core/error.h"
 
 namespace components::layer {
@@ -160,11 +160,11 @@ namespace {
 
 // Nothing but what the kernels work with, which grows with the channels.
 template <typename T>
-model::BlockMemory memory_of(const Port& input, const Port& output, const model::BlockPass& pass) {
+block::BlockMemory memory_of(const Port& input, const Port& output, const block::BlockPass& pass) {
   const std::int64_t in = input.shape[1], out = output.shape[1], threads = at::get_num_threads();
   const auto bytes = [](std::int64_t numbers) { return static_cast<double>(numbers) * sizeof(float); };
   const auto filters = bytes(Winograd<T>::filters_space(in, out));
-  model::BlockMemory memory{.output_bytes = pass.input_bytes};
+  block::BlockMemory memory{.output_bytes = pass.input_bytes};
   memory.forward = memory.alone = filters + bytes(threads * Winograd<T>::convolution_space(in, out));
   memory.backward = filters + bytes(threads * Winograd<T>::convolution_space(out, in));
   const std::int64_t sets = shares_sums<T>(out) ? 1 : threads;
@@ -174,7 +174,7 @@ model::BlockMemory memory_of(const Port& input, const Port& output, const model:
 
 }  // namespace
 
-model::BlockMemory winograd_conv2d_memory(const Port& input, const Port& output, const model::BlockPass& pass) {
+block::BlockMemory winograd_conv2d_memory(const Port& input, const Port& output, const block::BlockPass& pass) {
   return pass.input_bytes == 4 ? memory_of<float>(input, output, pass) : memory_of<Bf16>(input, output, pass);
 }
 

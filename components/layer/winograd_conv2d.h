@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <span>
 
-#include "components/model/memory.h"
-#include "components/signature.h"
+#include "components/block/memory.h"
+#include "components/tensor/tensor_spec.h"
 #include "runner/core/tensor_fwd.h"
 
 namespace components::layer {
@@ -23,6 +23,6 @@ bool winograd_fits(std::span<const std::int64_t> shape_OCHW, std::int64_t input_
 at::Tensor winograd_conv2d(const at::Tensor& x_BCHW, const at::Tensor& weight_OCHW);
 
 /// What it takes.
-model::BlockMemory winograd_conv2d_memory(const Port& input, const Port& output, const model::BlockPass& pass);
+block::BlockMemory winograd_conv2d_memory(const Port& input, const Port& output, const block::BlockPass& pass);
 
 }  // namespace components::layer

@@ -8,11 +8,11 @@
 #include <optional>
 #include <string>
 
-#include "components/fused.h"
 #include "components/loss/loss.h"
 #include "components/loss/projected_cross_entropy.h"
-#include "components/steady_weight.h"
-#include "components/tensors.h"
+#include "components/ops/bf16_weight_cache.h"
+#include "components/ops/kernel_policy.h"
+#include "components/tensor/tensors.h"
 #include "generated/loss/cross_entropy.h"  // Config; declares make()
 
 namespace components::loss::cross_entropy {
@@ -69,7 +69,7 @@ class CrossEntropy final : public Loss {
 
  private:
   Config config_;
-  mutable SteadyWeight low_VC_;  // the projection's copy; there is one projection
+  mutable Bf16WeightCache low_VC_;  // the projection's copy; there is one projection
 };
 
 }  // namespace
@@ -77,7 +77,7 @@ class CrossEntropy final : public Loss {
 std::shared_ptr<Loss> make(const Config& config, const Inputs& inputs) {
   const Port& output = inputs.output;
   const Port& target = inputs.data.target;
-  const runner::core::Place& place = inputs.block.place();
+  const runner::core::Location& place = inputs.block.location();
   if (target.dtype != Dtype::kInt64) {
     inputs.diagnostics.error(place,
                              "cross_entropy needs classes or ids as target, but the data gives " + to_text(target),
@@ -109,7 +109,7 @@ std::shared_ptr<Loss> make(const Config& config, const Inputs& inputs) {
   }
   if (inputs.data.padded && config.ignore_index != kPadTarget) {
     const auto* written = inputs.block.find("ignore_index");
-    inputs.diagnostics.error(written->place(),
+    inputs.diagnostics.error(written->location(),
                              "ignore_index is " + std::to_string(config.ignore_index) +
                                  ", but the data mark the end of shorter samples with " + std::to_string(kPadTarget),
                              "leave ignore_index out");

@@ -2,7 +2,7 @@
 
 #include <ATen/ops/linear.h>
 
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 
 namespace components::loss {
 

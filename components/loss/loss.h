@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include "components/signature.h"
+#include "components/tensor/tensor_spec.h"
 #include "runner/core/diagnostics.h"
 #include "runner/core/node.h"
 #include "runner/core/state.h"
@@ -12,7 +12,7 @@
 
 namespace components::loss {
 
-/// One loss of a batch, for an estimate of the memory that it takes (components/model/memory.h); asked under its
+/// One loss of a batch, for an estimate of the memory that it takes (components/block/memory.h); asked under its
 /// autocast.
 struct LossPass {
   double rows = 1;                ///< results that are judged: samples, or positions of all samples

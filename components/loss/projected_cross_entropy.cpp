@@ -17,10 +17,10 @@
 #include <utility>
 #include <vector>
 
-#include "components/fused.h"
-#include "components/kernel_rows.h"
-#include "components/products.h"
-#include "components/steady_weight.h"
+#include "components/ops/bf16_weight_cache.h"
+#include "components/ops/kernel_policy.h"
+#include "components/ops/matmul.h"
+#include "components/ops/torch_bridge.h"
 #include "runner/core/error.h"
 
 namespace components::loss {
@@ -131,7 +131,7 @@ bool projected_cross_entropy_fits(const at::Tensor& hidden, const at::Tensor& we
          weight_VC.scalar_type() == at::kFloat && weight_VC.is_contiguous() && fused_kernels_fit_autocast();
 }
 
-at::Tensor projected_cross_entropy(const at::Tensor& hidden, const at::Tensor& weight_VC, SteadyWeight& low_VC,
+at::Tensor projected_cross_entropy(const at::Tensor& hidden, const at::Tensor& weight_VC, Bf16WeightCache& low_VC,
                                    const at::Tensor& target, std::int64_t ignored, double gradient) {
   const bool bf16 = lowers_to_bf16();
   const bool wanted = torch::autograd::compute_requires_grad(hidden, weight_VC);

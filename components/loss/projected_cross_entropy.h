@@ -6,7 +6,7 @@
 #include "runner/core/tensor_fwd.h"
 
 namespace components {
-class SteadyWeight;
+class Bf16WeightCache;
 }
 
 namespace components::loss {
@@ -28,7 +28,7 @@ LossMemory projected_cross_entropy_memory(const LossPass& pass);
 /// Returns    scalar, float32
 ///
 /// Source  Liger Kernel's fused linear cross entropy (Hsu et al. 2024)
-at::Tensor projected_cross_entropy(const at::Tensor& hidden, const at::Tensor& weight_VC, SteadyWeight& low_VC,
+at::Tensor projected_cross_entropy(const at::Tensor& hidden, const at::Tensor& weight_VC, Bf16WeightCache& low_VC,
                                    const at::Tensor& target, std::int64_t ignored, double gradient);
 
 }  // namespace components::loss

@@ -48,7 +48,7 @@ class Chained final : public Scheduler {
 std::shared_ptr<Scheduler> make(const Config& config, const Inputs& inputs) {
   const auto refuse = [&inputs](const runner::core::Node& at, const std::string& what, const std::string& hint) {
     if (inputs.diagnostics == nullptr) throw RunError(what, hint);
-    inputs.diagnostics->error(at.place(), what, hint);
+    inputs.diagnostics->error(at.location(), what, hint);
     return nullptr;
   };
   RUNNER_ASSERT(config.milestones.size() + 1 == config.schedulers.size(), "the schema's rules hold");

@@ -31,7 +31,7 @@ struct Inputs {
       nullptr;  ///< gets what is wrong, with its place; RunError where there is none
   /// Every metric name that the recipe can produce, to check `monitor`; null: it is not checked.
   const std::vector<std::string>* metric_names = nullptr;
-  runner::core::Place place = {};  ///< of `monitor`, or of the block
+  runner::core::Location place = {};  ///< of `monitor`, or of the block
 };
 
 /// Null when `diagnostics` got errors.

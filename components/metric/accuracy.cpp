@@ -11,7 +11,7 @@
 #include <string>
 
 #include "components/metric/metric.h"
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "generated/metric/accuracy.h"  // Config; declares make()
 
 namespace components::metric::accuracy {
@@ -55,7 +55,7 @@ std::shared_ptr<Metric> make(const Config&, const Inputs& inputs) {
   const Port& target = inputs.data.target;
   if (target.dtype != Dtype::kInt64 || inputs.output.shape.size() != target.shape.size() + 1) {
     inputs.diagnostics.error(
-        inputs.block.place(),
+        inputs.block.location(),
         "accuracy needs classes or ids as target and an output for each class, but there are target " +
             to_text(target) + " and output " + to_text(inputs.output),
         "use the metric mse for values");

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "components/signature.h"
+#include "components/tensor/tensor_spec.h"
 #include "runner/core/diagnostics.h"
 #include "runner/core/node.h"
 #include "runner/core/state.h"

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "components/metric/metric.h"
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "generated/metric/mse.h"  // Config; declares make()
 
 namespace components::metric::mse {
@@ -47,7 +47,7 @@ class Mse final : public Metric {
 std::shared_ptr<Metric> make(const Config&, const Inputs& inputs) {
   const Port& target = inputs.data.target;
   if (target.dtype != Dtype::kFloat32 || inputs.output.shape != target.shape) {
-    inputs.diagnostics.error(inputs.block.place(),
+    inputs.diagnostics.error(inputs.block.location(),
                              "mse needs values as target and an output of the same shape, but there are target " +
                                  to_text(target) + " and output " + to_text(inputs.output),
                              "use accuracy or perplexity for classes and ids");

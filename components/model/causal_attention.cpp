@@ -12,9 +12,9 @@
 #include <cmath>
 #include <type_traits>
 
-#include "components/kernel_rows.h"
 #include "components/kernels/product.h"
-#include "components/tensors.h"
+#include "components/ops/torch_bridge.h"
+#include "components/tensor/tensors.h"
 
 namespace components::model {
 namespace {

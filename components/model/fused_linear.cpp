@@ -20,7 +20,7 @@
 #include <string>
 #include <utility>
 
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "runner/core/error.h"
 
 namespace components::model {

@@ -16,13 +16,13 @@
 #include <type_traits>
 #include <utility>
 
-#include "components/fused.h"
-#include "components/kernel_rows.h"
 #include "components/kernels/product.h"
 #include "components/model/causal_attention.h"
-#include "components/products.h"
-#include "components/steady_weight.h"
-#include "components/tensors.h"
+#include "components/ops/bf16_weight_cache.h"
+#include "components/ops/kernel_policy.h"
+#include "components/ops/matmul.h"
+#include "components/ops/torch_bridge.h"
+#include "components/tensor/tensors.h"
 #include "runner/core/error.h"
 
 namespace components::model {
@@ -100,7 +100,7 @@ at::Tensor attend(const at::Tensor& qkv, const at::Tensor& bias, const at::Tenso
 }
 
 template <typename T>
-at::Tensor for_products(const at::Tensor& weight, SteadyWeight& low) {
+at::Tensor for_products(const at::Tensor& weight, Bf16WeightCache& low) {
   if constexpr (std::is_same_v<T, float>) {
     return weight;
   } else {
@@ -294,7 +294,8 @@ bool fused_transformer_fits(const at::Tensor& x_BTC, const at::Tensor& weight, s
 }
 
 // In tensors of [N, C] in the type of the products and in float32; forward() and backward() above, line by line.
-BlockMemory fused_transformer_memory(const BlockPass& pass, std::int64_t features, std::int64_t heads, bool drops) {
+block::BlockMemory fused_transformer_memory(const block::BlockPass& pass, std::int64_t features, std::int64_t heads,
+                                            bool drops) {
   const bool bf16 = lowers_to_bf16();
   const AttentionShape shape{pass.samples, pass.positions, heads, features / heads};
   const AttentionMemory attention =
@@ -302,7 +303,7 @@ BlockMemory fused_transformer_memory(const BlockPass& pass, std::int64_t feature
   const double numbers = pass.rows() * static_cast<double>(features), of_one = bf16 ? sizeof(Bf16) : sizeof(float);
   const double low = numbers * of_one, full = numbers * sizeof(float);
   const double statistics = 4.0 * pass.rows() * sizeof(float);
-  BlockMemory memory;
+  block::BlockMemory memory;
   memory.kept = 14.0 * low + full + attention.probs + statistics;
   if (bf16) memory.steady_weights = 12.0 * static_cast<double>(features * features) * sizeof(Bf16);
   memory.forward = std::max(5.0 * low, 3.0 * low + attention.forward);  // qkv, projection and last branch

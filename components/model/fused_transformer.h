@@ -3,12 +3,12 @@
 #include <cstdint>
 #include <optional>
 
-#include "components/dropout.h"
-#include "components/model/memory.h"
+#include "components/block/memory.h"
+#include "components/ops/dropout.h"
 #include "runner/core/tensor_fwd.h"
 
 namespace components {
-class SteadyWeight;
+class Bf16WeightCache;
 }
 
 namespace components::model {
@@ -21,7 +21,7 @@ struct TransformerWeights {
   const at::Tensor &ln_2_weight, &ln_2_bias;
   const at::Tensor &fc_weight, &fc_bias;    ///< [4C, C], [4C]
   const at::Tensor &out_weight, &out_bias;  ///< [C, 4C], [C]
-  SteadyWeight &qkv_low, &proj_low, &fc_low, &out_low;
+  Bf16WeightCache &qkv_low, &proj_low, &fc_low, &out_low;
 };
 
 struct TransformerShape {
@@ -36,7 +36,8 @@ bool fused_transformer_fits(const at::Tensor& x_BTC, const at::Tensor& weight, s
 /// The positions up to which it does: beyond, attention weights would take more memory than all else.
 inline constexpr std::int64_t kFusedPositionsMax = 1024;
 /// What fused_transformer() takes under the present autocast; `drops`: with dropout.
-BlockMemory fused_transformer_memory(const BlockPass& pass, std::int64_t features, std::int64_t heads, bool drops);
+block::BlockMemory fused_transformer_memory(const block::BlockPass& pass, std::int64_t features, std::int64_t heads,
+                                            bool drops);
 
 /// Which mask of a block's dropout is for what: attention's weights, and what both branches add to the stream.
 enum BlockMask : std::uint32_t { kOfAttention, kOfProjection, kOfMlp };

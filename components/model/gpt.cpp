@@ -26,14 +26,14 @@
 #include <utility>
 #include <vector>
 
-#include "components/dropout.h"
-#include "components/fused.h"
-#include "components/model/basic_block.h"
+#include "components/block/basic_block.h"
 #include "components/model/fused_transformer.h"
 #include "components/model/late_gradient.h"
 #include "components/model/model.h"
-#include "components/steady_weight.h"
-#include "components/tensors.h"
+#include "components/ops/bf16_weight_cache.h"
+#include "components/ops/dropout.h"
+#include "components/ops/kernel_policy.h"
+#include "components/tensor/tensors.h"
 #include "generated/model/gpt.h"  // Config; declares make()
 #include "runner/core/error.h"
 
@@ -60,10 +60,10 @@ struct Affine {
   std::optional<std::size_t> bias;
 };
 
-class GptBlock : public BasicBlock {
+class GptBlock : public block::BasicBlock {
  public:
   GptBlock(std::string name, Port input, Port output, const Config& config, bool meta)
-      : BasicBlock(std::move(name), std::move(input), std::move(output)),
+      : block::BasicBlock(std::move(name), std::move(input), std::move(output)),
         dropout_(config.dropout),
         with_bias_(config.bias),
         meta_(meta) {}
@@ -71,13 +71,14 @@ class GptBlock : public BasicBlock {
  protected:
   Affine add_linear(const std::string& full_name, std::int64_t in, std::int64_t out, double deviation) {
     const std::int64_t weight_shape[] = {out, in};
-    return {add_parameter(full_name + ".weight", normal_parameter(weight_shape, deviation, meta_)),
+    return {add_parameter(full_name + ".weight", block::normal_parameter(weight_shape, deviation, meta_)),
             add_bias(full_name, out)};
   }
 
   Affine add_layer_norm(const std::string& full_name, std::int64_t width) {
     const std::int64_t shape[] = {width};
-    return {add_parameter(full_name + ".weight", constant_parameter(shape, 1.0, meta_)), add_bias(full_name, width)};
+    return {add_parameter(full_name + ".weight", block::constant_parameter(shape, 1.0, meta_)),
+            add_bias(full_name, width)};
   }
 
   const at::Tensor& weight(const Affine& layer) const { return parameter(layer.weight); }
@@ -109,7 +110,7 @@ class GptBlock : public BasicBlock {
   std::optional<std::size_t> add_bias(const std::string& full_name, std::int64_t width) {
     if (!with_bias_) return std::nullopt;
     const std::int64_t shape[] = {width};
-    return add_parameter(full_name + ".bias", constant_parameter(shape, 0.0, meta_));
+    return add_parameter(full_name + ".bias", block::constant_parameter(shape, 0.0, meta_));
   }
 
   double dropout_;
@@ -125,10 +126,10 @@ class Embed final : public GptBlock {
         tied_(config.tie_embeddings),
         n_positions_(shape.n_positions) {
     const std::int64_t wte[] = {shape.vocab_size, shape.n_embd};
-    add_parameter("wte.weight", normal_parameter(wte, kInitialDeviation, meta));
+    add_parameter("wte.weight", block::normal_parameter(wte, kInitialDeviation, meta));
     if (learned_positions_) {
       const std::int64_t wpe[] = {shape.n_positions, shape.n_embd};
-      add_parameter("wpe.weight", normal_parameter(wpe, kInitialDeviation, meta));
+      add_parameter("wpe.weight", block::normal_parameter(wpe, kInitialDeviation, meta));
     }
   }
 
@@ -146,7 +147,7 @@ class Embed final : public GptBlock {
     write(activations, drop(std::move(x_BTC), draw_dropout(), 0));
   }
 
-  BlockMemory memory(const BlockPass& pass) const override {
+  block::BlockMemory memory(const block::BlockPass& pass) const override {
     const double stream = elements(output(), pass.samples, pass.positions) * static_cast<double>(pass.weight_bytes);
     return {.output_bytes = pass.weight_bytes,
             .keeps_input = false,  // the ids are the batch's
@@ -217,7 +218,7 @@ class Transformer final : public GptBlock {
     write(activations, y_BTC + drop(linear(mlp_proj_, hidden), dropout, kOfMlp));
   }
 
-  BlockMemory memory(const BlockPass& pass) const override {
+  block::BlockMemory memory(const block::BlockPass& pass) const override {
     const bool fits = pass.positions <= kFusedPositionsMax && n_embd_ % (2 * n_head_) == 0 && pass.weight_bytes == 4 &&
                       fused_kernels_fit_autocast();
     return fused_kernels() && fits ? fused_transformer_memory(pass, n_embd_, n_head_, drops()) : plain_memory(pass);
@@ -242,14 +243,14 @@ class Transformer final : public GptBlock {
   }
 
   // In tensors of [N, C] in the type of the products (`low`) and of the stream (`full`).
-  BlockMemory plain_memory(const BlockPass& pass) const {
+  block::BlockMemory plain_memory(const block::BlockPass& pass) const {
     const double rows = pass.rows(), numbers = rows * static_cast<double>(n_embd_);
     const double low = numbers * static_cast<double>(pass.product_bytes());
     const double full = numbers * static_cast<double>(pass.weight_bytes);
     // Attention with dropout is computed by plain operations, in float32: so are its weights [B, H, T, T].
     const double squares = rows * static_cast<double>(pass.positions * n_head_) * sizeof(float);
     const double of_heads = rows * static_cast<double>(n_head_) * sizeof(float);
-    BlockMemory memory{.output_bytes = pass.weight_bytes};
+    block::BlockMemory memory{.output_bytes = pass.weight_bytes};
     memory.kept = 10.0 * low + full + 4.0 * rows * sizeof(float);  // normed, MLP before and after GELU; the stream
     memory.forward = low;
     memory.alone = 9.0 * low + full;  // before and after GELU, and the stream twice
@@ -292,7 +293,7 @@ class Transformer final : public GptBlock {
   std::int64_t n_head_, n_embd_;
   std::shared_ptr<const Rotation> rotation_;
   Affine ln_1_, attn_qkv_, attn_proj_, ln_2_, mlp_fc_, mlp_proj_;
-  mutable SteadyWeight attn_qkv_low_, attn_proj_low_, mlp_fc_low_, mlp_proj_low_;
+  mutable Bf16WeightCache attn_qkv_low_, attn_proj_low_, mlp_fc_low_, mlp_proj_low_;
 };
 
 /// The last norm and the projection to the vocabulary, whose weight may be the token embedding's.
@@ -308,7 +309,7 @@ class Head final : public GptBlock {
       weight_VC_ = embed.token_weight();
     } else {
       const std::int64_t weight[] = {vocab_size_, n_embd_};
-      weight_VC_ = parameter(add_parameter("head.weight", normal_parameter(weight, kInitialDeviation, meta)));
+      weight_VC_ = parameter(add_parameter("head.weight", block::normal_parameter(weight, kInitialDeviation, meta)));
     }
   }
 
@@ -321,18 +322,18 @@ class Head final : public GptBlock {
     activations.set(kProjection, tied_ ? with_late_gradient(weight_VC_) : weight_VC_);
   }
 
-  BlockMemory memory(const BlockPass& pass) const override {
+  block::BlockMemory memory(const block::BlockPass& pass) const override {
     const double numbers = pass.rows() * static_cast<double>(n_embd_);
     const double normed = numbers * static_cast<double>(pass.weight_bytes);
     if (pass.for_loss) return {.output_bytes = pass.weight_bytes, .hidden_features = static_cast<double>(n_embd_)};
-    BlockMemory memory = linear_memory(input(), vocab_size_, pass);
+    block::BlockMemory memory = block::linear_memory(input(), vocab_size_, pass);
     memory.keeps_input = true;  // the norm does; the product keeps what was normed
     if (!pass.autocast) memory.kept = normed;
     memory.alone += normed;
     return memory;
   }
 
-  std::vector<Tie> ties() const override {
+  std::vector<block::Tie> ties() const override {
     if (!tied_) return {};
     return {{"head.weight", "wte.weight"}};
   }
@@ -359,16 +360,16 @@ std::shared_ptr<const Rotation> make_rotation(const Config& config, const Shape&
 }
 
 /// The key's place when it was written, else the block's.
-const runner::core::Place& place_of(const runner::core::Node& block, const char* key) {
+const runner::core::Location& place_of(const runner::core::Node& block, const char* key) {
   const runner::core::Node* node = block.find(key);
-  return node != nullptr && !node->is_null() ? node->place() : block.place();
+  return node != nullptr && !node->is_null() ? node->location() : block.location();
 }
 
 /// A size from the recipe, or else from the data; an error when the data needs more than is written, or gives none.
 std::int64_t settle_size(const char* key, std::optional<std::int64_t> written, std::int64_t of_data,
                          const std::string& what_data_has, const std::string& hint, const Inputs& inputs) {
   if (!written && of_data <= 0) {
-    inputs.diagnostics.error(inputs.block.place(), std::string("gpt cannot tell ") + key + " from this data",
+    inputs.diagnostics.error(inputs.block.location(), std::string("gpt cannot tell ") + key + " from this data",
                              std::string("set ") + key);
     return 0;
   }
@@ -384,7 +385,7 @@ std::int64_t settle_size(const char* key, std::optional<std::int64_t> written, s
 std::optional<Shape> settle_shape(const Config& config, const Inputs& inputs) {
   const DataSignature& data = inputs.data;
   if (data.input.dtype != Dtype::kInt64 || data.input.shape.size() != 2) {
-    inputs.diagnostics.error(inputs.block.place(),
+    inputs.diagnostics.error(inputs.block.location(),
                              "gpt reads ids, int64 [batch, time], but the data gives " + to_text(data.input),
                              "use data of text, or a model for features such as mlp");
     return std::nullopt;
@@ -410,7 +411,7 @@ std::shared_ptr<Model> make(const Config& config, const Inputs& inputs) {
   const Port logits{kOutput, Dtype::kFloat32, {kBatch, kTime, shape->vocab_size}};
   const auto rotation = make_rotation(config, *shape, inputs.meta);
 
-  std::vector<std::unique_ptr<Block>> blocks;
+  std::vector<std::unique_ptr<block::Block>> blocks;
   auto embed = std::make_unique<Embed>(ids, stream, config, *shape, inputs.meta);
   const Embed& tokens = *embed;
   blocks.push_back(std::move(embed));

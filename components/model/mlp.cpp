@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "components/model/basic_block.h"
+#include "components/block/basic_block.h"
 #include "components/model/fused_linear.h"
 #include "components/model/model.h"
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "generated/model/mlp.h"  // Config; declares make()
 
 namespace components::model::mlp {
@@ -31,18 +31,18 @@ at::Tensor activate(Activation activation, const at::Tensor& x_BF) {
 }
 
 /// One linear layer and, unless it is the last, what follows it.
-class Layer final : public BasicBlock {
+class Layer final : public block::BasicBlock {
  public:
   Layer(std::string name, Port input, Port output, const Config& config, bool last, bool meta)
-      : BasicBlock(std::move(name), std::move(input), std::move(output)),
+      : block::BasicBlock(std::move(name), std::move(input), std::move(output)),
         in_features_(this->input().shape.back()),
         out_features_(this->output().shape.back()),
         activation_(config.activation),
         dropout_(config.dropout),
         last_(last),
         bias_(config.bias) {
-    add_parameter(this->name() + ".weight", linear_weight(in_features_, out_features_, meta));
-    if (bias_) add_parameter(this->name() + ".bias", linear_bias(in_features_, out_features_, meta));
+    add_parameter(this->name() + ".weight", block::linear_weight(in_features_, out_features_, meta));
+    if (bias_) add_parameter(this->name() + ".bias", block::linear_bias(in_features_, out_features_, meta));
   }
 
   void forward(TensorMap& activations) const override {
@@ -56,8 +56,8 @@ class Layer final : public BasicBlock {
     write(activations, std::move(y_BF));
   }
 
-  BlockMemory memory(const BlockPass& pass) const override {
-    BlockMemory memory = linear_memory(input(), out_features_, pass);
+  block::BlockMemory memory(const block::BlockPass& pass) const override {
+    block::BlockMemory memory = block::linear_memory(input(), out_features_, pass);
     if (last_) return memory;
     const double width = elements(output(), pass.samples, pass.positions) * static_cast<double>(pass.product_bytes());
     const bool from_output = activation_ == Activation::kRelu || activation_ == Activation::kTanh;
@@ -88,7 +88,7 @@ std::optional<std::int64_t> features(const Inputs& inputs) {
   const Port& input = inputs.data.input;
   if (input.dtype == Dtype::kFloat32 && input.shape.size() == 2 && input.shape[1] > 0) return input.shape[1];
   inputs.diagnostics.error(
-      inputs.block.place(), "mlp reads features, float32 [batch, n], but the data gives " + to_text(input),
+      inputs.block.location(), "mlp reads features, float32 [batch, n], but the data gives " + to_text(input),
       input.dtype == Dtype::kInt64 ? "for ids use a model such as gpt, or sequential with an embedding"
                                    : "use sequential with a flatten layer");
   return std::nullopt;
@@ -102,7 +102,7 @@ std::optional<std::int64_t> output_width(const Config& config, const Inputs& inp
   if (data.target.dtype == Dtype::kFloat32 && data.target.shape.size() == 2 && data.target.shape[1] > 0) {
     return data.target.shape[1];
   }
-  inputs.diagnostics.error(inputs.block.place(),
+  inputs.diagnostics.error(inputs.block.location(),
                            "mlp cannot tell its output width from a target of " + to_text(data.target),
                            "set out_features");
   return std::nullopt;
@@ -116,7 +116,7 @@ std::shared_ptr<Model> make(const Config& config, const Inputs& inputs) {
   if (!in || !out) return nullptr;
   std::vector<std::int64_t> widths = config.hidden;
   widths.push_back(*out);
-  std::vector<std::unique_ptr<Block>> blocks;
+  std::vector<std::unique_ptr<block::Block>> blocks;
   Port port{kInput, Dtype::kFloat32, {kBatch, *in}};
   for (std::size_t i = 0; i < widths.size(); ++i) {
     const bool last = i + 1 == widths.size();

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "components/model/recompute.h"
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "runner/core/error.h"
 
 namespace components::model {
@@ -29,7 +29,7 @@ void add_once(std::vector<std::string>& names, const std::string& name) {
 
 }  // namespace
 
-Model::Model(std::vector<std::unique_ptr<Block>> blocks) : blocks_(std::move(blocks)) {
+Model::Model(std::vector<std::unique_ptr<block::Block>> blocks) : blocks_(std::move(blocks)) {
   std::set<std::string> names;
   for (const auto& block : blocks_) {
     RUNNER_ASSERT(names.insert(block->name()).second, "a model names each of its blocks once");
@@ -39,7 +39,7 @@ Model::Model(std::vector<std::unique_ptr<Block>> blocks) : blocks_(std::move(blo
 Model::~Model() = default;
 
 template <typename Step>
-void Model::with_hooks(const Block& block, TensorMap& activations, const Step& step) const {
+void Model::with_hooks(const block::Block& block, TensorMap& activations, const Step& step) const {
   for (const BlockHooks& hooks : hooks_) {
     if (hooks.before_forward) hooks.before_forward(block, activations);
   }
@@ -54,12 +54,12 @@ void Model::forward(TensorMap& activations) const {
   forward_block(*blocks_.back(), activations);
 }
 
-void Model::forward_block(const Block& block, TensorMap& activations) const {
+void Model::forward_block(const block::Block& block, TensorMap& activations) const {
   with_hooks(block, activations, [&] { block.forward(activations); });
 }
 
 void Model::forward_for_loss(TensorMap& activations) const {
-  const Block& last = *blocks_.back();
+  const block::Block& last = *blocks_.back();
   forward_all_but_last(activations);
   with_hooks(last, activations, [&] { last.forward_hidden(activations); });
 }
@@ -100,7 +100,7 @@ std::shared_ptr<const RecomputedPart> Model::make_recomputed(const RecomputedBlo
   part->keep_products = blocks.keep_products;
   const NamedTensors all = parameters();
   for (std::size_t i = blocks.first; i < blocks.first + blocks.count; ++i) {
-    const Block& block = *blocks_[i];
+    const block::Block& block = *blocks_[i];
     for (const Port& port : block.inputs()) {
       if (!contains(part->outputs, port.name)) add_once(part->inputs, port.name);
     }
@@ -109,7 +109,7 @@ std::shared_ptr<const RecomputedPart> Model::make_recomputed(const RecomputedBlo
     append(part->buffers, block.buffers());
   }
   for (std::size_t i = blocks.first; i < blocks.first + blocks.count; ++i) {
-    for (const Tie& tie : blocks_[i]->ties()) {
+    for (const block::Tie& tie : blocks_[i]->ties()) {
       const auto is_owner = [&tie](const NamedTensor& parameter) { return parameter.name == tie.owner; };
       if (std::any_of(part->parameters.begin(), part->parameters.end(), is_owner)) continue;
       const auto owner = std::find_if(all.begin(), all.end(), is_owner);
@@ -135,8 +135,8 @@ std::vector<NamedTensor> Model::buffers() const {
   return all;
 }
 
-std::vector<Tie> Model::ties() const {
-  std::vector<Tie> all;
+std::vector<block::Tie> Model::ties() const {
+  std::vector<block::Tie> all;
   for (const auto& block : blocks_) append(all, block->ties());
   return all;
 }

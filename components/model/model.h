@@ -8,11 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "components/model/memory.h"
-#include "components/signature.h"
+#include "components/block/block.h"
+#include "components/tensor/tensor_spec.h"
 #include "runner/core/diagnostics.h"
 #include "runner/core/node.h"
-#include "runner/core/state.h"
 #include "runner/core/tensor_fwd.h"
 
 namespace components {
@@ -23,46 +22,10 @@ class TensorMap;
 namespace components::model {
 struct RecomputedPart;
 
-/// A parameter that is the same storage as one of another block (saved and counted once, under its owner).
-struct Tie {
-  std::string name;   ///< `head.weight`
-  std::string owner;  ///< `wte.weight`
-};
-
-/// The unit of everything that wraps, places or cuts a model: sharding, activation checkpointing, pipeline stages,
-/// adapters, profiler ranges. A block reads its inputs from the map and writes its outputs there. What decides its next
-/// step beside parameters, buffers and LibTorch's default generator is its state (a generator of its own).
-/// Where activations are recomputed, `forward` runs a second time from the same buffers and random numbers.
-class Block : public runner::core::Stateful {
- public:
-  virtual const std::string& name() const = 0;  ///< `h.0`; unique in the model
-  virtual const std::vector<Port>& inputs() const = 0;
-  virtual const std::vector<Port>& outputs() const = 0;
-  virtual void forward(TensorMap& activations) const = 0;
-  /// A last block whose output is `hidden W^T` may leave `kHidden` and `kProjection` instead of `kOutput`, for a loss
-  /// that can do without all of the output at once.
-  virtual void forward_hidden(TensorMap& activations) const { forward(activations); }
-  /// Full names (`h.0.ln_1.weight`), in a fixed order; a tied parameter appears at its owner only.
-  virtual std::vector<NamedTensor> parameters() const = 0;
-  virtual std::vector<NamedTensor> buffers() const = 0;
-  virtual std::vector<Tie> ties() const = 0;
-  virtual void set_training(bool training) = 0;
-  /// The share that a batch has in running statistics from now on, in place of the recipe's; nothing: the recipe's.
-  virtual void set_statistics_share(std::optional<double> /*share*/) {}
-  /// Running statistics weigh what they hold as if so many batches had come since, of zeros: what others saw of a step
-  /// is added to that.
-  virtual void fade_statistics(std::int64_t /*batches*/) {}
-  /// Multiply-adds x 2 of one forward pass over one sample of `positions` positions (matrix products only).
-  virtual double forward_flops(std::int64_t positions) const = 0;
-  /// What a pass takes in memory. Unless a block says more, it keeps what it was given and gives numbers of the same
-  /// size.
-  virtual BlockMemory memory(const BlockPass& pass) const { return {.output_bytes = pass.input_bytes}; }
-};
-
 /// Hooks around every block, run in the order they were added (before_*) and in reverse (after_*).
 struct BlockHooks {
-  std::function<void(const Block&, TensorMap&)> before_forward;
-  std::function<void(const Block&, TensorMap&)> after_forward;
+  std::function<void(const block::Block&, TensorMap&)> before_forward;
+  std::function<void(const block::Block&, TensorMap&)> after_forward;
 };
 
 /// Neighbouring blocks whose activations are not kept for the backward pass but computed again, from what goes into the
@@ -75,15 +38,15 @@ struct RecomputedBlocks {
 /// An ordered list of named blocks. `forward` needs `kInput` in the map and leaves `kOutput` there.
 class Model {
  public:
-  explicit Model(std::vector<std::unique_ptr<Block>> blocks);
+  explicit Model(std::vector<std::unique_ptr<block::Block>> blocks);
   ~Model();
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
 
-  const std::vector<std::unique_ptr<Block>>& blocks() const { return blocks_; }
+  const std::vector<std::unique_ptr<block::Block>>& blocks() const { return blocks_; }
   void forward(TensorMap& activations) const;
   /// One of the blocks, with the hooks around it.
-  void forward_block(const Block& block, TensorMap& activations) const;
+  void forward_block(const block::Block& block, TensorMap& activations) const;
   /// The same for the loss alone: leaves `kOutput`, or `kHidden` [..., C] and `kProjection` [V, C] in its place.
   void forward_for_loss(TensorMap& activations) const;
   void add_hooks(BlockHooks hooks) { hooks_.push_back(std::move(hooks)); }
@@ -94,7 +57,7 @@ class Model {
 
   std::vector<NamedTensor> parameters() const;
   std::vector<NamedTensor> buffers() const;
-  std::vector<Tie> ties() const;
+  std::vector<block::Tie> ties() const;
   void set_training(bool training);
   void set_statistics_share(std::optional<double> share);
   void fade_statistics(std::int64_t batches);
@@ -108,11 +71,11 @@ class Model {
   };
 
   template <typename Step>
-  void with_hooks(const Block& block, TensorMap& activations, const Step& step) const;
+  void with_hooks(const block::Block& block, TensorMap& activations, const Step& step) const;
   void forward_all_but_last(TensorMap& activations) const;
   std::shared_ptr<const RecomputedPart> make_recomputed(const RecomputedBlocks& blocks) const;
 
-  std::vector<std::unique_ptr<Block>> blocks_;
+  std::vector<std::unique_ptr<block::Block>> blocks_;
   std::vector<BlockHooks> hooks_;
   std::vector<Recomputed> recomputed_;
 };

@@ -13,10 +13,10 @@
 #include <optional>
 #include <utility>
 
-#include "components/autocast.h"
-#include "components/buffer_values.h"
-#include "components/model/products.h"
-#include "components/random_state.h"
+#include "components/model/saved_outputs.h"
+#include "components/tensor/autocast.h"
+#include "components/tensor/buffer_snapshot.h"
+#include "components/tensor/random_state.h"
 #include "runner/core/error.h"
 
 namespace components::model {
@@ -28,7 +28,7 @@ using torch::autograd::variable_list;
 /// Random numbers and buffers stand as they did at a moment before, and afterwards as if nothing had happened.
 class GoneBack {
  public:
-  GoneBack(const RandomState& random, const BufferValues& buffers, const NamedTensors& now)
+  GoneBack(const RandomState& random, const BufferSnapshot& buffers, const NamedTensors& now)
       : random_now_(RandomState::now()), buffers_now_(now) {
     random.restore();
     buffers.restore();
@@ -42,7 +42,7 @@ class GoneBack {
 
  private:
   RandomState random_now_;
-  BufferValues buffers_now_;
+  BufferSnapshot buffers_now_;
 };
 
 /// A copy of a weight in lower precision that was made without a graph must not be found by a pass with one.
@@ -79,7 +79,7 @@ class RecomputeBackward final : public torch::autograd::Node {
   void forward(TensorMap& activations) {
     const at::NoGradGuard no_grad;
     const NoAutocastCache no_cache;
-    std::optional<Products::Keeping> keeping;
+    std::optional<SavedOutputs::Keeping> keeping;
     if (part_->keep_products) keeping.emplace(products_);
     part_->forward(activations);
   }
@@ -125,7 +125,7 @@ class RecomputeBackward final : public torch::autograd::Node {
     const at::AutoGradMode with_graph(true);
     const GoneBack gone_back(random_, buffers_, part_->buffers);
     const Autocast autocast(autocast_);
-    std::optional<Products::Taking> taking;
+    std::optional<SavedOutputs::Taking> taking;
     if (part_->keep_products) taking.emplace(products_);
     part_->forward(activations);
   }
@@ -148,9 +148,9 @@ class RecomputeBackward final : public torch::autograd::Node {
   std::shared_ptr<const RecomputedPart> part_;
   std::vector<SavedVariable> inputs_;
   RandomState random_;
-  BufferValues buffers_;
+  BufferSnapshot buffers_;
   AutocastOptions autocast_;
-  Products products_;
+  SavedOutputs products_;
 };
 
 bool any_requires_grad(const std::vector<at::Tensor>& inputs, const NamedTensors& parameters) {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 
 namespace components::model {
 

@@ -6,14 +6,14 @@
 #include "components/layer/chain.h"
 #include "components/layer/layer.h"
 #include "components/model/model.h"
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "generated/model/sequential.h"  // Config; declares make()
 
 namespace components::model::sequential {
 namespace {
 
 /// A layer as a block that the model owns; make() of a layer hands out a shared one.
-class Owned final : public Block {
+class Owned final : public block::Block {
  public:
   Owned(std::shared_ptr<layer::Layer> layer, MemoryFormat memory_format)
       : layer_(std::move(layer)), channels_last_(memory_format == MemoryFormat::kChannelsLast) {}
@@ -27,15 +27,15 @@ class Owned final : public Block {
   }
   std::vector<NamedTensor> parameters() const override { return layer_->parameters(); }
   std::vector<NamedTensor> buffers() const override { return layer_->buffers(); }
-  std::vector<Tie> ties() const override { return layer_->ties(); }
+  std::vector<block::Tie> ties() const override { return layer_->ties(); }
   void set_training(bool training) override { layer_->set_training(training); }
   void set_statistics_share(std::optional<double> share) override { layer_->set_statistics_share(share); }
   void fade_statistics(std::int64_t batches) override { layer_->fade_statistics(batches); }
   double forward_flops(std::int64_t positions) const override { return layer_->forward_flops(positions); }
   void save_state(runner::core::StateWriter& writer) const override { layer_->save_state(writer); }
   void load_state(const runner::core::StateReader& reader) override { layer_->load_state(reader); }
-  BlockMemory memory(const BlockPass& pass) const override {
-    BlockPass laid_out = pass;
+  block::BlockMemory memory(const block::BlockPass& pass) const override {
+    block::BlockPass laid_out = pass;
     laid_out.channels_last = channels_last_;
     return layer_->memory(laid_out);
   }
@@ -66,7 +66,7 @@ std::shared_ptr<Model> make(const Config& config, const Inputs& inputs) {
                             .meta = inputs.meta,
                             .block = inputs.block,
                             .diagnostics = inputs.diagnostics};
-  std::vector<std::unique_ptr<Block>> blocks;
+  std::vector<std::unique_ptr<block::Block>> blocks;
   for (auto& built : layer::build_list(config.layers, "layers", first)) {
     blocks.push_back(std::make_unique<Owned>(std::move(built), config.memory_format));
   }

@@ -9,7 +9,7 @@
 
 #include "components/optimizer/factored.h"
 #include "components/optimizer/optimizer.h"
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "generated/optimizer/adafactor.h"  // Config; declares make()
 
 namespace components::optimizer::adafactor {

@@ -8,7 +8,7 @@
 
 #include "components/optimizer/factored.h"
 #include "components/optimizer/optimizer.h"
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "generated/optimizer/adalomo.h"  // Config; declares make()
 
 namespace components::optimizer::adalomo {

@@ -2,7 +2,7 @@
 
 #include "components/optimizer/adam_family.h"
 #include "components/optimizer/optimizer.h"
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "generated/optimizer/adam.h"  // Config; declares make()
 
 namespace components::optimizer::adam {

@@ -6,7 +6,7 @@
 
 #include <utility>
 
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 
 namespace components::optimizer {
 namespace {

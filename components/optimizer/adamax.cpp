@@ -6,7 +6,7 @@
 #include "components/kernels/optimizer.h"
 #include "components/optimizer/grouped.h"
 #include "components/optimizer/optimizer.h"
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "generated/optimizer/adamax.h"  // Config; declares make()
 
 namespace components::optimizer::adamax {

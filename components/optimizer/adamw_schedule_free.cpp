@@ -2,7 +2,7 @@
 
 #include "components/optimizer/optimizer.h"
 #include "components/optimizer/schedule_free.h"
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "generated/optimizer/adamw_schedule_free.h"  // Config; declares make()
 
 namespace components::optimizer::adamw_schedule_free {

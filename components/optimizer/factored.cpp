@@ -8,7 +8,7 @@
 #include <cmath>
 #include <utility>
 
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 
 namespace components::optimizer {
 

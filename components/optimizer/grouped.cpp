@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "components/kernels/optimizer.h"
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "runner/core/error.h"
 
 namespace components::optimizer {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "components/optimizer/optimizer.h"
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "runner/core/name_map.h"
 #include "runner/core/suggest.h"
 
@@ -57,7 +57,7 @@ void refuse_foreign_keys(const Node& block, const Node& group, runner::core::Dia
   for (const GroupKey& known : kGroupKeys) {
     const Node* given = group.find(known.key);
     if (given == nullptr || given->is_null() || type == known.first || type == known.second) continue;
-    diagnostics.error(given->place(), "optimizer " + type + " has no " + known.key + " of a group",
+    diagnostics.error(given->location(), "optimizer " + type + " has no " + known.key + " of a group",
                       std::string(known.first) + " and " + known.second + known.have);
   }
 }
@@ -84,7 +84,7 @@ class Cutter {
       any = any || chosen[i];
     }
     if (!any)
-      diagnostics_.error(pattern.place(), "no parameter is called \"" + pattern.as_string() + "\"", hint(pattern));
+      diagnostics_.error(pattern.location(), "no parameter is called \"" + pattern.as_string() + "\"", hint(pattern));
     return chosen;
   }
 

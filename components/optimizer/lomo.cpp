@@ -4,7 +4,7 @@
 
 #include "components/optimizer/grouped.h"
 #include "components/optimizer/optimizer.h"
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "generated/optimizer/lomo.h"  // Config; declares make()
 
 namespace components::optimizer::lomo {

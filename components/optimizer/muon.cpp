@@ -15,7 +15,7 @@
 
 #include "components/optimizer/grouped.h"
 #include "components/optimizer/optimizer.h"
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "generated/optimizer/muon.h"  // Config; declares make()
 #include "runner/core/name_map.h"
 

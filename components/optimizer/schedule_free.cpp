@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "components/kernels/optimizer.h"
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 
 namespace components::optimizer {
 namespace {

@@ -65,7 +65,7 @@ std::shared_ptr<Pruner> make(const Config& config, const Inputs& inputs) {
   if (*max_steps < config.min_steps) {
     throw runner::core::RunError("sweep.pruner.min_steps is " + std::to_string(config.min_steps) +
                                      ", but a trial has " + std::to_string(*max_steps) + " steps",
-                                 "a smaller min_steps", runner::core::kExitUsage);
+                                 "use a smaller min_steps", runner::core::kExitUsage);
   }
   return std::make_shared<Hyperband>(config, *max_steps);
 }

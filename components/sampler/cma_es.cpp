@@ -4,11 +4,11 @@
 #include <utility>
 #include <vector>
 
-#include "components/sampler/evolution.h"
-#include "components/sampler/line.h"
-#include "components/sampler/ranking.h"
+#include "components/sampler/math/cma_es_state.h"
+#include "components/sampler/math/grid_points.h"
+#include "components/sampler/math/numeric_axis.h"
+#include "components/sampler/math/ranking.h"
 #include "components/sampler/sampler.h"
-#include "components/sampler/walk.h"
 #include "generated/sampler/cma_es.h"  // Config; declares make()
 
 namespace components::sampler::cma_es {
@@ -31,10 +31,10 @@ class CmaEs final : public Sampler {
   }
 
   std::optional<Point> propose(const std::vector<Tried>& tried) const override {
-    Draws draws(inputs_.seed, static_cast<std::int64_t>(tried.size()));
+    CounterRng draws(inputs_.seed, static_cast<std::int64_t>(tried.size()));
     const std::vector<std::size_t> judged = judged_after_the_first(tried);
     if (modelled_.empty() || !is_begun(tried)) return draw_allowed(*inputs_.space, draws);
-    const Evolution evolution = replay(tried, judged);
+    const CmaEsState evolution = replay(tried, judged);
     for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
       Point point = point_of(evolution.draw(draws), draws);
       if (inputs_.space->allows(point)) return point;
@@ -61,16 +61,16 @@ class CmaEs final : public Sampler {
 
   /// The distribution after all whole generations. One that has become a point begins anew elsewhere, with twice as
   /// many points in a generation (IPOP).
-  Evolution replay(const std::vector<Tried>& tried, const std::vector<std::size_t>& judged) const {
+  CmaEsState replay(const std::vector<Tried>& tried, const std::vector<std::size_t>& judged) const {
     const auto size = static_cast<Eigen::Index>(modelled_.size());
     Eigen::VectorXd least(size);
     for (Eigen::Index i = 0; i < size; ++i) {
-      const Line& line = lines_[static_cast<std::size_t>(i)];
+      const NumericAxis& line = lines_[static_cast<std::size_t>(i)];
       // Of logarithms the largest steps are the first, and shrink to nothing.
       const bool even = !inputs_.space->dimensions()[modelled_[static_cast<std::size_t>(i)]].log;
       least[i] = even ? kLeastGrain * line.grain() / (line.high() - line.low()) : 0;
     }
-    Evolution evolution(Eigen::VectorXd::Constant(size, 0.5), config_.sigma, least, config_.population.value_or(0));
+    CmaEsState evolution(Eigen::VectorXd::Constant(size, 0.5), config_.sigma, least, config_.population.value_or(0));
     for (std::size_t begin = 0; begin + static_cast<std::size_t>(evolution.population()) <= judged.size();) {
       const std::size_t end = begin + static_cast<std::size_t>(evolution.population());
       std::vector<Tried> generation;
@@ -80,10 +80,10 @@ class CmaEs final : public Sampler {
       evolution.learn(points);
       begin = end;
       if (!evolution.has_converged()) continue;
-      Draws draws(inputs_.seed, static_cast<std::int64_t>(begin), kRestart);
+      CounterRng draws(inputs_.seed, static_cast<std::int64_t>(begin), kRestart);
       Eigen::VectorXd mean(size);
       for (double& x : mean) x = draws.uniform();
-      evolution = Evolution(mean, config_.sigma, least, 2 * evolution.population());
+      evolution = CmaEsState(mean, config_.sigma, least, 2 * evolution.population());
     }
     return evolution;
   }
@@ -97,7 +97,7 @@ class CmaEs final : public Sampler {
   }
 
   /// What is not modelled is drawn from its distribution.
-  Point point_of(const Eigen::VectorXd& shares, Draws& draws) const {
+  Point point_of(const Eigen::VectorXd& shares, CounterRng& draws) const {
     Point values(inputs_.space->dimensions().size(), std::numeric_limits<double>::quiet_NaN());
     for (std::size_t i = 0; i < modelled_.size(); ++i) {
       values[modelled_[i]] = lines_[i].value_of_share(shares[static_cast<Eigen::Index>(i)]);
@@ -110,7 +110,7 @@ class CmaEs final : public Sampler {
   Config config_;
   Inputs inputs_;
   std::vector<std::size_t> modelled_;  ///< numbers that play a part in every variant
-  std::vector<Line> lines_;            ///< theirs
+  std::vector<NumericAxis> lines_;     ///< theirs
 };
 
 }  // namespace

@@ -4,13 +4,13 @@
 #include <utility>
 #include <vector>
 
-#include "components/sampler/box_minimum.h"
-#include "components/sampler/cube.h"
-#include "components/sampler/gaussian_process.h"
-#include "components/sampler/improvement.h"
-#include "components/sampler/ranking.h"
+#include "components/sampler/math/gaussian_process.h"
+#include "components/sampler/math/grid_points.h"
+#include "components/sampler/math/improvement.h"
+#include "components/sampler/math/lbfgsb.h"
+#include "components/sampler/math/ranking.h"
+#include "components/sampler/math/unit_cube.h"
 #include "components/sampler/sampler.h"
-#include "components/sampler/walk.h"
 #include "generated/sampler/gp.h"  // Config; declares make()
 
 // D: dimensions   M: points that are asked about
@@ -32,10 +32,11 @@ constexpr BoxLimits kLimits = {50, 1e-2};
 /// Looks for the point that promises most.
 class Search {
  public:
-  Search(const Cube& cube, const GaussianProcess& model, double least)
+  Search(const UnitCube& cube, const GaussianProcess& model, double least)
       : cube_(cube), model_(model), least_(least), lengths_D_(model.lengths_D()) {}
 
-  std::optional<VectorXd> best(const std::vector<VectorXd>& drawn, const VectorXd& best_tried, Draws& draws) const {
+  std::optional<VectorXd> best(const std::vector<VectorXd>& drawn, const VectorXd& best_tried,
+                               CounterRng& draws) const {
     std::optional<VectorXd> most;
     double most_score = -std::numeric_limits<double>::infinity();
     for (const VectorXd& start : starts(drawn, best_tried, draws)) {
@@ -64,7 +65,8 @@ class Search {
   }
 
   /// The best of those drawn, some more of them, the likelier the better they are, and the best variant so far.
-  std::vector<VectorXd> starts(const std::vector<VectorXd>& drawn, const VectorXd& best_tried, Draws& draws) const {
+  std::vector<VectorXd> starts(const std::vector<VectorXd>& drawn, const VectorXd& best_tried,
+                               CounterRng& draws) const {
     const std::vector<double> of = scores(drawn);
     const auto most = static_cast<std::size_t>(std::max_element(of.begin(), of.end()) - of.begin());
     std::vector<VectorXd> starts = {drawn[most], best_tried};
@@ -139,7 +141,7 @@ class Search {
       take_if_better(others, x_D, reached);
       return;
     }
-    const Line& line = cube_.line(i);
+    const NumericAxis& line = cube_.line(i);
     for (int round = 0; round < kRounds; ++round) {
       std::vector<VectorXd> others;
       const double value = cube_.value(i, x_D[d]);
@@ -165,7 +167,7 @@ class Search {
     return true;
   }
 
-  const Cube& cube_;
+  const UnitCube& cube_;
   const GaussianProcess& model_;
   double least_;
   VectorXd lengths_D_;
@@ -178,7 +180,7 @@ class Gp final : public Sampler {
   }
 
   std::optional<Point> propose(const std::vector<Tried>& tried) const override {
-    Draws draws(inputs_.seed, static_cast<std::int64_t>(tried.size()));
+    CounterRng draws(inputs_.seed, static_cast<std::int64_t>(tried.size()));
     const std::vector<std::size_t> order = ranked(tried);
     if (order.size() < static_cast<std::size_t>(config_.n_startup_trials)) return draw_allowed(*inputs_.space, draws);
     std::vector<VectorXd> drawn;
@@ -255,7 +257,7 @@ class Gp final : public Sampler {
 
   Config config_;
   Inputs inputs_;
-  Cube cube_;
+  UnitCube cube_;
 };
 
 }  // namespace

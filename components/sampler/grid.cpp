@@ -1,6 +1,6 @@
 #include "generated/sampler/grid.h"  // Config; declares make()
+#include "components/sampler/math/grid_points.h"
 #include "components/sampler/sampler.h"
-#include "components/sampler/walk.h"
 
 namespace components::sampler::grid {
 namespace {
@@ -11,7 +11,7 @@ class Grid final : public Sampler {
 
   std::optional<Point> propose(const std::vector<Tried>& tried) const override {
     if (tried.size() + 1 < count_) {
-      walk_ = PointWalk(*space_);
+      walk_ = GridPoints(*space_);
       count_ = 0;
     }
     for (; count_ <= tried.size(); ++count_) newest_ = walk_.next();
@@ -21,7 +21,7 @@ class Grid final : public Sampler {
  private:
   std::shared_ptr<const Space> space_;
   // How far it has counted, so that the next one is one step away; what it says does not depend on it.
-  mutable PointWalk walk_;
+  mutable GridPoints walk_;
   mutable std::size_t count_ = 0;
   mutable std::optional<Point> newest_;
 };

@@ -3,9 +3,9 @@
 #include <utility>
 #include <vector>
 
-#include "components/sampler/ranking.h"
+#include "components/sampler/math/grid_points.h"
+#include "components/sampler/math/ranking.h"
 #include "components/sampler/sampler.h"
-#include "components/sampler/walk.h"
 #include "generated/sampler/nsga2.h"  // Config; declares make()
 
 namespace components::sampler::nsga2 {
@@ -19,7 +19,7 @@ class Nsga2 final : public Sampler {
       : config_(config), inputs_(std::move(inputs)), population_(static_cast<std::size_t>(config.population)) {}
 
   std::optional<Point> propose(const std::vector<Tried>& tried) const override {
-    Draws draws(inputs_.seed, static_cast<std::int64_t>(tried.size()));
+    CounterRng draws(inputs_.seed, static_cast<std::int64_t>(tried.size()));
     const std::vector<const Point*> parents = parents_of(tried);
     if (parents.empty()) return draw_allowed(*inputs_.space, draws);
     for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
@@ -51,13 +51,13 @@ class Nsga2 final : public Sampler {
   }
 
   /// The better of two; they stand in their order.
-  static const Point* picked(const std::vector<const Point*>& parents, Draws& draws) {
+  static const Point* picked(const std::vector<const Point*>& parents, CounterRng& draws) {
     const auto count = static_cast<double>(parents.size());
     const double place = std::min(draws.uniform(), draws.uniform());
     return parents[static_cast<std::size_t>(place * count)];
   }
 
-  Point child_of(const Point& one, const Point& other, Draws& draws) const {
+  Point child_of(const Point& one, const Point& other, CounterRng& draws) const {
     const std::vector<Dimension>& dimensions = inputs_.space->dimensions();
     const double mutation = config_.mutation.value_or(1 / static_cast<double>(dimensions.size()));
     return make_point(*inputs_.space, [&](std::size_t i) {

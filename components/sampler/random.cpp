@@ -1,6 +1,6 @@
 #include "generated/sampler/random.h"  // Config; declares make()
+#include "components/sampler/math/grid_points.h"
 #include "components/sampler/sampler.h"
-#include "components/sampler/walk.h"
 
 namespace components::sampler::random {
 namespace {
@@ -10,7 +10,7 @@ class Random final : public Sampler {
   explicit Random(Inputs inputs) : inputs_(std::move(inputs)) {}
 
   std::optional<Point> propose(const std::vector<Tried>& tried) const override {
-    Draws draws(inputs_.seed, static_cast<std::int64_t>(tried.size()));
+    CounterRng draws(inputs_.seed, static_cast<std::int64_t>(tried.size()));
     return draw_allowed(*inputs_.space, draws);
   }
 

@@ -5,24 +5,11 @@
 #include <optional>
 #include <vector>
 
-#include "components/sampler/space.h"
+#include "components/sampler/math/space.h"
+#include "components/sampler/math/tried.h"
 #include "runner/core/node.h"
 
 namespace components::sampler {
-
-/// A variant that was proposed before, and what is known of it.
-struct Tried {
-  enum class State {
-    kOpen,      ///< it trains, or waits to; `values` is empty
-    kComplete,  ///< all its trials came to an end; `values` are their means
-    kPruned,    ///< given up as hopeless; `values` are what it had reached
-    kFailed,    ///< it came to nothing; `values` is empty
-  };
-  Point point;
-  State state = State::kOpen;
-  std::vector<double> values = {};  ///< by objective, the smaller the better, whatever the goal of the sweep
-  std::int64_t step = 0;            ///< at which they were measured
-};
 
 /// Chooses variants: a pure function of the seed and of what was tried, so that a sweep which is stopped and goes on
 /// proposes the same ones.

@@ -1,8 +1,8 @@
 #include "generated/sampler/sobol.h"  // Config; declares make()
+#include "components/sampler/math/grid_points.h"
+#include "components/sampler/math/sobol_directions.h"
+#include "components/sampler/math/sobol_sequence.h"
 #include "components/sampler/sampler.h"
-#include "components/sampler/sobol_directions.h"
-#include "components/sampler/sobol_sequence.h"
-#include "components/sampler/walk.h"
 #include "runner/core/error.h"
 
 namespace components::sampler::sobol {

@@ -4,10 +4,10 @@
 #include <map>
 #include <utility>
 
-#include "components/sampler/parzen.h"
-#include "components/sampler/ranking.h"
+#include "components/sampler/math/grid_points.h"
+#include "components/sampler/math/parzen.h"
+#include "components/sampler/math/ranking.h"
 #include "components/sampler/sampler.h"
-#include "components/sampler/walk.h"
 #include "generated/sampler/tpe.h"  // Config; declares make()
 
 namespace components::sampler::tpe {
@@ -39,7 +39,7 @@ class Tpe final : public Sampler {
   Tpe(const Config& config, Inputs inputs) : config_(config), inputs_(std::move(inputs)) {}
 
   std::optional<Point> propose(const std::vector<Tried>& tried) const override {
-    Draws draws(inputs_.seed, static_cast<std::int64_t>(tried.size()));
+    CounterRng draws(inputs_.seed, static_cast<std::int64_t>(tried.size()));
     const std::vector<std::size_t> order = ranked(tried);
     if (order.size() < static_cast<std::size_t>(config_.n_startup_trials)) return draw_allowed(*inputs_.space, draws);
     const auto share = static_cast<std::size_t>(std::ceil(kGoodShare * static_cast<double>(order.size())));
@@ -84,7 +84,7 @@ class Tpe final : public Sampler {
   }
 
   /// Of several draws from the good, the one that is least like the bad.
-  void take_best(const Parzen& good, const Parzen& bad, Draws& draws, Point& point) const {
+  void take_best(const Parzen& good, const Parzen& bad, CounterRng& draws, Point& point) const {
     double most = -std::numeric_limits<double>::infinity();
     Point best = point;
     for (std::int64_t i = 0; i < config_.n_ei_candidates; ++i) {

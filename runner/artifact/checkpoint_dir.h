@@ -14,7 +14,7 @@
 namespace runner::artifact {
 
 class Io;
-class Pace;
+class Throttle;
 /// The disk itself; tests pass one that fails.
 Io& system_io();
 
@@ -57,21 +57,21 @@ struct Manifest {
 };
 
 struct DraftOptions {
-  bool direct = false;   ///< large files past the page cache, where the file system can
-  Pace* pace = nullptr;  ///< rests between pieces of writing and of reading back; null goes as fast as it can
+  bool direct = false;       ///< large files past the page cache, where the file system can
+  Throttle* pace = nullptr;  ///< rests between pieces of writing and of reading back; null goes as fast as it can
 };
 
-/// One save, in DESIGN 6's order: free space, hidden folder, fsync of files and folder, then commit's verification,
-/// rename and fsync of the parent. A draft that is not committed leaves nothing behind. One draft at a time for one
-/// folder: what drafts of dead processes, and earlier ones of this process, left there is deleted by begin(). Files may
-/// be added by several threads at once.
-class CheckpointDraft {
+/// One save, in the order of docs/file-formats.md: free space, hidden folder, fsync of files and folder, then commit's
+/// verification, rename and fsync of the parent. A draft that is not committed leaves nothing behind. One draft at a
+/// time for one folder: what drafts of dead processes, and earlier ones of this process, left there is deleted by
+/// begin(). Files may be added by several threads at once.
+class CheckpointWriter {
  public:
   /// `bytes_needed` is checked against the free space first (Failure with the figures).
-  static core::Result<std::unique_ptr<CheckpointDraft>> begin(const std::string& checkpoints_dir, std::int64_t step,
-                                                              std::int64_t bytes_needed, Io& io = system_io(),
-                                                              const DraftOptions& options = {});
-  virtual ~CheckpointDraft() = default;
+  static core::Result<std::unique_ptr<CheckpointWriter>> begin(const std::string& checkpoints_dir, std::int64_t step,
+                                                               std::int64_t bytes_needed, Io& io = system_io(),
+                                                               const DraftOptions& options = {});
+  virtual ~CheckpointWriter() = default;
   /// Tensors in safetensors' order (by dtype, widest first, then name), data aligned to 64 bytes.
   virtual core::Result<void> add_safetensors(const std::string& file, std::vector<TensorBytes> tensors,
                                              const std::vector<std::pair<std::string, std::string>>& metadata) = 0;

@@ -9,9 +9,9 @@
 #include "runner/artifact/draft_names.h"
 #include "runner/artifact/file_check.h"
 #include "runner/artifact/manifest.h"
-#include "runner/core/files.h"
 #include "runner/core/json.h"
-#include "runner/core/parallel.h"
+#include "runner/core/platform/files.h"
+#include "runner/core/platform/parallel.h"
 
 namespace runner::artifact {
 namespace {

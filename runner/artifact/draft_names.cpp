@@ -9,7 +9,7 @@
 #include <optional>
 #include <string_view>
 
-#include "runner/core/files.h"
+#include "runner/core/platform/files.h"
 
 namespace runner::artifact {
 namespace {

@@ -9,9 +9,9 @@
 #include <cerrno>
 #include <utility>
 
-#include "runner/artifact/aligned_bytes.h"
-#include "runner/artifact/checksum.h"
-#include "runner/artifact/io.h"
+#include "runner/artifact/io/aligned_bytes.h"
+#include "runner/artifact/io/checksum.h"
+#include "runner/artifact/io/io.h"
 #include "runner/core/error.h"
 
 namespace runner::artifact {

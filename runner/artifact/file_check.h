@@ -5,14 +5,14 @@
 #include <string>
 
 #include "runner/artifact/checkpoint_dir.h"
-#include "runner/artifact/pace.h"
+#include "runner/artifact/io/throttle.h"
 #include "runner/core/result.h"
 
 namespace runner::artifact {
 
 struct CheckOptions {
   bool from_disk = false;  ///< past the page cache, where the file system can: the disk is asked, not what it was told
-  Pace* pace = nullptr;    ///< rests between pieces; null goes as fast as it can
+  Throttle* pace = nullptr;  ///< rests between pieces; null goes as fast as it can
 };
 
 /// Reads a file and compares it with what its manifest says. Failure says how it differs, in the words that a user

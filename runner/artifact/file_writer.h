@@ -3,11 +3,11 @@
 #include <cstdint>
 #include <string>
 
-#include "runner/artifact/aligned_bytes.h"
 #include "runner/artifact/checkpoint_dir.h"
-#include "runner/artifact/checksum.h"
-#include "runner/artifact/io.h"
-#include "runner/artifact/pace.h"
+#include "runner/artifact/io/aligned_bytes.h"
+#include "runner/artifact/io/checksum.h"
+#include "runner/artifact/io/io.h"
+#include "runner/artifact/io/throttle.h"
 
 namespace runner::artifact {
 
@@ -17,9 +17,9 @@ namespace runner::artifact {
 class FileWriter {
  public:
   struct Options {
-    std::int64_t bytes = 0;  ///< that the file will have; reserved on the disk first
-    bool direct = false;     ///< past the page cache, where the file system can and the file is large
-    Pace* pace = nullptr;    ///< rests between pieces; null goes as fast as it can
+    std::int64_t bytes = 0;    ///< that the file will have; reserved on the disk first
+    bool direct = false;       ///< past the page cache, where the file system can and the file is large
+    Throttle* pace = nullptr;  ///< rests between pieces; null goes as fast as it can
   };
   FileWriter(Io& io, std::string path, const Options& options);
   ~FileWriter();
@@ -39,7 +39,7 @@ class FileWriter {
   std::string path_;
   int handle_;
   bool direct_ = false;
-  Pace* pace_;
+  Throttle* pace_;
   std::int64_t chunk_;
   Checksum checksum_;
   AlignedBytes gathered_;

@@ -4,12 +4,12 @@
 #include <optional>
 #include <utility>
 
-#include "runner/artifact/checksum.h"
-#include "runner/artifact/io.h"
+#include "runner/artifact/io/checksum.h"
+#include "runner/artifact/io/io.h"
 #include "runner/core/error.h"
 #include "runner/core/fields.h"
-#include "runner/core/files.h"
 #include "runner/core/json.h"
+#include "runner/core/platform/files.h"
 
 namespace runner::artifact {
 namespace {

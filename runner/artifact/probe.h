@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "runner/artifact/io.h"
+#include "runner/artifact/io/io.h"
 
 namespace runner::artifact {
 

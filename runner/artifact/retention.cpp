@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "runner/artifact/draft_names.h"
-#include "runner/artifact/io.h"
+#include "runner/artifact/io/io.h"
 #include "runner/artifact/manifest.h"
-#include "runner/core/files.h"
 #include "runner/core/log.h"
+#include "runner/core/platform/files.h"
 
 namespace runner::artifact {
 namespace {
@@ -35,8 +35,8 @@ std::vector<RetentionItem> items_of(const std::vector<CheckpointInfo>& all) {
 }
 
 /// Line 8. `goes` is ascending.
-bool one_stays_for_sure(const std::vector<CheckpointInfo>& all, const std::vector<std::size_t>& goes,
-                        const std::string& verified) {
+bool leaves_one_restorable(const std::vector<CheckpointInfo>& all, const std::vector<std::size_t>& goes,
+                           const std::string& verified) {
   std::vector<const CheckpointInfo*> stay;
   for (std::size_t i = all.size(); i-- > 0;) {
     if (!std::binary_search(goes.begin(), goes.end(), i)) stay.push_back(&all[i]);
@@ -85,7 +85,7 @@ std::vector<std::string> rotate(const std::string& checkpoints_dir, const Retent
   }
   const std::vector<std::size_t> goes = surplus(items_of(all), policy);
   if (goes.empty()) return removed;
-  if (!one_stays_for_sure(all, goes, policy.verified)) {
+  if (!leaves_one_restorable(all, goes, policy.verified)) {
     core::log_warning("no old checkpoint is removed from " + checkpoints_dir + ": none of those that stay verifies");
     return removed;
   }

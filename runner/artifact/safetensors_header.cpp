@@ -5,6 +5,7 @@
 #include "runner/artifact/safetensors_layout.h"
 #include "runner/core/error.h"
 #include "runner/core/json.h"
+#include "runner/core/utf8.h"
 
 namespace runner::artifact {
 namespace {
@@ -12,11 +13,11 @@ namespace {
 using core::Node;
 using core::RunError;
 
-constexpr std::uint64_t kHeaderBytesMax = 100'000'000;  // the safetensors library's own limit
-constexpr core::JsonLimits kHeaderLimits{4, 20'000'000};
+constexpr std::uint64_t kHeaderBytesMax = 100'000'000;   // the safetensors library's own limit
+constexpr core::JsonLimits kHeaderLimits{4, 2'000'000};  // 200,000 tensors: more than any model has in a file
 
 [[noreturn]] void refuse(const std::string& path, const std::string& why) {
-  throw RunError(path + " is no safetensors file: " + why);
+  throw RunError(path + " is no safetensors file: " + core::escape_for_terminal(why));
 }
 
 class HeaderParser {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "runner/artifact/checkpoint_dir.h"
-#include "runner/artifact/io.h"
+#include "runner/artifact/io/io.h"
 #include "runner/artifact/safetensors_header.h"
 #include "runner/core/error.h"
 

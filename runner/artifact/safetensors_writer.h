@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "runner/artifact/checkpoint_dir.h"
-#include "runner/artifact/io.h"
+#include "runner/artifact/io/io.h"
 
 namespace runner::artifact {
 

@@ -11,13 +11,14 @@
 #include <system_error>
 #include <utility>
 
-#include "runner/artifact/element.h"
-#include "runner/artifact/io.h"
+#include "runner/artifact/io/element.h"
+#include "runner/artifact/io/io.h"
 #include "runner/artifact/manifest.h"
 #include "runner/artifact/tensor_set.h"
 #include "runner/core/error.h"
-#include "runner/core/files.h"
 #include "runner/core/json.h"
+#include "runner/core/platform/files.h"
+#include "runner/core/utf8.h"
 
 namespace runner::artifact {
 namespace {
@@ -310,20 +311,20 @@ std::string to_text(const TensorDifference& difference) {
   const std::string counts = std::to_string(difference.differing) + " of " + std::to_string(difference.elements) +
                              (difference.elements == 1 ? " element differs" : " elements differ") + ", by " +
                              short_number(difference.max_abs) + " at most";
+  const std::string name = core::escape_for_terminal(difference.name);
   switch (difference.kind) {
-    case Kind::kOnlyInA: return difference.name + of + " is only in a";
-    case Kind::kOnlyInB: return difference.name + of + " is only in b";
+    case Kind::kOnlyInA: return name + of + " is only in a";
+    case Kind::kOnlyInB: return name + of + " is only in b";
     case Kind::kShape:
-      return difference.name + of + " is " + shape_text(difference.shape_a) + " in a and " +
-             shape_text(difference.shape_b) + " in b";
+      return name + of + " is " + shape_text(difference.shape_a) + " in a and " + shape_text(difference.shape_b) +
+             " in b";
     case Kind::kDtype:
-      return difference.name + of + " is " + difference.dtype_a + " in a and " + difference.dtype_b + " in b; " +
-             counts;
+      return name + of + " is " + difference.dtype_a + " in a and " + difference.dtype_b + " in b; " + counts;
     case Kind::kValues: break;
   }
   const std::string index = difference.first.empty() ? "" : shape_text(difference.first);
-  return difference.name + index + of + " is " + number(difference.first_a) + " in a and " +
-         number(difference.first_b) + " in b; " + counts;
+  return name + index + of + " is " + number(difference.first_a) + " in a and " + number(difference.first_b) +
+         " in b; " + counts;
 }
 
 std::string to_text(const ValueDifference& difference) {

@@ -8,12 +8,13 @@
 #include <utility>
 
 #include "runner/artifact/file_check.h"
-#include "runner/artifact/io.h"
+#include "runner/artifact/io/io.h"
 #include "runner/artifact/manifest.h"
 #include "runner/artifact/safetensors_header.h"
 #include "runner/core/error.h"
-#include "runner/core/files.h"
 #include "runner/core/json.h"
+#include "runner/core/platform/files.h"
+#include "runner/core/utf8.h"
 
 namespace runner::artifact {
 namespace {
@@ -29,7 +30,9 @@ constexpr std::int64_t kIndexBytesMax = 100'000'000;
 std::map<std::string, std::string> read_index(const std::string& path) {
   const std::string text = core::read_file(path, kIndexBytesMax).value();
   const core::Result<Node> root = core::parse_json(text);
-  const auto refuse = [&path](const std::string& why) { throw RunError(path + " is no index of shards: " + why); };
+  const auto refuse = [&path](const std::string& why) {
+    throw RunError(path + " is no index of shards: " + core::escape_for_terminal(why));
+  };
   if (!root) refuse(root.failure().message);
   const Node* map = root.value().find("weight_map");
   if (map == nullptr || !map->is_mapping()) refuse("it has no weight_map");
@@ -58,7 +61,8 @@ class Shards final : public TensorList {
       }
       const TensorBytes* bytes = reader->find(tensor);
       if (bytes == nullptr) {
-        throw RunError((folder / shard).string() + " lacks tensor \"" + tensor + "\", which " + index + " says it has");
+        throw RunError(core::escape_for_terminal((folder / shard).string() + " lacks tensor \"" + tensor + "\"") +
+                       ", which " + index + " says it has");
       }
       add(*bytes);
     }

@@ -9,13 +9,13 @@
 
 #include "components/model/model.h"
 #include "runner/artifact/checkpoint_dir.h"
-#include "runner/artifact/pace.h"
+#include "runner/artifact/io/throttle.h"
 #include "runner/core/node.h"
 #include "runner/core/state.h"
 
 namespace runner::checkpoint {
 
-class HeldFiles;
+class CheckpointPrefetch;
 
 /// Everything that decides the next step, by reference. `stateful` names go into trainer.json as sections
 /// ("lr_scheduler", "callbacks.0", ...); the optimizer's tensors go into optimizer.safetensors, those of the others
@@ -39,7 +39,7 @@ struct SaveOptions {
   std::int64_t shard_bytes_max = std::numeric_limits<std::int64_t>::max();
   bool direct_io = false;  ///< past the page cache, where the file system can
   /// How write() and commit() go about it when nobody waits for them; null: as fast as they can.
-  std::shared_ptr<artifact::Pace> pace = nullptr;
+  std::shared_ptr<artifact::Throttle> pace = nullptr;
 };
 
 /// Writes step-NNNNNN with model.safetensors (or shards), optimizer.safetensors, trainer.json and
@@ -53,7 +53,7 @@ std::int64_t estimate_bytes(const components::model::Model& model, int optimizer
 /// Fills model, stateful parts and generator from a verified folder; returns the counters. RunError names the tensor
 /// that does not fit. A rank that the checkpoint knows no generator of keeps the one it has, and says so. `held`: what
 /// was read of it when it was verified; null reads the files again.
-core::Node load(const std::string& path, TrainState& state, HeldFiles* held = nullptr);
+core::Node load(const std::string& path, TrainState& state, CheckpointPrefetch* held = nullptr);
 
 /// Weights only, with strict names and shapes. `path`: a checkpoint, which is what `eval` and `predict` take; or a
 /// folder with model.safetensors or its shards, an index, or a safetensors file.

@@ -3,7 +3,7 @@
 #include <map>
 #include <vector>
 
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "runner/artifact/tensor_compare.h"
 #include "runner/artifact/tensor_set.h"
 #include "runner/checkpoint/files.h"

@@ -8,11 +8,11 @@
 #include <system_error>
 #include <unordered_map>
 
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "generated/section/init_from.h"
 #include "runner/artifact/checkpoint_name.h"
-#include "runner/artifact/checksum.h"
-#include "runner/artifact/element.h"
+#include "runner/artifact/io/checksum.h"
+#include "runner/artifact/io/element.h"
 #include "runner/artifact/manifest.h"
 #include "runner/artifact/tensor_compare.h"
 #include "runner/artifact/tensor_set.h"
@@ -22,6 +22,7 @@
 #include "runner/core/name_map.h"
 #include "runner/core/suggest.h"
 #include "runner/core/units.h"
+#include "runner/core/utf8.h"
 #include "runner/store/run_reader.h"
 
 namespace runner::checkpoint {
@@ -37,6 +38,9 @@ using Config = sections::init_from::Config;
 using Names = std::vector<std::string>;
 
 constexpr std::size_t kNamesShown = 10;
+constexpr const char* kTransposeHint =
+    "write the file with these weights transposed (weight.t().contiguous()), or leave them as drawn with "
+    "init_from.exclude";
 
 std::string list_text(const Names& names) {
   std::string text;
@@ -76,7 +80,7 @@ class Matcher {
  public:
   Matcher(const Node& section, const components::model::Model& model, Diagnostics& diagnostics)
       : config_(sections::init_from::parse_config(section)),
-        place_(section.find("path")->place()),
+        place_(section.find("path")->location()),
         section_(section),
         tensors_(model.parameters()),
         diagnostics_(diagnostics) {
@@ -85,7 +89,7 @@ class Matcher {
       target_of_.emplace(tensor.name, targets_.size());
       targets_.push_back({&tensor, {tensor.name}, selects(tensor.name)});
     }
-    for (const components::model::Tie& tie : model.ties()) {
+    for (const components::block::Tie& tie : model.ties()) {
       const std::size_t target = target_of_.at(tie.owner);
       target_of_.emplace(tie.name, target);
       targets_[target].names.push_back(tie.name);
@@ -98,12 +102,23 @@ class Matcher {
     if (artifact::read_manifest(folder)) weights_.checkpoint = folder;
     weights_.tensors = static_cast<std::int64_t>(targets_.size());
     rename(reader);
+    find_transposed(reader);
     take();
     check_patterns();
     if (!others_.empty()) {
       error("of " + source + " " + count_text(others_.size(), "tensor does", "tensors do") +
                 " not fit: " + list_text(others_),
-            "give the model the sizes of the other one, or leave them as drawn with init_from.exclude");
+            transposed_ != nullptr
+                ? kTransposeHint
+                : "give the model the sizes of the other one, or leave them as drawn with init_from.exclude");
+    }
+    if (!square_.empty()) {
+      error(source + " holds transposed weights (" + transposed_->name + " is " +
+                artifact::shape_text(transposed_->shape) + " beside a bias of " +
+                artifact::shape_text({transposed_->shape[1]}) + "), and " +
+                count_text(square_.size(), "weight fits", "weights fit") +
+                " only for being square: " + list_text(square_),
+            kTransposeHint);
     }
     if (config_.strict) refuse_names();
     if (weights_.filled == 0 && !diagnostics_.has_errors()) {
@@ -120,8 +135,9 @@ class Matcher {
     return (config_.include.empty() || matches_any(config_.include, name)) && !matches_any(config_.exclude, name);
   }
 
-  void error(std::string message, std::string hint) {
-    diagnostics_.error(place_, "init_from: " + std::move(message), std::move(hint));
+  /// Names of a file may hold anything.
+  void error(const std::string& message, const std::string& hint) {
+    diagnostics_.error(place_, "init_from: " + core::escape_for_terminal(message), core::escape_for_terminal(hint));
   }
 
   /// The source's tensors by their names in the model.
@@ -132,13 +148,33 @@ class Matcher {
       const std::string name = map(bytes.name);
       const auto [at, is_new] = there_.emplace(name, &bytes);
       if (!is_new && twice.insert(name).second) {
-        diagnostics_.error(section_.find("rename")->place(),
-                           "init_from.rename makes " + name + " of both " + at->second->name + " and " + bytes.name,
+        diagnostics_.error(section_.find("rename")->location(),
+                           core::escape_for_terminal("init_from.rename makes " + name + " of both " + at->second->name +
+                                                     " and " + bytes.name),
                            "make the pattern match one of them only");
       }
       if (!target_of_.contains(name) && selects(name)) weights_.unexpected.push_back(bytes.name);
       source_names_.push_back(name);
     }
+  }
+
+  /// A bias has as many values as its weight has rows. Where it has as many as there are columns the weight is
+  /// transposed, as in the Conv1D layers of Hugging Face's GPT-2, and then square ones are, too.
+  void find_transposed(const artifact::SafetensorsReader& reader) {
+    for (const TensorBytes& bytes : reader.tensors()) {
+      if (bytes.shape.size() == 2) weights_2d_.emplace(bytes.name, &bytes);
+    }
+    for (const TensorBytes& bytes : reader.tensors()) {
+      const auto weight = bytes.shape.size() == 1 ? weights_2d_.find(weight_of(bytes.name)) : weights_2d_.end();
+      if (weight == weights_2d_.end() || bytes.shape[0] != weight->second->shape[1]) continue;
+      biased_.insert(weight->first);
+      if (transposed_ == nullptr && weight->second->shape[0] != bytes.shape[0]) transposed_ = weight->second;
+    }
+  }
+
+  static std::string weight_of(const std::string& bias) {
+    constexpr std::string_view kBias = "bias";
+    return bias.ends_with(kBias) ? bias.substr(0, bias.size() - kBias.size()) + "weight" : "";
   }
 
   void take() {
@@ -171,6 +207,7 @@ class Matcher {
       others_.push_back(name + " is " + bytes.dtype + " there and " + dtype + " in the model");
       return;
     }
+    if (transposed_ != nullptr && biased_.contains(bytes.name)) square_.push_back(name);
     const bool is_first = weights_.pairs.empty() || weights_.pairs.back().second != name;
     weights_.pairs.emplace_back(bytes.name, name);
     if (!is_first) return;  // the same tensor once more, under the name that ties it
@@ -190,7 +227,7 @@ class Matcher {
           continue;
         }
         const std::string near = core::closest(text, all);
-        diagnostics_.error(pattern.place(), std::string("init_from.") + key + " names no tensor: \"" + text + "\"",
+        diagnostics_.error(pattern.location(), std::string("init_from.") + key + " names no tensor: \"" + text + "\"",
                            near.empty() ? "`*` stands for any text" : "did you mean \"" + near + "\"?");
       }
     }
@@ -246,14 +283,17 @@ class Matcher {
   }
 
   const Config config_;
-  const core::Place place_;
+  const core::Location place_;
   const Node& section_;
   components::NamedTensors tensors_;
   Diagnostics& diagnostics_;
   std::vector<Target> targets_;
   std::unordered_map<std::string, std::size_t> target_of_;
   std::map<std::string, const TensorBytes*> there_;
-  Names source_names_, others_;
+  std::map<std::string, const TensorBytes*> weights_2d_;  ///< of the source
+  std::set<std::string> biased_;                          ///< of these: beside a bias as long as they are wide
+  const TensorBytes* transposed_ = nullptr;               ///< one of them that is not square
+  Names source_names_, others_, square_;
   InitWeights weights_;
 };
 
@@ -287,7 +327,7 @@ std::string InitWeights::text() const {
   if (!unexpected.empty()) {
     text += "; " + std::to_string(unexpected.size()) + " there without a place here: " + list_text(unexpected);
   }
-  return text;
+  return core::escape_for_terminal(text);
 }
 
 Node InitWeights::to_node() const {
@@ -320,12 +360,12 @@ std::optional<InitWeights> plan_init_from(const Node& section, const components:
   if (path == nullptr || !path->is_string()) return std::nullopt;
   const auto source = find_source(path->as_string(), output_dir);
   if (!source) {
-    diagnostics.error(path->place(), "init_from: " + source.failure().message, source.failure().hint);
+    diagnostics.error(path->location(), "init_from: " + source.failure().message, source.failure().hint);
     return std::nullopt;
   }
   const auto reader = artifact::open_tensors(source.value());
   if (!reader) {
-    diagnostics.error(path->place(), "init_from: " + reader.failure().message,
+    diagnostics.error(path->location(), "init_from: " + reader.failure().message,
                       hint_for(source.value(), reader.failure()));
     return std::nullopt;
   }

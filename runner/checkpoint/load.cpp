@@ -8,7 +8,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "runner/artifact/manifest.h"
 #include "runner/artifact/tensor_set.h"
 #include "runner/checkpoint/checkpoint.h"
@@ -16,9 +16,9 @@
 #include "runner/checkpoint/state_section.h"
 #include "runner/checkpoint/tensor_file.h"
 #include "runner/core/error.h"
-#include "runner/core/files.h"
 #include "runner/core/json.h"
 #include "runner/core/log.h"
+#include "runner/core/platform/files.h"
 
 namespace runner::checkpoint {
 namespace {
@@ -75,7 +75,7 @@ std::string model_path(const std::string& folder) {
 void load_model(const TensorSource& file, const components::model::Model& model, Types types) {
   std::multimap<std::string, std::string> other_names;
   std::unordered_set<std::string> known;
-  for (const components::model::Tie& tie : model.ties()) {
+  for (const components::block::Tie& tie : model.ties()) {
     other_names.emplace(tie.owner, tie.name);
     known.insert(tie.name);
   }
@@ -123,7 +123,7 @@ Node read_trainer(const std::string& path) {
   return with_plain_numbers(parsed.value());
 }
 
-void load_stateful(const std::string& folder, const Node& sections, TrainState& state, HeldFiles* held) {
+void load_stateful(const std::string& folder, const Node& sections, TrainState& state, CheckpointPrefetch* held) {
   std::unordered_set<std::string> taken;
   for (const auto& [name, stateful] : state.stateful) {
     const Node* values = sections.find(name);
@@ -146,7 +146,7 @@ void load_stateful(const std::string& folder, const Node& sections, TrainState& 
   }
 }
 
-void load_generator(const std::string& folder, int rank, HeldFiles* held) {
+void load_generator(const std::string& folder, int rank, CheckpointPrefetch* held) {
   const std::string name = random_section(static_cast<std::size_t>(rank));
   std::error_code ignored;
   if (rank > 0 && !fs::exists(fs::path(folder) / (name + ".safetensors"), ignored)) {
@@ -162,7 +162,7 @@ void load_generator(const std::string& folder, int rank, HeldFiles* held) {
 
 }  // namespace
 
-Node load(const std::string& path, TrainState& state, HeldFiles* held) {
+Node load(const std::string& path, TrainState& state, CheckpointPrefetch* held) {
   const std::string trainer_path = (fs::path(path) / artifact::kTrainerFile).string();
   const Node trainer = read_trainer(trainer_path);
   const Node& sections = section(trainer, "state", trainer_path);

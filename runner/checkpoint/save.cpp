@@ -1,4 +1,4 @@
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "runner/checkpoint/checkpoint.h"
 #include "runner/checkpoint/snapshot.h"
 

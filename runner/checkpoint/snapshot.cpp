@@ -6,14 +6,14 @@
 #include <algorithm>
 #include <cstring>
 
-#include "components/cpu_capability.h"
-#include "components/random_state.h"
-#include "components/tensors.h"
+#include "components/tensor/cpu_capability.h"
+#include "components/tensor/random_state.h"
+#include "components/tensor/tensors.h"
 #include "runner/artifact/manifest.h"
 #include "runner/checkpoint/files.h"
 #include "runner/checkpoint/shards.h"
 #include "runner/checkpoint/state_section.h"
-#include "runner/core/parallel.h"
+#include "runner/core/platform/parallel.h"
 
 namespace runner::checkpoint {
 namespace {
@@ -36,7 +36,7 @@ at::Tensor tensor_of(const std::string& bytes) {
 /// A tied parameter is in model.safetensors under its owner only; here is the other name.
 Node ties_of(const components::model::Model& model) {
   Node ties = Node::mapping();
-  for (const components::model::Tie& tie : model.ties()) ties.set(tie.name, Node::string(tie.owner));
+  for (const components::block::Tie& tie : model.ties()) ties.set(tie.name, Node::string(tie.owner));
   return ties;
 }
 
@@ -103,9 +103,9 @@ bool Snapshot::copy_to(artifact::AlignedBytes& memory) {
   return true;
 }
 
-std::unique_ptr<artifact::CheckpointDraft> Snapshot::write(const SaveOptions& options) const {
-  auto draft = artifact::CheckpointDraft::begin(options.checkpoints_dir, options.fields.step, bytes(),
-                                                artifact::system_io(), {options.direct_io, options.pace.get()})
+std::unique_ptr<artifact::CheckpointWriter> Snapshot::write(const SaveOptions& options) const {
+  auto draft = artifact::CheckpointWriter::begin(options.checkpoints_dir, options.fields.step, bytes(),
+                                                 artifact::system_io(), {options.direct_io, options.pace.get()})
                    .value();
   std::vector<const TensorFile*> largest_first;
   for (const TensorFile& file : files_) largest_first.push_back(&file);
@@ -116,7 +116,7 @@ std::unique_ptr<artifact::CheckpointDraft> Snapshot::write(const SaveOptions& op
   return draft;
 }
 
-std::string Snapshot::commit(artifact::CheckpointDraft& draft, const SaveOptions& options) const {
+std::string Snapshot::commit(artifact::CheckpointWriter& draft, const SaveOptions& options) const {
   artifact::ManifestFields fields = options.fields;
   fields.threads = threads_;
   fields.cpu_capability = cpu_capability_;

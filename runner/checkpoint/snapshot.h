@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "runner/artifact/aligned_bytes.h"
 #include "runner/artifact/checkpoint_dir.h"
+#include "runner/artifact/io/aligned_bytes.h"
 #include "runner/checkpoint/checkpoint.h"
 #include "runner/checkpoint/tensor_file.h"
 
@@ -27,10 +27,10 @@ class Snapshot {
   std::int64_t bytes() const;  ///< that write() puts on the disk, about
   /// Writes and fsyncs every file but the manifest. RunError as save() in checkpoint.h; may be called on another
   /// thread, and again after it threw.
-  std::unique_ptr<artifact::CheckpointDraft> write(const SaveOptions& options) const;
+  std::unique_ptr<artifact::CheckpointWriter> write(const SaveOptions& options) const;
   /// Verifies and commits what write() wrote; the tensors are no longer needed. Returns the folder. RunError as save();
   /// may be called again after it threw.
-  std::string commit(artifact::CheckpointDraft& draft, const SaveOptions& options) const;
+  std::string commit(artifact::CheckpointWriter& draft, const SaveOptions& options) const;
   /// Lets go of the tensors, once they are written.
   void release() { files_.clear(); }
 

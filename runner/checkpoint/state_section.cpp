@@ -59,7 +59,7 @@ void SectionWriter::value(std::string_view name, Node value) { values_.set(name,
 
 void SectionWriter::tensor(std::string_view name, const at::Tensor& tensor) { tensors_.add(std::string(name), tensor); }
 
-SectionReader::SectionReader(const std::string& folder, const std::string& name, Node values, HeldFiles* held)
+SectionReader::SectionReader(const std::string& folder, const std::string& name, Node values, CheckpointPrefetch* held)
     : place_(folder + ": the state of " + name), values_(std::move(values)) {
   const std::filesystem::path file = std::filesystem::path(folder) / (name + ".safetensors");
   std::error_code error;

@@ -31,7 +31,7 @@ class SectionWriter final : public core::StateWriter {
 /// TensorSource.
 class SectionReader final : public core::StateReader {
  public:
-  SectionReader(const std::string& folder, const std::string& name, core::Node values, HeldFiles* held);
+  SectionReader(const std::string& folder, const std::string& name, core::Node values, CheckpointPrefetch* held);
   const core::Node& value(std::string_view name) const override;
   bool has(std::string_view name) const override;
   at::Tensor tensor(std::string_view name) const override;

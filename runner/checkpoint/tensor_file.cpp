@@ -18,10 +18,10 @@
 #include <optional>
 #include <string_view>
 
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "runner/artifact/safetensors_layout.h"
 #include "runner/artifact/tensor_set.h"
-#include "runner/checkpoint/held_files.h"
+#include "runner/checkpoint/checkpoint_prefetch.h"
 #include "runner/core/error.h"
 
 namespace runner::checkpoint {
@@ -197,7 +197,7 @@ void TensorFile::release() {
   contents_->tensors.clear();
 }
 
-core::Result<void> TensorFile::write(artifact::CheckpointDraft& draft) const {
+core::Result<void> TensorFile::write(artifact::CheckpointWriter& draft) const {
   lay_out();
   if (contents_->image != nullptr) return draft.add_bytes(file_name_, contents_->image, contents_->bytes);
   return draft.add_safetensors(file_name_, contents_->sorted, contents_->metadata);
@@ -207,7 +207,7 @@ at::Tensor new_tensor(const artifact::TensorBytes& bytes, const std::string& pat
   return at::empty(bytes.shape, at::TensorOptions().dtype(type_of(bytes, path)));
 }
 
-TensorSource::TensorSource(std::string path, HeldFiles* held) : path_(std::move(path)), held_(held) {
+TensorSource::TensorSource(std::string path, CheckpointPrefetch* held) : path_(std::move(path)), held_(held) {
   const auto open = [held](const std::string& file) {
     return held != nullptr ? held->open(file) : artifact::SafetensorsReader::open(file);
   };

@@ -11,7 +11,7 @@
 
 namespace runner::checkpoint {
 
-class HeldFiles;
+class CheckpointPrefetch;
 
 /// A stretch of memory to be copied. It borrows `from` until then.
 struct CopyPiece {
@@ -41,7 +41,7 @@ class TensorFile {
   /// caller has to copy to make it so; release() then lets go of the tensors.
   void move_to(char* memory, std::vector<CopyPiece>& pieces);
   void release();
-  core::Result<void> write(artifact::CheckpointDraft& draft) const;
+  core::Result<void> write(artifact::CheckpointWriter& draft) const;
 
  private:
   struct Contents;
@@ -54,7 +54,7 @@ class TensorFile {
 class TensorSource {
  public:
   /// RunError when it cannot be read as one. `held`: where its files may be in memory already; null where none is.
-  explicit TensorSource(std::string path, HeldFiles* held = nullptr);
+  explicit TensorSource(std::string path, CheckpointPrefetch* held = nullptr);
   ~TensorSource();
 
   const std::string& path() const { return path_; }
@@ -69,7 +69,7 @@ class TensorSource {
   at::Tensor row_major(const artifact::TensorBytes& bytes) const;
 
   std::string path_;
-  HeldFiles* held_;
+  CheckpointPrefetch* held_;
   std::unique_ptr<artifact::SafetensorsReader> reader_;
 };
 

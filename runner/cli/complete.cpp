@@ -4,20 +4,27 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <algorithm>
+#include <filesystem>
+#include <map>
+#include <optional>
 #include <set>
 
+#include "runner/artifact/checkpoint_dir.h"
 #include "runner/cli/sweep_command.h"
 #include "runner/core/clock.h"
 #include "runner/core/path.h"
 #include "runner/core/utf8.h"
+#include "runner/query/filter.h"
+#include "runner/registry/lookup.h"
 #include "runner/registry/registry.h"
-#include "runner/store/filter.h"
-#include "runner/store/text.h"
+#include "runner/resolve/load.h"
+#include "runner/store/database/text.h"
 
 namespace runner::cli {
 namespace {
 
 using Words = std::vector<std::string>;
+using core::Node;
 using registry::Property;
 using registry::Registry;
 using store::RunSummary;
@@ -30,6 +37,8 @@ enum class What {
   kNames,
   kTags,
   kRecipeKeys,
+  kRecipePlaces,
+  kCheckpoints,
   kKinds,
   kComponents,
   kSweeps,
@@ -43,8 +52,10 @@ What meaning_of(const std::string& command, const std::string& name) {
   if (name == "--sort" || name == "--columns" || name == "--group-by" || name == "--filter" || name == "--parameters")
     return What::kNames;
   if (name == "--set" || name == "varied") return What::kRecipeKeys;
+  if (name == "KEY" && command == "explain") return What::kRecipePlaces;
+  if (name == "--checkpoint") return What::kCheckpoints;
   if (name == "--sampler") return What::kSamplers;
-  if (name == "RUN" || name == "run" || name == "A" || name == "B") return What::kRuns;
+  if (name == "RUN" || name == "run" || name == "--run" || name == "A" || name == "B") return What::kRuns;
   if (name == "TAG") return What::kTags;
   if (name == "SWEEP") return What::kSweeps;
   if (name == "KIND") return command == "plot" ? What::kSweepPlots : What::kKinds;
@@ -82,7 +93,7 @@ Words names(const Session& session) {
     const auto newest = store::find_run(session.runs_dir(), runs.front().id, core::system_clock());
     if (newest) runs.front() = newest.value();
   }
-  Words words = store::known_names(runs);
+  Words words = query::known_names(runs);
   for (const RunSummary& run : runs) {
     for (const std::string& tag : run.tags) words.push_back("tag:" + tag);
   }
@@ -136,32 +147,12 @@ Words sweeps(const Session& session) {
   return words;
 }
 
-Words words_for(What what, const Session& session) {
-  switch (what) {
-    case What::kFiles: return {};
-    case What::kRuns: return run_words(session);
-    case What::kMetrics: return metrics(session);
-    case What::kNames: return names(session);
-    case What::kTags: return tags(session);
-    case What::kKinds: return kinds();
-    case What::kComponents: return components();
-    case What::kSweeps: return sweeps(session);
-    case What::kSweepPlots: return sweep_plot_kinds();
-    case What::kSamplers: return Registry::builtin().names("sampler");
-    case What::kRecipeKeys: {
-      Words words;
-      add_keys(Registry::builtin().find("section", "recipe")->properties, "", words);
-      return words;
-    }
-  }
-  return {};
-}
-
-/// Where the cursor is: the innermost command that was named, and how many of its arguments stand before it.
+/// Where the cursor is: the innermost command that was named, and what of it stands before the cursor.
 struct Position {
   const CLI::App* command;
-  std::size_t arguments = 0;
-  const CLI::Option* flag = nullptr;  ///< whose value the cursor is at
+  Words arguments = {};
+  std::map<const CLI::Option*, std::string> values = {};  ///< of flags
+  const CLI::Option* flag = nullptr;                      ///< whose value the cursor is at
 };
 
 const CLI::Option* find_flag(const CLI::App* command, const std::string& name) {
@@ -181,27 +172,138 @@ Position position_of(const CLI::App& app, const Words& words) {
   for (std::size_t i = 0; i + 1 < words.size(); ++i) {
     const std::string& word = words[i];
     if (at.flag != nullptr) {
+      at.values[at.flag] = word;
       at.flag = nullptr;
     } else if (word.starts_with('-') && word.size() > 1) {
       const CLI::Option* option = word.find('=') == std::string::npos ? find_flag(at.command, word) : nullptr;
       if (option != nullptr && option->get_expected_max() > 0) at.flag = option;
-    } else if (const CLI::App* inner = find_command(*at.command, word); inner != nullptr && at.arguments == 0) {
+    } else if (const CLI::App* inner = find_command(*at.command, word); inner != nullptr && at.arguments.empty()) {
       at.command = inner;
     } else {
-      ++at.arguments;
+      at.arguments.push_back(word);
     }
   }
   return at;
+}
+
+std::vector<const CLI::Option*> arguments_of(const CLI::App* command) {
+  return command->get_options([](const CLI::Option* one) { return one->get_positional(); });
+}
+
+/// What was given for the first argument, where that is called `name`; "" where it is not.
+std::string first_argument(const Position& at, const std::string& name) {
+  const auto options = arguments_of(at.command);
+  return !at.arguments.empty() && !options.empty() && options.front()->get_name(true) == name ? at.arguments.front()
+                                                                                              : "";
+}
+
+std::optional<resolve::Recipe> read_quietly(const std::string& path) {
+  core::Diagnostics unsaid;
+  return resolve::read_recipe(path, {}, Registry::builtin(), unsaid);
+}
+
+/// The recipe that the command line names, be it that of a run.
+std::optional<resolve::Recipe> named_recipe(const Position& at, const Session& session) {
+  for (const char* name : {"RECIPE", "WHAT"}) {
+    const std::string path = first_argument(at, name);
+    if (std::filesystem::is_regular_file(path)) return read_quietly(path);
+  }
+  for (const char* name : {"RUN", "run", "WHAT"}) {
+    const std::string text = first_argument(at, name);
+    const auto run = store::find_run(session.runs_dir(), text, core::system_clock());
+    if (!text.empty() && run) return read_quietly(store::branch_file(run.value().run_dir, "resolved.json"));
+  }
+  return std::nullopt;
+}
+
+/// `best`, `last` and the steps of the run that the command line speaks of: --run, RUN, or the newest of the recipe's.
+Words checkpoints(const Position& at, const Session& session) {
+  Words words = {"best", "last"};
+  const CLI::Option* flag = find_flag(at.command, "--run");
+  const auto value = at.values.find(flag);
+  std::string folder = session.runs_dir();
+  std::string run = value != at.values.end() ? value->second : first_argument(at, "run");
+  if (const auto recipe = run.empty() ? named_recipe(at, session) : std::nullopt) {
+    const Node* name = recipe->root.find("run_name");
+    const Node* output_dir = recipe->root.find("output_dir");
+    if (name != nullptr && name->is_string()) run = name->as_string();
+    if (session.output_dir.empty() && output_dir != nullptr && output_dir->is_string())
+      folder = output_dir->as_string();
+  }
+  const auto found = store::find_run(folder, run, core::system_clock());
+  if (run.empty() || !found) return words;
+  for (const artifact::CheckpointInfo& info : artifact::list_checkpoints(found.value().run_dir + "/checkpoints")) {
+    words.push_back(std::filesystem::path(info.path).filename().string());
+  }
+  return words;
+}
+
+/// The places of a recipe from `path` on, each with `end` behind it: keys that the component which stands there takes,
+/// and items of lists.
+void add_places(const Node& root, const std::string& path, const Node& value, const std::string& end, Words& words) {
+  const Registry& registry = Registry::builtin();
+  std::set<std::string> keys;
+  for (const Node::Entry& entry : value.entries()) keys.insert(entry.key);
+  const auto add = [&keys](const std::vector<Property>& properties) {
+    for (const Property& property : properties) keys.insert(property.name);
+  };
+  const registry::Described described = registry::describe_place(registry, root, path);
+  if (described.fragment != nullptr) {
+    add(described.fragment->properties);
+    if (const auto* common = registry.common(described.fragment->kind)) add(common->properties);
+  } else if (described.property != nullptr && described.property->type == Property::Type::kObject) {
+    add(described.property->properties);
+  }
+  for (const std::string& key : keys) {
+    const std::string place = core::join_path(path, key);
+    const Node* inner = value.find(key);
+    words.push_back(place + end);
+    add_places(root, place, inner != nullptr ? *inner : Node(), end, words);
+  }
+  for (std::size_t i = 0; i < value.items().size(); ++i) {
+    const std::string place = path + "[" + std::to_string(i) + "]";
+    words.push_back(place + end);
+    add_places(root, place, value.items()[i], end, words);
+  }
+}
+
+/// Keys of the recipe that the command line names; of every component there is where it names none.
+Words recipe_places(const Position& at, const Session& session, const std::string& end) {
+  Words words;
+  if (const auto recipe = named_recipe(at, session)) {
+    add_places(recipe->root, "", recipe->root, end, words);
+  } else if (!end.empty()) {
+    add_keys(Registry::builtin().find("section", "recipe")->properties, "", words);
+  }
+  return words;
+}
+
+Words words_for(What what, const Position& at, const Session& session) {
+  switch (what) {
+    case What::kFiles: return {};
+    case What::kRuns: return run_words(session);
+    case What::kMetrics: return metrics(session);
+    case What::kNames: return names(session);
+    case What::kTags: return tags(session);
+    case What::kKinds: return kinds();
+    case What::kComponents: return components();
+    case What::kSweeps: return sweeps(session);
+    case What::kSweepPlots: return sweep_plot_kinds();
+    case What::kSamplers: return Registry::builtin().names("sampler");
+    case What::kRecipeKeys: return recipe_places(at, session, "=");
+    case What::kRecipePlaces: return recipe_places(at, session, "");
+    case What::kCheckpoints: return checkpoints(at, session);
+  }
+  return {};
 }
 
 /// The argument that the cursor is at; the last one goes on for ever where it takes several.
 const CLI::Option* argument_at(const Position& at) {
   const CLI::Option* last = nullptr;
   std::size_t place = 0;
-  for (const CLI::Option* option :
-       at.command->get_options([](const CLI::Option* one) { return one->get_positional(); })) {
+  for (const CLI::Option* option : arguments_of(at.command)) {
     last = option;
-    if (place++ == at.arguments) return option;
+    if (place++ == at.arguments.size()) return option;
   }
   return last != nullptr && last->get_expected_max() > 1 ? last : nullptr;
 }
@@ -232,21 +334,22 @@ Words completions(const CLI::App& app, const Session& given, const Words& words)
   }
   Words found;
   if (at.flag != nullptr) {
-    found =
-        words_for(meaning_of("", "--" + (at.flag->get_lnames().empty() ? "" : at.flag->get_lnames().front())), session);
+    const std::string name = at.flag->get_lnames().empty() ? "" : at.flag->get_lnames().front();
+    found = words_for(meaning_of("", "--" + name), at, session);
   } else if (begun.starts_with('-')) {
     add_flags(at.command, found);
   } else {
-    if (at.arguments == 0) add_commands(*at.command, found);
+    if (at.arguments.empty()) add_commands(*at.command, found);
     if (const CLI::Option* argument = argument_at(at)) {
-      for (std::string& word : words_for(meaning_of(at.command->get_name(), argument->get_name(true)), session)) {
+      for (std::string& word : words_for(meaning_of(at.command->get_name(), argument->get_name(true)), at, session)) {
         found.push_back(std::move(word));
       }
     }
   }
   std::erase_if(found, [&](const std::string& word) {
-    // A line a word: one that has a line end in it cannot be said.
-    return !word.starts_with(begun) || core::escape_for_terminal(word) != word;
+    // A line a word: one that has a line end in it cannot be said. What follows `KEY=` is the shell's business.
+    const bool is_whole_key = word == begun && word.ends_with('=');
+    return !word.starts_with(begun) || is_whole_key || core::escape_for_terminal(word) != word;
   });
   std::sort(found.begin(), found.end());
   found.erase(std::unique(found.begin(), found.end()), found.end());

@@ -5,7 +5,7 @@
 #include <memory>
 #include <sstream>
 
-#include "runner/core/files.h"
+#include "runner/core/platform/files.h"
 #include "runner/recipe/read.h"
 #include "runner/registry/registry.h"
 
@@ -37,15 +37,15 @@ Node read(const std::string& path, core::Diagnostics& diagnostics) {
   const auto node = recipe::read_yaml(source, limits, diagnostics);
   if (!node) return Node::mapping();
   Node launch = Node::mapping();
-  if (!node->is_mapping()) diagnostics.error(node->place(), "this is no mapping", "write launch: {...}");
+  if (!node->is_mapping()) diagnostics.error(node->location(), "this is no mapping", "write launch: {...}");
   for (const Node::Entry& entry : node->entries()) {
     if (entry.key != "launch") {
-      diagnostics.error(entry.key_place, "the file of this machine holds launch: {...} alone, got " + entry.key,
+      diagnostics.error(entry.key_location, "the file of this machine holds launch: {...} alone, got " + entry.key,
                         "what is to be trained stands in the recipe");
     } else if (entry.value.is_mapping()) {
       launch = entry.value;
     } else if (!entry.value.is_null()) {
-      diagnostics.error(entry.value.place(), "launch has to be a mapping", "write launch: {...}");
+      diagnostics.error(entry.value.location(), "launch has to be a mapping", "write launch: {...}");
     }
   }
   return launch;

@@ -14,10 +14,10 @@
 #include "runner/cli/any_recipe.h"
 #include "runner/cli/launch_config.h"
 #include "runner/core/error.h"
-#include "runner/launch/core_shares.h"
+#include "runner/launch/cpu_affinity.h"
 #include "runner/launch/rank_environment.h"
-#include "runner/registry/load.h"
 #include "runner/registry/registry.h"
+#include "runner/resolve/load.h"
 
 namespace runner::cli {
 namespace {
@@ -31,7 +31,7 @@ std::string starter() {
   if (!started) return started.failure().message;
   if (!started.value()) return "nobody: roux starts the processes";
   const launch::StartedRank& rank = *started.value();
-  const core::RankPlace& place = rank.place;
+  const core::RankInfo& place = rank.place;
   return (rank.starter.empty() ? "RANK and WORLD_SIZE" : rank.starter) + ": process " + std::to_string(place.rank) +
          " of " + std::to_string(place.size) + ", " + std::to_string(place.local_rank) + " of " +
          std::to_string(place.local_size) + " here; they meet at " + place.master_addr + ":" +
@@ -53,13 +53,13 @@ std::string found(std::initializer_list<const char*> programs) {
   return text.empty() ? "none" : text;
 }
 
-std::optional<registry::Recipe> recipe_here(Session& session, const RecipeFlags& flags) {
+std::optional<resolve::Recipe> recipe_here(Session& session, const RecipeFlags& flags) {
   if (!flags.path.empty()) return session.load(flags);
   core::Diagnostics diagnostics;
   recipe::ComposeOptions options = compose_options(flags, diagnostics);
   options.below = config_in_use(diagnostics);
   const auto any = std::make_shared<const core::Source>(core::Source{"no recipe", kAnyRecipe});
-  auto recipe = registry::load_recipe_text(any, options, registry::Registry::builtin(), diagnostics);
+  auto recipe = resolve::load_recipe_text(any, options, registry::Registry::builtin(), diagnostics);
   session.show(diagnostics);
   if (!recipe) session.exit_code = core::kExitUsage;
   return recipe;
@@ -75,7 +75,7 @@ void show_launch(Session& session, const RecipeFlags& flags) {
                                                                : "none at " + file);
   if (const auto recipe = recipe_here(session, flags)) {
     for (const Node::Entry& entry : recipe->at("launch").entries()) {
-      const core::Place& place = entry.value.place();
+      const core::Location& place = entry.value.location();
       if (entry.value.is_null() || !place.known() || place.source->kind == core::Source::Kind::kDefault) continue;
       line("launch." + entry.key, core::to_json(entry.value, -1) + "  from " + place.text());
     }

@@ -9,10 +9,12 @@
 #include <utility>
 
 #include "generated/section/launch.h"
+#include "generated/section/loader.h"
+#include "generated/section/training.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
-#include "runner/core/process.h"
-#include "runner/launch/core_shares.h"
+#include "runner/core/platform/process.h"
+#include "runner/launch/cpu_affinity.h"
 #include "runner/launch/rank_environment.h"
 #include "runner/launch/slurm_script.h"
 #include "runner/launch/supervisor.h"
@@ -91,8 +93,8 @@ std::vector<std::string> remote_command(const Session& session, const launch::Ma
     words.insert(words.end(), {flag, value});
   }
   const std::string folder = std::filesystem::current_path().string();
-  return {"ssh", "-o", "BatchMode=yes", host,
-          "cd " + launch::shell_word(folder) + " && exec " + launch::shell_line(words)};
+  return {"ssh", "-o", "BatchMode=yes",
+          "--",  host, "cd " + launch::shell_word(folder) + " && exec " + launch::shell_line(words)};
 }
 
 /// Where the machines are and which one this is. Fails the session when the recipe does not say.
@@ -151,7 +153,7 @@ std::vector<std::string> rank_command(const Session& session, const engine::Trai
 
 }  // namespace
 
-std::optional<core::RankPlace> rank_here(Session& session, const registry::Recipe& recipe) {
+std::optional<core::RankInfo> rank_here(Session& session, const resolve::Recipe& recipe) {
   const auto launch = sections::launch::parse_config(recipe.at("launch"));
   const auto started = launch::rank_of_environment(meeting_wish(launch));
   if (!started) {
@@ -173,13 +175,29 @@ std::optional<core::RankPlace> rank_here(Session& session, const registry::Recip
   return std::nullopt;
 }
 
-bool starts_ranks(const registry::Recipe& recipe) {
+bool starts_ranks(const resolve::Recipe& recipe) {
   const auto launch = sections::launch::parse_config(recipe.at("launch"));
   const auto started = launch::rank_of_environment(meeting_wish(launch));
   return started && !started.value() && launch.num_processes > 1;
 }
 
-std::string slurm_batch(const Session& session, const registry::Recipe& recipe) {
+void note_growing_batch(const Session& session, const resolve::Recipe& recipe) {
+  const auto training = sections::training::parse_config(recipe.at("training"));
+  const std::int64_t processes = sections::launch::parse_config(recipe.at("launch")).num_processes;
+  const bool is_split = sections::loader::parse_config(recipe.at("loader")).split_batches;
+  const core::Location& global = recipe.at("training.global_batch_size").location();
+  const bool is_written = global.known() && global.source->kind != core::Source::Kind::kDefault;
+  if (processes == 1 || is_split || is_written || !training.global_batch_size || launch::is_spoken_for()) return;
+  const std::string one = std::to_string(*training.global_batch_size / processes);
+  core::Diagnostics diagnostics;
+  diagnostics.notice(recipe.at("training.micro_batch_size").location(),
+                     "the batch of a step is " + std::to_string(*training.global_batch_size) + " with " +
+                         std::to_string(processes) + " processes, and " + one + " with one",
+                     "training.global_batch_size: " + one + " keeps it, whatever the number of processes");
+  session.show(diagnostics);
+}
+
+std::string slurm_batch(const Session& session, const resolve::Recipe& recipe) {
   constexpr double kMarginS = 120;
   const auto launch = sections::launch::parse_config(recipe.at("launch"));
   launch::SlurmJob job;
@@ -200,7 +218,7 @@ std::string slurm_batch(const Session& session, const registry::Recipe& recipe) 
   return launch::slurm_script(job);
 }
 
-void launch_ranks(Session& session, const registry::Recipe& recipe, const engine::TrainRequest& request) {
+void launch_ranks(Session& session, const resolve::Recipe& recipe, const engine::TrainRequest& request) {
   const auto launch = sections::launch::parse_config(recipe.at("launch"));
   const auto machines = machines_of(session, launch);
   if (!machines) return;

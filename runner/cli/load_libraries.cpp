@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <string>
 
-#include "runner/core/before_torch.h"
+#include "runner/core/platform/torch_process_setup.h"
 #include "runner/cuda/cuda.h"
 #include "runner/engine/engine.h"
 

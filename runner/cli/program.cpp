@@ -6,6 +6,7 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -76,6 +77,20 @@ bool looks_like_recipe(const std::string& word) {
   return false;
 }
 
+/// What other programs call one of our commands; "" where there is none.
+std::string meant_command(const std::string& word) {
+  static constexpr std::pair<const char*, const char*> kMeant[] = {{"train", "run"},      {"fit", "run"},
+                                                                   {"start", "run"},      {"show", "runs show"},
+                                                                   {"ls", "runs list"},   {"test", "eval"},
+                                                                   {"evaluate", "eval"},  {"continue", "resume"},
+                                                                   {"check", "validate"}, {"compare", "runs compare"},
+                                                                   {"help", "--help"}};
+  for (const auto& [theirs, ours] : kMeant) {
+    if (word == theirs) return ours;
+  }
+  return "";
+}
+
 /// Words that no command takes.
 void refuse_extras(CLI::App& app, Session& session) {
   CLI::App* command = chosen_command(app);
@@ -92,7 +107,9 @@ void refuse_extras(CLI::App& app, Session& session) {
   if (commands.empty())
     return session.fail(full_name(command) + " takes no further argument, got \"" + word + "\"", help);
   std::string hint = "`" + full_name(command) + " --help` shows the commands";
-  if (const std::string near = core::closest(word, commands); !near.empty()) {
+  if (const std::string meant = command == &app ? meant_command(word) : ""; !meant.empty()) {
+    hint = "did you mean `roux " + meant + "`?";
+  } else if (const std::string near = core::closest(word, commands); !near.empty()) {
     hint = "did you mean `" + full_name(command) + " " + near + "`?";
   } else if (command == &app && looks_like_recipe(word)) {
     hint = "did you mean `roux run " + word + "`?";
@@ -147,37 +164,12 @@ void take_global_flags_everywhere(CLI::App& app) {
   }
 }
 
-void add_commands(CLI::App& app, Session& session) {
+void add_own_commands(CLI::App& app, Session& session) {
   if (session.host) {  // of which many begin each second
     session.command_line.at(1) == "resume" ? add_resume(app, session) : add_run(app, session);
-    return take_global_flags_everywhere(app);
+  } else {
+    add_commands(app, session);
   }
-  add_run(app, session);
-  add_launch(app, session);
-  add_resume(app, session);
-  add_host_store(app, session);
-  add_eval(app, session);
-  add_predict(app, session);
-  add_prove_resume(app, session);
-  add_reproduce(app, session);
-  add_validate(app, session);
-  add_plan(app, session);
-  add_lr_find(app, session);
-  add_sweep(app, session);
-  add_fork_trainings(app, session);
-  add_resolve(app, session);
-  add_explain(app, session);
-  add_list(app, session);
-  add_schema(app, session);
-  add_runs(app, session);
-  add_sync(app, session);
-  add_profile(app, session);
-  add_checkpoints(app, session);
-  add_merge_weights(app, session);
-  add_env(app, session);
-  add_config(app, session);
-  add_self_test(app, session);
-  add_completion(app, session);
   take_global_flags_everywhere(app);
 }
 
@@ -206,7 +198,7 @@ int run(Session& session) {
       "  roux explain optimizer/adamw\n");
   app.option_defaults()->always_capture_default(false);
   add_global_flags(app, session);
-  add_commands(app, session);
+  add_own_commands(app, session);
   if (session.command_line.size() > 1 && session.command_line[1] == "complete") {
     // What the completion scripts call; not for people. Its words are those of another command line, half written.
     const std::vector<std::string> words(session.command_line.begin() + 2, session.command_line.end());
@@ -273,7 +265,7 @@ int run_program(Session& session, const std::function<int()>& work) {
   }
   core::flush_log();
   // A full disk or a closed pipe shows only here.
-  if (std::fflush(stdout) != 0 && status == core::kExitDone) {
+  if (std::fflush(stdout) != 0 && status == core::kExitDone && !(session.outlives_readers && errno == EPIPE)) {
     session.fail("cannot write to standard output", "", core::kExitFailed);
     status = session.exit_code;
   }
@@ -295,7 +287,7 @@ int run_program(const std::vector<std::string>& command_line, Host host) {
   return run_program(session, [&session] { return run(session); });
 }
 
-int run_recipe(const std::vector<std::string>& command_line, const registry::Recipe& recipe, const std::string& run_id,
+int run_recipe(const std::vector<std::string>& command_line, const resolve::Recipe& recipe, const std::string& run_id,
                Host host) {
   Session session;
   session.command_line = command_line;

@@ -9,16 +9,20 @@
 #include <string>
 #include <vector>
 
-#include "runner/cli/runs.h"
+#include "runner/cli/session.h"
+#include "runner/review/runs.h"
 
 // What the subcommands of `roux runs` have in common on the command line.
 
 namespace runner::cli {
 
+/// The session's folder of runs, the system's clock, standard output.
+review::RunsContext runs_context(const Session& session);
+
 inline constexpr const char* kRunText = "A run: its id or the beginning of it, its name, its folder, or `last`";
 
 template <typename Request>
-using RunsAnswer = std::optional<std::string> (*)(const RunsContext&, const Request&, core::Diagnostics&);
+using RunsAnswer = std::optional<std::string> (*)(const review::RunsContext&, const Request&, core::Diagnostics&);
 
 /// Makes `request` what the subcommand was called with, and `answer` what it does.
 template <typename Request>
@@ -39,7 +43,7 @@ void on_runs_call(CLI::App& command, Session& session, std::shared_ptr<Request> 
 void add_runs_format(CLI::App& command, std::string& format, const std::vector<std::string>& known);
 
 /// --filter, --sort, --columns, --group-by, --format, --limit.
-void add_list_flags(CLI::App& command, RunsListRequest& request);
+void add_list_flags(CLI::App& command, review::RunsListRequest& request);
 
 inline constexpr const char* kFilterText = "Those that a filter takes, as `roux runs list` has it";
 

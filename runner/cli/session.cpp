@@ -11,12 +11,19 @@
 #include "runner/cli/launch_flags.h"
 #include "runner/core/error.h"
 #include "runner/launch/rank_environment.h"
-#include "runner/sweep/sweep.h"
+#include "runner/sweep/spec/sweep.h"
 
 namespace runner::cli {
 namespace {
 
 constexpr int kDiagnosticsShownMax = 200;  // more than that has one cause, such as a wrong file
+constexpr const char* kChanges = "CHANGES";
+
+core::Location place_of_flag(const std::string& text) {
+  core::Location place;
+  place.source = std::make_shared<core::Source>(core::Source{text, "", core::Source::Kind::kFlag});
+  return place;
+}
 
 }  // namespace
 
@@ -58,14 +65,14 @@ std::string Session::runs_dir() const {
   return variable != nullptr && *variable != '\0' ? variable : "runs";
 }
 
-std::optional<registry::Recipe> Session::load(const std::string& path, const recipe::ComposeOptions& options) {
+std::optional<resolve::Recipe> Session::load(const std::string& path, const recipe::ComposeOptions& options) {
   if (path.empty()) {
     fail("the name of the recipe is empty");
     return std::nullopt;
   }
   core::Diagnostics diagnostics;
-  std::optional<registry::Recipe> recipe =
-      registry::read_recipe(path, options, registry::Registry::builtin(), diagnostics);
+  std::optional<resolve::Recipe> recipe =
+      resolve::read_recipe(path, options, registry::Registry::builtin(), diagnostics);
   if (recipe && recipe->root.find("sweep") != nullptr && recipe->root.find("sweep")->is_mapping()) {
     core::Diagnostics told_before;
     const auto open = recipe::compose_open(path, options, told_before);
@@ -77,7 +84,7 @@ std::optional<registry::Recipe> Session::load(const std::string& path, const rec
   return recipe;
 }
 
-std::optional<registry::Recipe> Session::load(const RecipeFlags& flags) {
+std::optional<resolve::Recipe> Session::load(const RecipeFlags& flags) {
   const auto options = changes(flags);
   return options ? load(flags.path, *options) : std::nullopt;
 }
@@ -118,6 +125,10 @@ void add_override_flags(CLI::App& command, RecipeFlags& flags) {
       ->allow_extra_args(false);
 }
 
+void add_changes(CLI::App& command, RecipeFlags& flags) {
+  command.add_option(kChanges, flags.changes, "Changes of the recipe, as with --set: path=value")->type_name("");
+}
+
 void add_recipe_flags(CLI::App& command, RecipeFlags& flags) {
   command.add_option("RECIPE", flags.path, "The recipe: .yaml, .json or .jsonnet")->required();
   add_override_flags(command, flags);
@@ -129,9 +140,19 @@ recipe::ComposeOptions compose_options(const RecipeFlags& flags, core::Diagnosti
   for (const std::string& text : flags.sets_before) options.overrides.push_back({recipe::Override::Kind::kSet, text});
   std::size_t next_set = 0;
   std::size_t next_file = 0;
+  std::size_t next_change = 0;
   // Later flags win, whichever they are: the command line knows the order.
   for (const CLI::Option* option : flags.command->parse_order()) {
     if (auto change = launch_change(*option)) options.overrides.push_back(*std::move(change));
+    if (option->get_name() == kChanges && next_change < flags.changes.size()) {
+      const std::string& text = flags.changes[next_change++];
+      if (text.find('=') != std::string::npos || text.starts_with('~')) {
+        options.overrides.push_back({recipe::Override::Kind::kSet, text, text});
+      } else {
+        diagnostics.error(place_of_flag(text), "this is no change of the recipe",
+                          "write path=value, as with --set; a command trains one recipe");
+      }
+    }
     if (option->get_name() == "--set" && next_set < flags.sets.size())
       options.overrides.push_back({recipe::Override::Kind::kSet, flags.sets[next_set++]});
     if (option->get_name() == "--set-file" && next_file < flags.set_files.size())
@@ -140,9 +161,7 @@ recipe::ComposeOptions compose_options(const RecipeFlags& flags, core::Diagnosti
   for (const std::string& text : flags.ext) {
     const std::size_t equals = text.find('=');
     if (equals == std::string::npos || equals == 0) {
-      core::Place place;
-      place.source = std::make_shared<core::Source>(core::Source{"--ext " + text, "", core::Source::Kind::kFlag});
-      diagnostics.error(place, "--ext must be NAME=VALUE, got \"" + text + "\"");
+      diagnostics.error(place_of_flag("--ext " + text), "--ext must be NAME=VALUE, got \"" + text + "\"");
       continue;
     }
     options.ext[text.substr(0, equals)] = text.substr(equals + 1);

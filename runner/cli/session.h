@@ -9,17 +9,17 @@
 #include <string>
 #include <vector>
 
-#include "runner/artifact/code_state.h"
+#include "runner/artifact/git_state.h"
 #include "runner/core/diagnostics.h"
 #include "runner/recipe/compose.h"
-#include "runner/registry/load.h"
+#include "runner/resolve/load.h"
 
 namespace CLI {
 class App;
 }
 
 namespace runner::store {
-class LightTables;
+class InMemoryRun;
 }
 
 namespace runner::cli {
@@ -28,6 +28,7 @@ namespace runner::cli {
 struct RecipeFlags {
   std::string path;
   std::vector<std::string> sets, set_files, ext;
+  std::vector<std::string> changes;           ///< `path=value` without --set
   std::vector<std::string> sets_before;       ///< of the program's own; those of the command line win
   std::map<std::string, std::string> launch;  ///< targets of launch_flags.h, by key
   CLI::App* command = nullptr;
@@ -35,10 +36,10 @@ struct RecipeFlags {
 
 /// What a training finds that somebody else began in a process of theirs: a trial of a sweep.
 struct Host {
-  std::shared_future<artifact::CodeState> code;  ///< of the folder, looked at before; invalid where nobody did
-  const std::atomic<int>* signal = nullptr;      ///< engine::TrainRequest::signal
-  std::string* errors = nullptr;                 ///< takes what is wrong in place of standard error
-  std::shared_ptr<store::LightTables> light;     ///< engine::TrainRequest::light
+  std::shared_future<artifact::GitState> code;  ///< of the folder, looked at before; invalid where nobody did
+  const std::atomic<int>* signal = nullptr;     ///< engine::TrainRequest::signal
+  std::string* errors = nullptr;                ///< takes what is wrong in place of standard error
+  std::shared_ptr<store::InMemoryRun> light;    ///< engine::TrainRequest::light
 };
 
 /// One call of the program: its global flags, and how it ends.
@@ -46,8 +47,9 @@ struct Session {
   bool quiet = false;
   bool verbose = false;
   std::string log_format = "text";
-  std::string output_dir;  ///< `--output-dir`; "" when not given
-  bool color = false;      ///< standard error is a terminal, and NO_COLOR is unset
+  std::string output_dir;         ///< `--output-dir`; "" when not given
+  bool color = false;             ///< standard error is a terminal, and NO_COLOR is unset
+  bool outlives_readers = false;  ///< a closed standard output is no failure: what the command made is on the disk
   int exit_code = 0;
   std::vector<std::string> command_line;
   std::optional<Host> host;       ///< nothing: the process is our own
@@ -55,11 +57,11 @@ struct Session {
 
   /// Reads and checks a recipe, prints what there is to say to standard error. Nothing when there were errors; the exit
   /// code is 2 then. `--output-dir` counts as one more `--set`.
-  std::optional<registry::Recipe> load(const RecipeFlags& flags);
+  std::optional<resolve::Recipe> load(const RecipeFlags& flags);
   /// What the flags, the environment and the file of defaults change in a recipe; fails the session when they are
   /// wrong.
   std::optional<recipe::ComposeOptions> changes(const RecipeFlags& flags);
-  std::optional<registry::Recipe> load(const std::string& path, const recipe::ComposeOptions& options);
+  std::optional<resolve::Recipe> load(const std::string& path, const recipe::ComposeOptions& options);
 
   /// Whether the environment or the file of defaults has a say in what a recipe is read as.
   static bool changes_recipes();
@@ -79,6 +81,8 @@ struct Session {
 void add_recipe_flags(CLI::App& command, RecipeFlags& flags);
 /// The same without RECIPE.
 void add_override_flags(CLI::App& command, RecipeFlags& flags);
+/// `path=value` without --set, after RECIPE.
+void add_changes(CLI::App& command, RecipeFlags& flags);
 /// What --set, --set-file and --ext ask for, in the order given.
 recipe::ComposeOptions compose_options(const RecipeFlags& flags, core::Diagnostics& diagnostics);
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "runner/cli/runs_text.h"
 #include "runner/cli/session.h"
 #include "runner/sweep/studies.h"
+#include "runner/terminal/text.h"
 
 namespace runner::cli {
 
@@ -37,13 +37,9 @@ void sweep_work(Session& session, const SweepWorkFlags& flags);
 void sweep_replay(Session& session, const std::string& name, const std::optional<std::int64_t>& trial);
 
 /// A study and the sweep that it records, or nothing after saying why.
-struct OpenSweep {
-  std::unique_ptr<sweep::Study> study;
-  sweep::Sweep sweep;
-};
-std::optional<OpenSweep> open_sweep(Session& session, const std::string& name);
+std::optional<sweep::OpenSweep> open_sweep(Session& session, const std::string& name);
 /// The same, but of one whose recipe trains what its trials were: not of a study that was imported without a recipe.
-std::optional<OpenSweep> open_trainable_sweep(Session& session, const std::string& name);
+std::optional<sweep::OpenSweep> open_trainable_sweep(Session& session, const std::string& name);
 
 /// `optimizer.lr=1e-4,3e-4`, `model.n_layer=2..6`, `training.clip_grad_norm=0..1:0.25`, `optimizer.lr=1e-5..1e-2:log`
 /// as what `--set` puts under `sweep.parameters`. Failure says what is wrong with it.

@@ -17,7 +17,7 @@ inline constexpr const char* kSweepText =
     "`last`";
 
 template <typename Request>
-using SweepAnswer = std::optional<std::string> (*)(const OpenSweep&, const Request&, const RunsContext&,
+using SweepAnswer = std::optional<std::string> (*)(const sweep::OpenSweep&, const Request&, const review::RunsContext&,
                                                    core::Diagnostics&);
 
 /// Makes `request`, whose `sweep` names one, what the subcommand was called with, and `answer` what it does.

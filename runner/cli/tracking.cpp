@@ -10,12 +10,16 @@
 #include <utility>
 
 #include "generated/section/tracker_common.h"
-#include "runner/core/beside.h"
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
-#include "runner/core/process.h"
-#include "runner/core/relay.h"
+#include "runner/core/platform/child_log.h"
+#include "runner/core/platform/process.h"
+#include "runner/core/platform/run_async.h"
+#include "runner/review/tracker_status.h"
+#include "runner/store/cursors.h"
+#include "runner/store/feed.h"
+#include "trackers/tracker.h"
 
 namespace runner::cli {
 namespace {
@@ -29,16 +33,27 @@ using Clock = std::chrono::steady_clock;
 
 std::string signal_text(int signal) { return "signal " + std::to_string(signal) + " (" + strsignal(signal) + ")"; }
 
+/// What `roux sync` says, whose lines begin as those of any program of ours: `error: `, `warning: tracker NAME: `.
+std::string without_prefix(std::string line, const std::string& who) {
+  for (const std::string& prefix : {std::string("error: "), std::string("warning: "), who + ": "}) {
+    if (line.starts_with(prefix)) line.erase(0, prefix.size());
+  }
+  return line;
+}
+
+/// Failure where it is known beforehand that nothing can be brought to the tool.
+core::Result<void> check(const core::Node& tracker, const std::string& name, const std::string& run_dir) {
+  const auto cursors = store::read_cursors(run_dir);
+  const auto cursor = cursors.find(name);
+  const core::Node state = cursor != cursors.end() ? cursor->second.state : core::Node();
+  return core::attempt([&] { trackers::build(tracker, {name})->check(state); });
+}
+
 std::int64_t ms_until(Clock::time_point time) {
   return std::max<std::int64_t>(0, std::chrono::ceil<std::chrono::milliseconds>(time - Clock::now()).count());
 }
 
 }  // namespace
-
-std::string tracker_name(const core::Node& tracker) {
-  const core::Node* name = tracker.find("name");
-  return name != nullptr && name->is_string() ? name->as_string() : tracker.find("type")->as_string();
-}
 
 /// A process and the thread that reads what it says, which ends with it.
 struct Tracking::Follower {
@@ -46,11 +61,12 @@ struct Tracking::Follower {
       : name(std::move(called)),
         finish_timeout_s(timeout_s),
         process(command, {}, core::Process::Fate::kOutlivesParent) {
-    reading = core::beside([this] {
-      core::Relay relay("tracker " + name, kLinesMax);
+    reading = core::run_async([this] {
+      const std::string who = "tracker " + name;
+      core::ChildLog relay(who, kLinesMax);
       for (std::string line;
-           process.read_line(line, kForEver_ms, core::Relay::kLineBytesMax) != core::Process::Read::kEnd;) {
-        relay.say(line);
+           process.read_line(line, kForEver_ms, core::ChildLog::kLineBytesMax) != core::Process::Read::kEnd;) {
+        relay.say(without_prefix(std::move(line), who));
       }
     });
   }
@@ -67,7 +83,7 @@ struct Tracking::Follower {
   std::future<void> reading;
 };
 
-Tracking::Tracking(const Session& session, const registry::Recipe& recipe) : session_(session), recipe_(recipe) {}
+Tracking::Tracking(const Session& session, const resolve::Recipe& recipe) : session_(session), recipe_(recipe) {}
 
 // Their threads end when they do; what was not waited for goes on without us.
 Tracking::~Tracking() {
@@ -77,7 +93,12 @@ Tracking::~Tracking() {
 void Tracking::begin(const std::string& run_dir) {
   run_dir_ = run_dir;
   for (const core::Node& tracker : recipe_.at("trackers").items()) {
-    const std::string name = tracker_name(tracker);
+    const std::string name = review::tracker_name(tracker);
+    if (const auto ready = check(tracker, name, run_dir); !ready) {
+      core::log_warning("tracker " + name + ": " + ready.failure().message + "; " + ready.failure().hint +
+                        ", and `roux sync " + run_dir + " --tracker " + name + "` brings the run there");
+      continue;
+    }
     const std::vector<std::string> command = {core::own_program(), "--log-format", session_.log_format,
                                               "--quiet",           "sync",         run_dir,
                                               "--tracker",         name,           "--follow"};
@@ -117,6 +138,7 @@ void Tracking::finish() {
     if (!follower->ended(Clock::now() + std::chrono::milliseconds(kLeave_ms))) static_cast<void>(follower.release());
   }
   followers_.clear();
+  if (!late.empty()) store::put_journal_away(run_dir_);  // one that was killed while it read has left it open
 }
 
 void Tracking::tell_rest(const Follower& follower, const std::string& why) const {

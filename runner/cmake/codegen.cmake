@@ -8,7 +8,8 @@ function(add_codegen)
   add_executable(schema_gen ${generator_sources})
   target_include_directories(schema_gen PRIVATE "${CMAKE_SOURCE_DIR}")
   target_link_libraries(schema_gen PRIVATE roux_layer_core roux_layer_recipe roux_layer_registry
-    third_party_spdlog third_party_nlohmann third_party_yaml-cpp third_party_jsonnet Threads::Threads ${CMAKE_DL_LIBS})
+    third_party_spdlog third_party_nlohmann third_party_yaml-cpp third_party_jsonnet third_party_re2
+    Threads::Threads ${CMAKE_DL_LIBS})
 
   set(out "${CMAKE_BINARY_DIR}/generated")
   set(base "${out}/base/fragments.cpp" "${out}/base/configs_section.cpp")
@@ -39,12 +40,14 @@ function(add_codegen)
       list(APPEND headers "${out}/${CMAKE_MATCH_1}.h")
     endif()
   endforeach()
+  # The list is an input too, so that a fragment that is removed is noticed.
+  file(CONFIGURE OUTPUT "${out}/fragments.txt" CONTENT "${fragments}\n" @ONLY)
   add_custom_command(
     OUTPUT "${out}/stamp"
     BYPRODUCTS ${base} ${engine} ${program} ${headers}
     COMMAND schema_gen --schemas "${CMAKE_SOURCE_DIR}/schemas" --out "${out}"
     COMMAND ${CMAKE_COMMAND} -E touch "${out}/stamp"
-    DEPENDS schema_gen ${fragments}
+    DEPENDS schema_gen ${fragments} "${out}/fragments.txt"
     COMMENT "schemas -> generated"
     VERBATIM)
   add_custom_target(generate DEPENDS "${out}/stamp")

@@ -11,6 +11,7 @@ find_library(ROUX_JEMALLOC jemalloc REQUIRED)
 find_library(ROUX_YAML_CPP yaml-cpp REQUIRED)
 find_library(ROUX_JSONNET jsonnet REQUIRED)
 find_library(ROUX_CSV csv REQUIRED)
+find_library(ROUX_RE2 re2 REQUIRED)
 find_path(ROUX_CURL_INCLUDE curl/curl.h REQUIRED)
 find_path(ROUX_LIBPQ_INCLUDE libpq-fe.h PATH_SUFFIXES postgresql REQUIRED)
 
@@ -32,10 +33,11 @@ endif()
 third_party(yaml-cpp ${ROUX_YAML_CPP})
 third_party(jsonnet ${ROUX_JSONNET})
 third_party(csv ${ROUX_CSV})
+third_party(re2 ${ROUX_RE2})  # LibTorch exports nothing of it, so the two never meet
 third_party(xxhash ${ROUX_LIBXXHASH})
-third_party(curl)  # headers only: trackers/curl.h opens the library
+third_party(curl)  # headers only: trackers/server/curl.h opens the library
 target_include_directories(third_party_curl SYSTEM INTERFACE "${ROUX_CURL_INCLUDE}")
-third_party(libpq)  # the same: runner/sweep/libpq.h
+third_party(libpq)  # the same: runner/sweep/study/libpq.h
 target_include_directories(third_party_libpq SYSTEM INTERFACE "${ROUX_LIBPQ_INCLUDE}")
 
 if(ROUX_ENGINE)

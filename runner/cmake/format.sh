@@ -3,4 +3,5 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 find . \( -path ./build -o -path './.*' -o -path ./runs -o -path ./tests/bench/peers \) -prune \
-  -o \( -name '*.cpp' -o -name '*.h' \) -print | sort | xargs -r -P "$(nproc)" -n 20 clang-format --style=file "$@"
+  -o \( -name '*.cpp' -o -name '*.h' -o -name '*.inl' \) -print |
+  sort | xargs -r -P "$(nproc)" -n 20 clang-format --style=file "$@"

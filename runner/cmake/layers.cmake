@@ -1,7 +1,7 @@
-# A layer is a folder: every .cpp in it, compiled once into objects that the binaries and tests share. Adding a file
-# never edits a list.
+# A layer is a folder: every .cpp in it and below it, compiled once into objects that the binaries and tests share.
+# Adding a file or a sub-folder never edits a list.
 #
-#   add_layer(NAME FOLDER dir [RECURSE] [TORCH] [LINK third-party...])
+#   add_layer(NAME FOLDER dir [EXCLUDE regex] [SOURCES generated...] [OPTIONS flags...] [TORCH] [LINK third-party...])
 set(ROUX_EMPTY "${CMAKE_BINARY_DIR}/empty.cpp")
 set(ROUX_NO_MAIN "${CMAKE_BINARY_DIR}/no_main.cpp")
 file(CONFIGURE OUTPUT "${ROUX_NO_MAIN}" CONTENT "int main() { return 70; }\n")
@@ -36,39 +36,50 @@ function(use_torch target)
 endfunction()
 
 function(add_layer name)
-  cmake_parse_arguments(L "RECURSE;TORCH" "FOLDER" "LINK" ${ARGN})
-  set(glob GLOB)
-  if(L_RECURSE)
-    set(glob GLOB_RECURSE)
+  cmake_parse_arguments(L "TORCH" "FOLDER;EXCLUDE" "SOURCES;OPTIONS;LINK" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/${L_FOLDER}/*.cpp")
+  if(L_EXCLUDE)
+    list(FILTER sources EXCLUDE REGEX "${L_EXCLUDE}")
   endif()
-  file(${glob} sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/${L_FOLDER}/*.cpp")
-  list(FILTER sources EXCLUDE REGEX "/runner/cli/main\\.cpp$")
-  if(name STREQUAL "components")
-    list(FILTER sources EXCLUDE REGEX "/components/(kernels|sampler|pruner)/")
-  endif()
+  list(APPEND sources ${L_SOURCES})
   if(NOT sources)
     set(sources "${ROUX_EMPTY}")
   endif()
-  if(name STREQUAL "trackers")  # the components of the program itself
-    list(APPEND sources ${ROUX_GENERATED_PROGRAM})
-  endif()
   add_library(roux_layer_${name} OBJECT ${sources})
   roux_common(roux_layer_${name})
-  if(name STREQUAL "kernels")  # loops for the vectoriser, with the same bits whatever it makes of them
-    target_compile_options(roux_layer_kernels PRIVATE -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math)
-    # Products and sums may become one instruction here: bits may differ from one kind of processor to the next. Wide
-    # registers are passed between inlined functions only, so their calling convention does not matter.
-    file(GLOB levels "${CMAKE_SOURCE_DIR}/components/kernels/*_plain.cpp"
-                     "${CMAKE_SOURCE_DIR}/components/kernels/*_avx2.cpp"
-                     "${CMAKE_SOURCE_DIR}/components/kernels/*_avx512.cpp")
-    set_source_files_properties(${levels} PROPERTIES COMPILE_OPTIONS "-ffp-contract=fast;-Wno-psabi")
-  endif()
+  target_compile_options(roux_layer_${name} PRIVATE ${L_OPTIONS})
   foreach(library ${L_LINK})
     target_link_libraries(roux_layer_${name} PRIVATE third_party_${library})
   endforeach()
   if(L_TORCH)
     use_torch(roux_layer_${name})
   endif()
+endfunction()
+
+# add_command_table(FOLDER): FOLDER/x.cpp defines `void add_x(CLI::App&, Session&)`; ROUX_COMMAND_TABLE is a file that
+# calls all of them, in the order of their names.
+function(add_command_table folder)
+  file(GLOB files CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/${folder}/*.cpp")
+  list(SORT files)
+  foreach(file ${files})
+    get_filename_component(name "${file}" NAME_WE)
+    string(APPEND declarations "void add_${name}(CLI::App& app, Session& session);\n")
+    string(APPEND calls "  add_${name}(app, session);\n")
+  endforeach()
+  set(table "${CMAKE_BINARY_DIR}/generated/cli/commands.cpp")
+  file(CONFIGURE OUTPUT "${table}" @ONLY CONTENT [=[
+// Written by add_command_table() in runner/cmake/layers.cmake.
+#include "runner/cli/commands.h"
+
+namespace runner::cli {
+
+@declarations@
+void add_commands(CLI::App& app, Session& session) {
+@calls@}
+
+}  // namespace runner::cli
+]=])
+  set(ROUX_COMMAND_TABLE "${table}" PARENT_SCOPE)
 endfunction()
 
 function(add_binary_base)
@@ -78,15 +89,17 @@ function(add_binary_base)
             "-DBUILD=${CMAKE_BUILD_TYPE}, ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}"
             -P "${CMAKE_SOURCE_DIR}/runner/cmake/source_hash.cmake"
     BYPRODUCTS "${source_hash}"
+    COMMENT "Hashing the sources"
     VERBATIM)
   set_source_files_properties("${source_hash}" PROPERTIES GENERATED TRUE)
   add_library(roux_base SHARED ${ROUX_GENERATED_BASE} "${source_hash}")
   add_dependencies(roux_base source_hash)
   roux_common(roux_base)
   target_link_libraries(roux_base
-    PRIVATE roux_layer_core roux_layer_recipe roux_layer_registry roux_layer_store roux_layer_artifact
+    PRIVATE roux_layer_core roux_layer_recipe roux_layer_registry roux_layer_resolve roux_layer_store
+            roux_layer_artifact
             third_party_spdlog third_party_nlohmann third_party_yaml-cpp third_party_jsonnet third_party_sqlite3
-            third_party_xxhash
+            third_party_xxhash third_party_re2
             Threads::Threads ${CMAKE_DL_LIBS})
 endfunction()
 
@@ -99,8 +112,9 @@ function(add_binary_program)
   roux_common(roux)
   # jemalloc comes first, so that the engine's tensors come from it too.
   target_link_libraries(roux
-    PRIVATE third_party_jemalloc roux_layer_cli roux_layer_trackers roux_layer_sweep
-            roux_layer_sampler roux_layer_pruner roux_layer_launch roux_base third_party_cli11
+    PRIVATE third_party_jemalloc roux_layer_cli roux_layer_transfer roux_layer_review roux_layer_chart
+            roux_layer_terminal roux_layer_query roux_layer_trackers roux_layer_sweep roux_layer_sampler
+            roux_layer_pruner roux_layer_launch roux_base third_party_cli11
             Threads::Threads ${CMAKE_DL_LIBS})
   set_target_properties(roux PROPERTIES BUILD_RPATH "$ORIGIN/../lib" ENABLE_EXPORTS ON)
 endfunction()

@@ -4,6 +4,7 @@
 #   ROUX_DEPS        where LibTorch lies, for several checkouts to share; .deps when unset (CUDA: the same with -cuda)
 #   ROUX_CUDA_LIBRARIES  link: of CUDA only what compiling and linking need, for a machine without a GPU
 #   ROUX_SKIP_BUILD  1: take what is built
+#   CI               set: a warning of the compiler is an error
 # Everything it says goes to standard error, so that the program's own output stays clean.
 set -euo pipefail
 
@@ -39,7 +40,8 @@ setup_packages() {
     as=(sudo -n)
   fi
   say "installing Debian packages: $missing"
-  local log=/tmp/roux-apt.$$
+  local log
+  log=$(mktemp "${TMPDIR:-/tmp}/roux-apt.XXXXXX")  # not a name that another user could have taken
   as+=(env DEBIAN_FRONTEND=noninteractive apt-get -q)
   if ! { "${as[@]}" update && "${as[@]}" install -y --no-install-recommends $missing; } >"$log" 2>&1; then
     tail -n 15 "$log" >&2
@@ -141,7 +143,7 @@ show_progress() {
   local line shown=-1 done total
   while IFS= read -r line; do
     [[ $line =~ ^\[([0-9]+)/([0-9]+)\]\ (.*) ]] || continue
-    [[ ${BASH_REMATCH[3]} != Re-checking* ]] || continue
+    case ${BASH_REMATCH[3]} in Re-checking* | "Hashing the sources") continue ;; esac  # in every build
     done=${BASH_REMATCH[1]} total=${BASH_REMATCH[2]}
     if [ -t 2 ]; then
       printf '\r\033[Kroux: building %s/%s' "$done" "$total" >&2
@@ -155,8 +157,15 @@ show_progress() {
 }
 
 build_failed() {
-  { grep -A25 -m3 -E '^FAILED:|CMake Error|error:' "$1" || tail -n 25 "$1"; } | cut -c1-400 | head -n 60 >&2
-  refuse 1 "error: the build failed" "  hint: the whole output is in $1"
+  local log=$1 found hints=()
+  found=$(grep -A25 -m3 -E '^FAILED:|CMake Error|error:|warning:' "$log") || found=$(tail -n 25 "$log")
+  cut -c1-400 <<<"$found" | sed -n '1,60p' >&2
+  # components::lr_scheduler::cosine::make: its schema is there, and nothing defines it.
+  local make='undefined reference to `(components::|trackers::)([a-z_]+::)*([a-z0-9_]+)::make\('
+  if [[ $(<"$log") =~ $make ]]; then
+    hints=("  hint: no .cpp file defines ${BASH_REMATCH[0]#*\`}...), which schemas/*/${BASH_REMATCH[3]}.json declares")
+  fi
+  refuse 1 "error: the build failed" "${hints[@]}" "  hint: the whole output is in $log"
 }
 
 # Without a core's worth of memory each, the compilers of the torch layers would swap.
@@ -181,14 +190,20 @@ setup_build() {
     local cache=$roux_build/CMakeCache.txt log=$roux_build/build.log home
     home=$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' "$cache" 2>/dev/null || true)
     [ -z "$home" ] || [ "$home" = "$roux_root" ] || rm -rf "$cache" "$roux_build/CMakeFiles"  # the checkout was moved
-    local deps
+    local deps settings setting wanted=1
     deps=$(realpath -ms "${ROUX_DEPS:-$roux_root/.deps}")
-    if [ ! -f "$roux_build/build.ninja" ] || [ ! -f "$cache" ] || ! grep -qxF "ROUX_DEPS:PATH=$deps" "$cache"; then
+    settings=("ROUX_DEPS:PATH=$deps")
+    [ -z "${CI:-}" ] || settings+=("ROUX_WERROR:BOOL=ON")
+    [ -f "$roux_build/build.ninja" ] && [ -f "$cache" ] && wanted=0
+    for setting in "${settings[@]}"; do
+      [ $wanted = 1 ] || grep -qxF "$setting" "$cache" || wanted=1
+    done
+    if [ $wanted = 1 ]; then
       say "configuring ($roux_preset)"
-      (cd "$roux_root" && cmake --preset "$roux_preset" -DROUX_DEPS:PATH="$deps") >"$log" 2>&1 ||
-        build_failed "$log"
+      (cd "$roux_root" && cmake --preset "$roux_preset" "${settings[@]/#/-D}") >"$log" 2>&1 || build_failed "$log"
     fi
-    ninja -C "$roux_build" -j "$(build_jobs)" "$@" 2>&1 | tee "$log" | show_progress
-    [ "${PIPESTATUS[0]}" = 0 ] || build_failed "$log"
+    ninja -C "$roux_build" -j "$(build_jobs)" "$@" 2>&1 | tee "$log" | show_progress || build_failed "$log"
+    # What comes out of the compiler cache brings its warnings along and is no error to the compiler.
+    if [ -n "${CI:-}" ] && grep -qE '^[^ ]+:[0-9]+:[0-9]+: warning: ' "$log"; then build_failed "$log"; fi
   ) 9>"$roux_build/.lock"
 }

@@ -1,8 +1,12 @@
-# Run by every build: a hash over the sources, defined in OUT, which is rewritten only when it changed.
+# Run by every build: a hash over the sources and what says how they are compiled, defined in OUT, which is rewritten
+# only when it changed.
 #   cmake -DROOT=... -DOUT=... -DVERSION=... -DBUILD=... -P source_hash.cmake
-file(GLOB_RECURSE sources RELATIVE "${ROOT}" "${ROOT}/runner/*.cpp" "${ROOT}/runner/*.h" "${ROOT}/components/*.cpp"
-     "${ROOT}/components/*.h" "${ROOT}/trackers/*.cpp" "${ROOT}/trackers/*.h" "${ROOT}/schemas/*.json"
-     "${ROOT}/schemas/*.cpp" "${ROOT}/runner/cmake/libtorch.txt" "${ROOT}/runner/cmake/toolchain.cmake")
+set(patterns CMakeLists.txt runner/cmake/*.cmake runner/cmake/libtorch.txt schemas/*.json)
+foreach(folder runner components trackers schemas)
+  list(APPEND patterns ${folder}/*.cpp ${folder}/*.h ${folder}/*.inl)
+endforeach()
+list(TRANSFORM patterns PREPEND "${ROOT}/")
+file(GLOB_RECURSE sources RELATIVE "${ROOT}" ${patterns})
 list(FILTER sources EXCLUDE REGEX "schemas/recipe\\.schema\\.json$")
 list(SORT sources)
 set(all "")

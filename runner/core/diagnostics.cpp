@@ -7,15 +7,15 @@
 
 namespace runner::core {
 
-void Diagnostics::error(Place place, std::string message, std::string hint) {
+void Diagnostics::error(Location place, std::string message, std::string hint) {
   add({Severity::kError, std::move(place), std::move(message), std::move(hint)});
 }
 
-void Diagnostics::warning(Place place, std::string message, std::string hint) {
+void Diagnostics::warning(Location place, std::string message, std::string hint) {
   add({Severity::kWarning, std::move(place), std::move(message), std::move(hint)});
 }
 
-void Diagnostics::notice(Place place, std::string message, std::string hint) {
+void Diagnostics::notice(Location place, std::string message, std::string hint) {
   add({Severity::kNotice, std::move(place), std::move(message), std::move(hint)});
 }
 

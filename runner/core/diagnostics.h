@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "runner/core/place.h"
+#include "runner/core/location.h"
 
 namespace runner::core {
 
@@ -13,7 +13,7 @@ enum class Severity { kError, kWarning, kNotice };
 /// One thing that is wrong (or worth a word) with what the user wrote, and the way out.
 struct Diagnostic {
   Severity severity = Severity::kError;
-  Place place;
+  Location place;
   std::string message;  ///< What is there and what was wanted; lower case, no full stop.
   std::string hint;     ///< The way out; may be empty.
 };
@@ -21,9 +21,9 @@ struct Diagnostic {
 /// Collects every problem of one pass, so that all are told at once.
 class Diagnostics {
  public:
-  void error(Place place, std::string message, std::string hint = "");
-  void warning(Place place, std::string message, std::string hint = "");
-  void notice(Place place, std::string message, std::string hint = "");
+  void error(Location place, std::string message, std::string hint = "");
+  void warning(Location place, std::string message, std::string hint = "");
+  void notice(Location place, std::string message, std::string hint = "");
   void add(Diagnostic diagnostic);
   void add_all(const Diagnostics& other);
 
@@ -43,7 +43,7 @@ struct RenderOptions {
   bool excerpts = true;  ///< The source line and the carets under it.
 };
 
-/// `file:line:col: error: message`, the source line with carets, and `  hint: ...`; STYLE.md section 3 shows it.
+/// `file:line:col: error: message`, the source line with carets, and `  hint: ...`; docs/errors.md shows it.
 /// Tabs count as one column and are shown as one space; long lines are cut around the caret; control bytes are escaped.
 std::string render(const Diagnostic& diagnostic, const RenderOptions& options = {});
 std::string render(const Diagnostics& diagnostics, const RenderOptions& options = {});

@@ -5,7 +5,7 @@
 
 namespace runner::core {
 
-/// Exit status of the program; DESIGN.md section 1.
+/// Exit status of the program; docs/errors.md says which means what.
 enum ExitCode : int {
   kExitDone = 0,
   kExitFailed = 1,

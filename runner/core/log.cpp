@@ -108,7 +108,7 @@ struct Voice {
     if (options.format == LogFormat::kJson) {
       logger.log(spd_level, spdlog::string_view_t(json_quote(message)));
     } else {
-      logger.log(spd_level, spdlog::string_view_t(message.data(), message.size()));
+      logger.log(spd_level, spdlog::string_view_t(printable(message)));  // it may quote a file of anyone's
     }
   }
 

@@ -1,16 +1,12 @@
 #include "runner/core/name_map.h"
 
-#include <array>
+#include <algorithm>
 #include <cstddef>
 
 #include "runner/core/pattern.h"
+#include "runner/core/utf8.h"
 
 namespace runner::core {
-namespace {
-
-constexpr std::size_t kGroups = 10;  // the whole match, and \1 to \9
-
-}  // namespace
 
 bool matches_wildcard(std::string_view pattern, std::string_view name) {
   std::size_t p = 0, n = 0, star = std::string_view::npos, after_star = 0;
@@ -42,11 +38,10 @@ struct NameMap::Rule {
     return next >= '1' && next <= '9' ? next - '0' : -1;
   }
 
-  void append_replacement(const char* text, const std::array<regmatch_t, kGroups>& match, std::string& out) const {
+  void append_replacement(const std::vector<std::string_view>& match, std::string& out) const {
     for (std::size_t i = 0; i < replacement.size(); ++i) {
       if (const int group = group_at(i); group > 0) {
-        const regmatch_t& at = match[static_cast<std::size_t>(group)];
-        if (at.rm_so >= 0) out.append(text + at.rm_so, text + at.rm_eo);
+        out += match[static_cast<std::size_t>(group)];
         ++i;
       } else {
         if (replacement[i] == '\\') ++i;  // check() lets only `\\` through
@@ -57,17 +52,19 @@ struct NameMap::Rule {
 
   std::string apply(const std::string& name) const {
     std::string out;
-    const char* rest = name.c_str();
-    std::array<regmatch_t, kGroups> match{};
-    for (int flags = 0; regexec(&pattern.expression(), rest, kGroups, match.data(), flags) == 0; flags = REG_NOTBOL) {
-      out.append(rest, rest + match[0].rm_so);
-      append_replacement(rest, match, out);
-      const bool empty = match[0].rm_eo == match[0].rm_so;
-      rest += match[0].rm_eo;
-      if (*rest == '\0') return out;
-      if (empty) out += *rest++;
+    for (std::size_t at = 0;;) {
+      const auto match = pattern.find(name, at);
+      if (match.empty()) return out.append(name, at);
+      const auto begin = static_cast<std::size_t>(match[0].data() - name.data());
+      out.append(name, at, begin - at);
+      append_replacement(match, out);
+      at = begin + match[0].size();
+      if (at == name.size()) return out;
+      if (!match[0].empty()) continue;
+      const std::size_t length = std::max<std::size_t>(utf8_length(name, at), 1);
+      out.append(name, at, length);
+      at += length;
     }
-    return out + rest;
   }
 
   Pattern pattern;
@@ -81,9 +78,9 @@ Result<void> NameMap::check(const std::string& pattern, const std::string& repla
   for (std::size_t i = 0; i < replacement.size(); ++i) {
     if (replacement[i] != '\\') continue;
     const int group = rule.group_at(i);
-    if (group > 0 && static_cast<std::size_t>(group) > rule.pattern.expression().re_nsub) {
+    if (group > rule.pattern.groups()) {
       return Failure{"\"" + replacement + "\" asks for group \\" + std::to_string(group) + ", but \"" + pattern +
-                         "\" has " + std::to_string(rule.pattern.expression().re_nsub),
+                         "\" has " + std::to_string(rule.pattern.groups()),
                      "put ( ) around the part of the pattern that is meant"};
     }
     if (group < 0 && (i + 1 >= replacement.size() || replacement[i + 1] != '\\')) {

@@ -24,48 +24,48 @@ std::string double_text(double value) {
 
 }  // namespace
 
-Node Node::null(Place place) {
+Node Node::null(Location place) {
   Node node;
   node.place_ = std::move(place);
   return node;
 }
 
-Node Node::boolean(bool value, Place place) {
+Node Node::boolean(bool value, Location place) {
   Node node = null(std::move(place));
   node.kind_ = Kind::kBool;
   node.bool_ = value;
   return node;
 }
 
-Node Node::integer(std::int64_t value, Place place) {
+Node Node::integer(std::int64_t value, Location place) {
   Node node = null(std::move(place));
   node.kind_ = Kind::kInteger;
   node.integer_ = value;
   return node;
 }
 
-Node Node::floating(double value, Place place) {
+Node Node::floating(double value, Location place) {
   Node node = null(std::move(place));
   node.kind_ = Kind::kFloat;
   node.double_ = value;
   return node;
 }
 
-Node Node::string(std::string value, Place place) {
+Node Node::string(std::string value, Location place) {
   Node node = null(std::move(place));
   node.kind_ = Kind::kString;
   node.string_ = std::move(value);
   return node;
 }
 
-Node Node::sequence(std::vector<Node> items, Place place) {
+Node Node::sequence(std::vector<Node> items, Location place) {
   Node node = null(std::move(place));
   node.kind_ = Kind::kSequence;
   node.items_ = std::move(items);
   return node;
 }
 
-Node Node::mapping(Place place) {
+Node Node::mapping(Location place) {
   Node node = null(std::move(place));
   node.kind_ = Kind::kMapping;
   return node;
@@ -116,14 +116,14 @@ const Node* Node::find(std::string_view key) const {
 
 Node* Node::find(std::string_view key) { return const_cast<Node*>(std::as_const(*this).find(key)); }
 
-Node& Node::set(std::string_view key, Node value, Place key_place) {
+Node& Node::set(std::string_view key, Node value, Location key_location) {
   RUNNER_ASSERT(is_mapping(), "keys are set in mappings only");
   if (auto* entry = const_cast<Entry*>(find_entry(key))) {
     entry->value = std::move(value);
-    if (key_place.known()) entry->key_place = std::move(key_place);
+    if (key_location.known()) entry->key_location = std::move(key_location);
     return entry->value;
   }
-  entries_.push_back({std::string(key), std::move(key_place), std::move(value)});
+  entries_.push_back({std::string(key), std::move(key_location), std::move(value)});
   return entries_.back().value;
 }
 

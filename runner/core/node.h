@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "runner/core/place.h"
+#include "runner/core/location.h"
 
 namespace runner::core {
 
@@ -21,13 +21,13 @@ class Node {
   struct Entry;
 
   Node() = default;
-  static Node null(Place place = {});
-  static Node boolean(bool value, Place place = {});
-  static Node integer(std::int64_t value, Place place = {});
-  static Node floating(double value, Place place = {});
-  static Node string(std::string value, Place place = {});
-  static Node sequence(std::vector<Node> items = {}, Place place = {});
-  static Node mapping(Place place = {});
+  static Node null(Location place = {});
+  static Node boolean(bool value, Location place = {});
+  static Node integer(std::int64_t value, Location place = {});
+  static Node floating(double value, Location place = {});
+  static Node string(std::string value, Location place = {});
+  static Node sequence(std::vector<Node> items = {}, Location place = {});
+  static Node mapping(Location place = {});
 
   Kind kind() const { return kind_; }
   bool is_null() const { return kind_ == Kind::kNull; }
@@ -58,14 +58,14 @@ class Node {
   Node* find(std::string_view key);
   const Entry* find_entry(std::string_view key) const;
   /// Adds or replaces; a replaced key keeps its position in the order.
-  Node& set(std::string_view key, Node value, Place key_place = {});
+  Node& set(std::string_view key, Node value, Location key_location = {});
   bool erase(std::string_view key);
 
   /// `training.max_steps`, `model.layers[2].out_features`; null when there is no such place. No wildcards.
   const Node* at_path(std::string_view path) const;
 
-  const Place& place() const { return place_; }
-  void set_place(Place place) { place_ = std::move(place); }
+  const Location& location() const { return place_; }
+  void set_location(Location place) { place_ = std::move(place); }
 
   /// How the value came here, outermost first, beyond its place: "extends recipes/base.yaml", "variable vars.width",
   /// "default of optimizer/adamw", "alias learning_rate", "settled by the batch algebra". For `explain`.
@@ -85,15 +85,18 @@ class Node {
   std::string written_;
   std::vector<Node> items_;
   std::vector<Entry> entries_;
-  Place place_;
+  Location place_;
   std::vector<std::string> history_;
 };
 
 struct Node::Entry {
   std::string key;
-  Place key_place;
+  Location key_location;
   Node value;
 };
+
+/// The history of a null that stands where a check has refused a value: it was given, so no rule calls it missing.
+inline constexpr const char* kRefused = "refused";
 
 /// JSON text of the tree, one line when `indent` is negative. Non-finite numbers are written as strings ("nan", "inf").
 std::string to_json(const Node& node, int indent = 2);

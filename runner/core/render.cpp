@@ -65,7 +65,7 @@ std::vector<Cell> cells_of(std::string_view line, std::size_t skip, std::size_t 
 }
 
 // The line with what is wrong underlined; a long line is cut to a window around the caret.
-std::string excerpt(const Place& place, bool color, const char* caret_color) {
+std::string excerpt(const Location& place, bool color, const char* caret_color) {
   const auto begin = static_cast<std::size_t>(std::max(place.column, 1)) - 1;
   const auto width = static_cast<std::size_t>(std::max(place.width, 1));
   const std::size_t from = begin > kExcerptColumnsMax * 2 / 3 ? begin - kExcerptColumnsMax / 3 : 0;
@@ -99,19 +99,19 @@ std::string excerpt(const Place& place, bool color, const char* caret_color) {
 }  // namespace
 
 std::string render(const Diagnostic& diagnostic, const RenderOptions& options) {
-  const Place& place = diagnostic.place;
+  const Location& place = diagnostic.place;
   const std::string where = escape_for_terminal(place.text());
+  const std::string message = printable(diagnostic.message);
   const char* color = severity_color(diagnostic.severity);
   std::string out;
   if (!where.empty()) out += options.color ? kBold + where + ": " + kReset : where + ": ";
   const std::string severity = severity_text(diagnostic.severity);
-  out += options.color ? color + severity + ": " + kReset + kBold + diagnostic.message + kReset
-                       : severity + ": " + diagnostic.message;
+  out += options.color ? color + severity + ": " + kReset + kBold + message + kReset : severity + ": " + message;
   out += "\n";
   if (options.excerpts && place.known() && place.line > 0 && !place.source->text.empty()) {
     out += excerpt(place, options.color, color);
   }
-  if (!diagnostic.hint.empty()) out += "  hint: " + diagnostic.hint + "\n";
+  if (!diagnostic.hint.empty()) out += "  hint: " + printable(diagnostic.hint) + "\n";
   return out;
 }
 

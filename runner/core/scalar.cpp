@@ -85,11 +85,12 @@ Result<Node> resolve_scalar(std::string_view text) {
     if (digits[0] == '+') digits.remove_prefix(1);
     double value = 0.0;
     const auto result = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (result.ec == std::errc::result_out_of_range && text.find("e-") == text.npos && text.find("E-") == text.npos) {
+    if (result.ec == std::errc::result_out_of_range) {
+      const bool is_small = text.find("e-") != text.npos || text.find("E-") != text.npos;
       return Failure{"the number " + std::string(text.substr(0, 60)) + " does not fit into 64 bits",
-                     "the largest is about 1.8e308"};
+                     is_small ? "the smallest is about 4.9e-324; write 0 for zero" : "the largest is about 1.8e308"};
     }
-    return written(Node::floating(result.ec == std::errc::result_out_of_range ? 0.0 : value));
+    return written(Node::floating(value));
   }
   return Node::string(std::string(text));
 }

@@ -11,7 +11,7 @@
 
 #include "runner/core/error.h"
 #include "runner/core/json.h"
-#include "runner/distributed/nested.h"
+#include "runner/distributed/pytree.h"
 
 namespace runner::distributed {
 namespace {
@@ -21,9 +21,9 @@ using core::Node;
 /// Memory of its own, which a collective may write to.
 at::Tensor own(const at::Tensor& tensor) { return tensor.detach().clone(at::MemoryFormat::Contiguous); }
 
-std::int64_t length_of(const Nested& value) {
+std::int64_t length_of(const Pytree& value) {
   if (const at::Tensor* tensor = value.tensor()) return tensor->dim() == 0 ? 1 : tensor->size(0);
-  if (const Nested::List* list = value.list()) return static_cast<std::int64_t>(list->size());
+  if (const Pytree::List* list = value.list()) return static_cast<std::int64_t>(list->size());
   const Node* node = value.data();
   if (node != nullptr && node->is_sequence()) return static_cast<std::int64_t>(node->items().size());
   throw core::RunError("split_between_processes takes lists, tensors and mappings of them, got " +
@@ -56,13 +56,13 @@ struct Cut {
   }
 };
 
-Nested share_of(const Nested& value, const Cut& cut) {
+Pytree share_of(const Pytree& value, const Cut& cut) {
   if (const at::Tensor* tensor = value.tensor()) return {part_of(*tensor, cut.begin, cut.end, cut.length)};
-  if (const Nested::List* list = value.list()) return {part_of(*list, cut.begin, cut.end, cut.length)};
+  if (const Pytree::List* list = value.list()) return {part_of(*list, cut.begin, cut.end, cut.length)};
   return {Node::sequence(part_of(value.data()->items(), cut.begin, cut.end, cut.length))};
 }
 
-void check_lengths(const Nested::Mapping& mapping) {
+void check_lengths(const Pytree::Mapping& mapping) {
   for (const auto& [key, item] : mapping) {
     const auto& [first_key, first] = mapping.front();
     if (length_of(item) == length_of(first)) continue;
@@ -76,7 +76,7 @@ bool is_cut_off(const EpochEnd& end) { return end.last_batch && end.remainder > 
 
 }  // namespace
 
-Nested gather(ProcessGroup& group, const Nested& value, const char* site) {
+Pytree gather(ProcessGroup& group, const Pytree& value, const char* site) {
   group.check_alike("gather", site, description_of(value));
   return map_tensors(value, "gather", [&](const at::Tensor& tensor) {
     const at::Tensor mine = tensor.dim() == 0 ? tensor.reshape({1}) : tensor;
@@ -84,7 +84,7 @@ Nested gather(ProcessGroup& group, const Nested& value, const char* site) {
   });
 }
 
-Nested reduce(ProcessGroup& group, const Nested& value, Reduction reduction, const char* site) {
+Pytree reduce(ProcessGroup& group, const Pytree& value, Reduction reduction, const char* site) {
   group.check_alike("reduce", site, description_of(value));
   const ReduceOp op = reduction == Reduction::kMax ? ReduceOp::kMax : ReduceOp::kSum;
   return map_tensors(value, "reduce", [&](const at::Tensor& tensor) {
@@ -107,7 +107,7 @@ void take_mean(ProcessGroup& group, const std::vector<at::Tensor>& tensors, cons
   }
 }
 
-Nested broadcast(ProcessGroup& group, const Nested& value, int from, const char* site) {
+Pytree broadcast(ProcessGroup& group, const Pytree& value, int from, const char* site) {
   group.check_alike("broadcast", site, description_of(value));
   return map_tensors(value, "broadcast", [&](const at::Tensor& tensor) {
     const at::Tensor result = own(tensor);
@@ -130,7 +130,7 @@ Node broadcast_object_list(ProcessGroup& group, const Node& list, int from, cons
   return core::parse_json(group.all_gather(mine, site).at(static_cast<std::size_t>(from))).value();
 }
 
-Nested pad_across_processes(ProcessGroup& group, const Nested& value, const PadOptions& options, const char* site) {
+Pytree pad_across_processes(ProcessGroup& group, const Pytree& value, const PadOptions& options, const char* site) {
   return map_tensors(value, "pad_across_processes", [&](const at::Tensor& tensor) {
     const std::int64_t dim = options.dim < 0 ? options.dim + tensor.dim() : options.dim;
     if (dim < 0 || dim >= tensor.dim()) return tensor;
@@ -143,18 +143,18 @@ Nested pad_across_processes(ProcessGroup& group, const Nested& value, const PadO
   });
 }
 
-Nested split_between_processes(const Nested& value, const Share& share) {
+Pytree split_between_processes(const Pytree& value, const Share& share) {
   if (share.size == 1) return value;
-  const Nested::Mapping* mapping = value.mapping();
+  const Pytree::Mapping* mapping = value.mapping();
   if (mapping == nullptr) return share_of(value, Cut(length_of(value), share));
   check_lengths(*mapping);
-  Nested::Mapping parts;
+  Pytree::Mapping parts;
   for (const auto& [key, item] : *mapping) parts.emplace_back(key, share_of(item, Cut(length_of(item), share)));
   return {std::move(parts)};
 }
 
-Nested gather_for_metrics(ProcessGroup& group, const Nested& value, const EpochEnd& end, const char* site) {
-  const Nested all = gather(group, value, site);
+Pytree gather_for_metrics(ProcessGroup& group, const Pytree& value, const EpochEnd& end, const char* site) {
+  const Pytree all = gather(group, value, site);
   if (!is_cut_off(end)) return all;
   return map_tensors(all, "gather_for_metrics", [&end](const at::Tensor& tensor) {
     return tensor.slice(0, 0, std::min(end.remainder, tensor.size(0)));

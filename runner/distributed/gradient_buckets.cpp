@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "runner/core/error.h"
-#include "runner/distributed/bucket_cut.h"
+#include "runner/distributed/bucket_assignment.h"
 
 namespace runner::distributed {
 namespace {
@@ -55,8 +55,8 @@ class GradientBuckets::Hook final : public torch::autograd::PostAccumulateGradHo
   std::size_t parameter_;
 };
 
-GradientBuckets::GradientBuckets(ProcessGroup& group, GradientExchange& exchange,
-                                 const std::vector<at::Tensor>& parameters, const Options& options)
+GradientBuckets::GradientBuckets(ProcessGroup& group, CommHook& exchange, const std::vector<at::Tensor>& parameters,
+                                 const Options& options)
     : group_(group), exchange_(exchange), notes_(options.notes) {
   for (auto parameter = parameters.rbegin(); parameter != parameters.rend(); ++parameter) {
     if (parameter->requires_grad()) parameters_.push_back(*parameter);

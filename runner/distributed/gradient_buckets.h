@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "runner/core/tensor_fwd.h"
-#include "runner/distributed/gradient_exchange.h"
+#include "runner/distributed/comm_hook.h"
 #include "runner/distributed/process_group.h"
 
 namespace runner::distributed {
@@ -28,7 +28,7 @@ class GradientBuckets {
 
   /// Looks at the parameters (those that need a gradient; of any floating type, summed in float32) as long as it lives.
   /// `exchange` says how buckets travel, and lives longer.
-  GradientBuckets(ProcessGroup& group, GradientExchange& exchange, const std::vector<at::Tensor>& parameters,
+  GradientBuckets(ProcessGroup& group, CommHook& exchange, const std::vector<at::Tensor>& parameters,
                   const Options& options);
   ~GradientBuckets();
   GradientBuckets(const GradientBuckets&) = delete;
@@ -59,7 +59,7 @@ class GradientBuckets {
   std::vector<std::vector<double>> read_notes(std::size_t count) const;
 
   ProcessGroup& group_;
-  GradientExchange& exchange_;
+  CommHook& exchange_;
   std::vector<at::Tensor> parameters_;
   std::vector<Bucket> buckets_;
   std::vector<std::size_t> bucket_of_;  // by parameter

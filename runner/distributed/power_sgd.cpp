@@ -85,7 +85,7 @@ struct Traveller {
   bool compressed = false;
 };
 
-class PowerSgd final : public GradientExchange {
+class PowerSgd final : public CommHook {
  public:
   PowerSgd(ProcessGroup& group, const PowerSgdOptions& options)
       : group_(group), options_(options), seeds_(options.seed) {}
@@ -299,7 +299,7 @@ class PowerSgd final : public GradientExchange {
 
 }  // namespace
 
-std::unique_ptr<GradientExchange> make_power_sgd(ProcessGroup& group, const PowerSgdOptions& options) {
+std::unique_ptr<CommHook> make_power_sgd(ProcessGroup& group, const PowerSgdOptions& options) {
   return std::make_unique<PowerSgd>(group, options);
 }
 

@@ -17,16 +17,16 @@
 #include <stdexcept>
 #include <utility>
 
-#include "runner/core/beside.h"
 #include "runner/core/error.h"
-#include "runner/core/machine.h"
-#include "runner/core/own_address.h"
-#include "runner/core/port_holder.h"
+#include "runner/core/platform/machine.h"
+#include "runner/core/platform/own_address.h"
+#include "runner/core/platform/port_holder.h"
+#include "runner/core/platform/run_async.h"
 #include "runner/core/units.h"
+#include "runner/distributed/collective_log.h"
+#include "runner/distributed/exit_message.h"
 #include "runner/distributed/gloo_declarations.h"
-#include "runner/distributed/last_words.h"
-#include "runner/distributed/nested.h"
-#include "runner/distributed/trail.h"
+#include "runner/distributed/pytree.h"
 // After the declarations that it cannot do without.
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
@@ -75,13 +75,13 @@ core::RunError peer_lost(const std::string& message, const std::string& hint) {
 /// no store, or one that hangs.
 c10::intrusive_ptr<c10d::TCPStore> opened_within(milliseconds limit, const std::string& address,
                                                  const c10d::TCPStoreOptions& options) {
-  auto opening = core::beside([=] { return c10::make_intrusive<c10d::TCPStore>(address, options); });
+  auto opening = core::run_async([=] { return c10::make_intrusive<c10d::TCPStore>(address, options); });
   if (opening.wait_for(limit) != std::future_status::timeout) return opening.get();
   new auto(std::move(opening));  // its thread waits for ever; the process is about to end
   throw std::runtime_error("what listens there says nothing");
 }
 
-c10::intrusive_ptr<c10d::TCPStore> open_store(const core::RankPlace& place, milliseconds timeout, bool hosts) {
+c10::intrusive_ptr<c10d::TCPStore> open_store(const core::RankInfo& place, milliseconds timeout, bool hosts) {
   c10d::TCPStoreOptions options;
   options.port = place.master_port;
   options.isServer = hosts;
@@ -103,7 +103,7 @@ c10::intrusive_ptr<c10d::TCPStore> open_store(const core::RankPlace& place, mill
   }
 }
 
-core::RankPlace at_port(core::RankPlace place, std::uint16_t port) {
+core::RankInfo at_port(core::RankInfo place, std::uint16_t port) {
   place.master_port = port;
   return place;
 }
@@ -111,14 +111,14 @@ core::RankPlace at_port(core::RankPlace place, std::uint16_t port) {
 /// Everything a rank tells the others about itself, and learns about them when something is wrong.
 class Registry {
  public:
-  Registry(const core::RankPlace& place, milliseconds timeout)
+  Registry(const core::RankInfo& place, milliseconds timeout)
       : place_(place),
         store_(open_store(place, timeout, place.hosts_store)),
         answering_store_(open_store(at_port(place, store_->getPort()), timeout, false)),
-        trail_(std::make_shared<Trail>()) {}
+        trail_(std::make_shared<CollectiveLog>()) {}
 
   const c10::intrusive_ptr<c10d::TCPStore>& store() const { return store_; }
-  Trail& trail() { return *trail_; }
+  CollectiveLog& trail() { return *trail_; }
 
   void come_together(milliseconds timeout) {
     const std::string self = "process " + std::to_string(getpid()) + " on " + core::host_name();
@@ -188,7 +188,7 @@ class Registry {
   }
 
   void begin_to_answer() {
-    answering_ = core::try_beside([store = answering_store_, trail = trail_, rank = place_.rank] {
+    answering_ = core::try_run_async([store = answering_store_, trail = trail_, rank = place_.rank] {
       try {
         store->wait({key("ask", rank)}, kForEver);
         if (text_of(store->get(key("ask", rank))) != kEnd) store->set(key("where", rank), bytes_of(trail->text()));
@@ -230,14 +230,14 @@ class Registry {
     }
   }
 
-  const core::RankPlace place_;
+  const core::RankInfo place_;
   c10::intrusive_ptr<c10d::TCPStore> store_, answering_store_;  // a store's client serves one caller at a time
-  std::shared_ptr<Trail> trail_;
+  std::shared_ptr<CollectiveLog> trail_;
   std::vector<std::string> names_;
   std::optional<std::future<void>> answering_;
 };
 
-std::shared_ptr<gloo::transport::Device> device_for(const core::RankPlace& place) {
+std::shared_ptr<gloo::transport::Device> device_for(const core::RankInfo& place) {
   // As PyTorch: whoever knows better names the interface.
   if (const char* interface = std::getenv("GLOO_SOCKET_IFNAME"); interface != nullptr && *interface != '\0') {
     return c10d::ProcessGroupGloo::createDeviceForInterface(interface, false);
@@ -287,7 +287,7 @@ void refuse_unlike(const std::vector<std::string>& by_rank) {
 
 class GlooGroup final : public ProcessGroup {
  public:
-  GlooGroup(const core::RankPlace& place, const MeetOptions& meeting)
+  GlooGroup(const core::RankInfo& place, const MeetOptions& meeting)
       : place_(place),
         timeout_s_(meeting.timeout_s),
         debug_(meeting.debug),
@@ -409,14 +409,14 @@ class GlooGroup final : public ProcessGroup {
     return error;
   }
 
-  const core::RankPlace place_;
+  const core::RankInfo place_;
   const double timeout_s_;
   const bool debug_;
   bool lost_ = false;
   Registry registry_;
   c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo_;
-  std::unique_ptr<LastWords> last_words_ =
-      std::make_unique<LastWords>([this](const std::exception& error) { return registry_.mismatch(error); });
+  std::unique_ptr<ExitMessage> last_words_ =
+      std::make_unique<ExitMessage>([this](const std::exception& error) { return registry_.mismatch(error); });
 };
 
 }  // namespace
@@ -429,7 +429,7 @@ std::string ProcessGroup::from_rank_0(const std::string& bytes, const char* site
   return all_gather(rank() == 0 ? bytes : "", site).front();
 }
 
-std::unique_ptr<ProcessGroup> meet(const core::RankPlace& place, const MeetOptions& options) {
+std::unique_ptr<ProcessGroup> meet(const core::RankInfo& place, const MeetOptions& options) {
   FLAGS_caffe2_log_level = kFatal;  // c10d prints pages about each socket that our own messages are about
   return std::make_unique<GlooGroup>(place, options);
 }

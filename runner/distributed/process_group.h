@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runner/core/rank_place.h"
+#include "runner/core/rank_info.h"
 #include "runner/core/tensor_fwd.h"
 
 namespace runner::distributed {
@@ -57,6 +57,6 @@ struct MeetOptions {
 
 /// Meets the others at the store and connects with each of them. Blocks until all are there. RunError with
 /// core::kExitPeerLost naming the ranks that did not come, or saying why there is no store at that address.
-std::unique_ptr<ProcessGroup> meet(const core::RankPlace& place, const MeetOptions& options);
+std::unique_ptr<ProcessGroup> meet(const core::RankInfo& place, const MeetOptions& options);
 
 }  // namespace runner::distributed

@@ -7,10 +7,10 @@
 #include <torch/version.h>
 #include <unistd.h>
 
-#include "components/cpu_capability.h"
+#include "components/tensor/cpu_capability.h"
 #include "generated/section/precision.h"
 #include "runner/core/error.h"
-#include "runner/distributed/store_host.h"
+#include "runner/distributed/rendezvous_host.h"
 #include "runner/engine/inspect.h"
 #include "runner/engine/limits_file.h"
 #include "runner/engine/machine.h"
@@ -18,7 +18,7 @@
 #include "runner/engine/self_test.h"
 #include "runner/engine/warm_up.h"
 #include "runner/train/lr_finder.h"
-#include "runner/train/resume.h"
+#include "runner/train/save/resume.h"
 #include "runner/train/train.h"
 
 namespace runner::engine {
@@ -36,28 +36,28 @@ auto guarded(Work work) {
 
 class LibTorchEngine final : public Engine {
  public:
-  std::optional<Plan> plan(const registry::Recipe& recipe, core::Diagnostics& diagnostics) override {
+  std::optional<Plan> plan(const resolve::Recipe& recipe, core::Diagnostics& diagnostics) override {
     return guarded([&] { return make_plan(recipe, diagnostics); });
   }
-  int train(const registry::Recipe& recipe, const TrainRequest& request, core::Diagnostics& diagnostics) override {
+  int train(const resolve::Recipe& recipe, const TrainRequest& request, core::Diagnostics& diagnostics) override {
     return guarded([&] { return train::train(recipe, request, peak_flops(recipe), diagnostics); });
   }
   void warm_up() override { guarded(engine::warm_up); }
-  std::optional<LrSweep> find_lr(const registry::Recipe& recipe, const LrSweepRequest& request,
+  std::optional<LrSweep> find_lr(const resolve::Recipe& recipe, const LrRangeRequest& request,
                                  core::Diagnostics& diagnostics) override {
     return guarded([&] { return train::find_lr(recipe, request, diagnostics); });
   }
-  int evaluate(const registry::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) override {
+  int evaluate(const resolve::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) override {
     return guarded([&] { return evaluate_checkpoint(recipe, request, diagnostics); });
   }
-  int predict(const registry::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) override {
+  int predict(const resolve::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) override {
     return guarded([&] { return predict_checkpoint(recipe, request, diagnostics); });
   }
   void host_store(int listening, std::uint16_t port) override {
     const auto host = guarded([&] { return distributed::host_store(listening, port); });
     for (;;) pause();  // a signal that does not end us changes nothing
   }
-  std::vector<std::string> self_test(const core::RankPlace& place, double timeout_s) override {
+  std::vector<std::string> self_test(const core::RankInfo& place, double timeout_s) override {
     return guarded([&] { return engine::self_test(place, timeout_s); });
   }
   MachineLimits measure(const std::string& scratch_dir) override {
@@ -67,7 +67,7 @@ class LibTorchEngine final : public Engine {
       return limits;
     });
   }
-  train::Surroundings surroundings(const registry::Recipe& recipe) override {
+  train::Surroundings surroundings(const resolve::Recipe& recipe) override {
     return guarded([&] {
       train::configure_torch(recipe);
       return train::present_surroundings();
@@ -80,7 +80,7 @@ class LibTorchEngine final : public Engine {
   }
 
  private:
-  static double peak_flops(const registry::Recipe& recipe) {
+  static double peak_flops(const resolve::Recipe& recipe) {
     const auto limits = read_limits(at::get_num_threads());
     if (!limits) return 0.0;
     const auto precision = sections::precision::parse_config(recipe.at("precision"));

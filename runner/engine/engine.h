@@ -7,10 +7,10 @@
 
 #include "runner/core/diagnostics.h"
 #include "runner/core/result.h"
-#include "runner/registry/load.h"
-#include "runner/train/lr_sweep.h"
-#include "runner/train/resume_contract.h"
-#include "runner/train/train_request.h"
+#include "runner/resolve/load.h"
+#include "runner/train/experiment/train_request.h"
+#include "runner/train/lr_range_test.h"
+#include "runner/train/save/resume_contract.h"
 
 namespace runner::engine {
 
@@ -56,8 +56,8 @@ struct Plan {
 
 using TrainRequest = train::TrainRequest;
 using train::LrPoint;
+using train::LrRangeRequest;
 using train::LrSweep;
-using train::LrSweepRequest;
 
 struct EvalRequest {
   std::string checkpoint;  ///< `best`, `last`, `step-000500` (in the newest run of the recipe's run_name) or a path
@@ -78,24 +78,24 @@ struct MachineLimits {
 class Engine {
  public:
   virtual ~Engine() = default;
-  virtual std::optional<Plan> plan(const registry::Recipe& recipe, core::Diagnostics& diagnostics) = 0;
+  virtual std::optional<Plan> plan(const resolve::Recipe& recipe, core::Diagnostics& diagnostics) = 0;
   /// Trains; returns the exit status. `diagnostics` gets what is wrong before the first step.
-  virtual int train(const registry::Recipe& recipe, const TrainRequest& request, core::Diagnostics& diagnostics) = 0;
+  virtual int train(const resolve::Recipe& recipe, const TrainRequest& request, core::Diagnostics& diagnostics) = 0;
   /// Does once what each training of this process and of its forks would begin with, on one thread and without a
   /// gradient: a fork has none of the threads that LibTorch starts for more.
   virtual void warm_up() = 0;
   /// Tries rates that climb; touches no run. Nothing when `diagnostics` got errors.
-  virtual std::optional<LrSweep> find_lr(const registry::Recipe& recipe, const LrSweepRequest& request,
+  virtual std::optional<LrSweep> find_lr(const resolve::Recipe& recipe, const LrRangeRequest& request,
                                          core::Diagnostics& diagnostics) = 0;
-  virtual int evaluate(const registry::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) = 0;
-  virtual int predict(const registry::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) = 0;
+  virtual int evaluate(const resolve::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) = 0;
+  virtual int predict(const resolve::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) = 0;
   /// Serves the store at which ranks meet, on a socket that listens, until this process is ended.
   virtual void host_store(int listening, std::uint16_t port) = 0;
   /// Goes through what a training does with the other ranks; engine/self_test.h.
-  virtual std::vector<std::string> self_test(const core::RankPlace& place, double timeout_s) = 0;
+  virtual std::vector<std::string> self_test(const core::RankInfo& place, double timeout_s) = 0;
   virtual MachineLimits measure(const std::string& scratch_dir) = 0;
   /// What training this recipe here would run on.
-  virtual train::Surroundings surroundings(const registry::Recipe& recipe) = 0;
+  virtual train::Surroundings surroundings(const resolve::Recipe& recipe) = 0;
   virtual std::string versions() const = 0;  ///< LibTorch, oneDNN, threads: for `env`
 };
 

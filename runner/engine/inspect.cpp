@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "generated/section/eval.h"
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/artifact/checkpoint_name.h"
@@ -16,9 +16,9 @@
 #include "runner/core/log.h"
 #include "runner/core/suggest.h"
 #include "runner/store/run_reader.h"
-#include "runner/train/evaluator.h"
-#include "runner/train/experiment.h"
-#include "runner/train/stepper_options.h"
+#include "runner/train/experiment/experiment.h"
+#include "runner/train/experiment/stepper_options.h"
+#include "runner/train/observe/evaluator.h"
 #include "runner/train/train.h"
 
 namespace runner::engine {
@@ -27,7 +27,7 @@ namespace {
 using core::Node;
 
 /// The runs that a checkpoint's short name may mean, newest first.
-std::vector<store::RunSummary> candidate_runs(const registry::Recipe& recipe, const EvalRequest& request) {
+std::vector<store::RunSummary> candidate_runs(const resolve::Recipe& recipe, const EvalRequest& request) {
   const std::string output_dir = recipe.at("output_dir").as_string();
   const core::Clock& clock = core::system_clock();
   if (!request.run.empty()) {
@@ -41,7 +41,7 @@ std::vector<store::RunSummary> candidate_runs(const registry::Recipe& recipe, co
   return runs;
 }
 
-std::string find_checkpoint(const registry::Recipe& recipe, const EvalRequest& request) {
+std::string find_checkpoint(const resolve::Recipe& recipe, const EvalRequest& request) {
   std::error_code ignored;
   if (std::filesystem::exists(request.checkpoint, ignored)) return request.checkpoint;
   for (const auto& run : candidate_runs(recipe, request)) {
@@ -65,7 +65,7 @@ struct Loaded {
   train::EvalOptions options;
 };
 
-std::optional<Loaded> load(const registry::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) {
+std::optional<Loaded> load(const resolve::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) {
   const Node& sets = recipe.at("data");
   if (sets.find(request.data) == nullptr) {
     std::vector<std::string> names;
@@ -73,7 +73,7 @@ std::optional<Loaded> load(const registry::Recipe& recipe, const EvalRequest& re
     std::string all;
     for (const std::string& name : names) all += (all.empty() ? "" : ", ") + name;
     const std::string near = core::closest(request.data, names);
-    diagnostics.error(sets.place(), "no data set is called \"" + request.data + "\"",
+    diagnostics.error(sets.location(), "no data set is called \"" + request.data + "\"",
                       (near.empty() ? "" : "did you mean \"" + near + "\"? ") + ("the recipe has " + all));
     return std::nullopt;
   }
@@ -97,6 +97,14 @@ std::optional<Loaded> load(const registry::Recipe& recipe, const EvalRequest& re
   loaded.options.num_workers = stepper.loader.num_workers;
   loaded.options.prefetch_factor = stepper.loader.prefetch_factor;
   return loaded;
+}
+
+/// `160 samples`, or `16 of 160 samples: eval.max_batches is 1` where only a part was looked at.
+std::string samples_text(const Loaded& loaded, std::int64_t samples) {
+  const std::int64_t all = loaded.data->size();
+  if (samples >= all) return std::to_string(samples) + " samples";
+  return std::to_string(samples) + " of " + std::to_string(all) + " samples: eval.max_batches is " +
+         std::to_string(loaded.options.max_batches.value_or(0));
 }
 
 Node list_of(const at::Tensor& values) {
@@ -129,7 +137,7 @@ void write_sample(std::FILE* file, std::int64_t index, const at::Tensor& output,
 
 }  // namespace
 
-int evaluate_checkpoint(const registry::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) {
+int evaluate_checkpoint(const resolve::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) {
   const auto loaded = load(recipe, request, diagnostics);
   if (!loaded) return core::kExitUsage;
   const auto result = train::evaluate(*loaded->experiment, request.data, *loaded->data, loaded->options).value();
@@ -142,13 +150,13 @@ int evaluate_checkpoint(const registry::Recipe& recipe, const EvalRequest& reque
     std::printf("%s\n", core::to_json(line, -1).c_str());
     return core::kExitDone;
   }
-  std::printf("%s on %s (%lld samples)\n", loaded->checkpoint.c_str(), request.data.c_str(),
-              static_cast<long long>(result.samples));
+  std::printf("%s on %s (%s)\n", loaded->checkpoint.c_str(), request.data.c_str(),
+              samples_text(*loaded, result.samples).c_str());
   for (const auto& [name, value] : result.values) std::printf("  %-14s %.6g\n", name.c_str(), value);
   return core::kExitDone;
 }
 
-int predict_checkpoint(const registry::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) {
+int predict_checkpoint(const resolve::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) {
   const auto loaded = load(recipe, request, diagnostics);
   if (!loaded) return core::kExitUsage;
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> owned(nullptr, std::fclose);
@@ -158,10 +166,12 @@ int predict_checkpoint(const registry::Recipe& recipe, const EvalRequest& reques
   }
   std::FILE* file = owned != nullptr ? owned.get() : stdout;
   const bool classes = loaded->data->signature().num_classes > 0;
+  std::int64_t samples = 0;
   train::predict(*loaded->experiment, *loaded->data, loaded->options,
                  [&](std::int64_t first, const components::TensorMap& batch) {
                    const at::Tensor& output = batch.at(components::kOutput);
                    const at::Tensor& target = batch.at(components::kTarget);
+                   samples += target.size(0);
                    for (std::int64_t i = 0; i < target.size(0); ++i) {
                      write_sample(file, first + i, output[i], target[i], *loaded->experiment->loss, classes);
                    }
@@ -171,6 +181,7 @@ int predict_checkpoint(const registry::Recipe& recipe, const EvalRequest& reques
                          ": it refused");
   }
   if (!request.output.empty()) core::log_info("wrote " + request.output);
+  if (samples < loaded->data->size()) core::log_warning("predicted " + samples_text(*loaded, samples));
   return core::kExitDone;
 }
 

@@ -6,9 +6,9 @@
 namespace runner::engine {
 
 /// `roux eval`: loss and metrics of one named data set under a checkpoint's weights, as text or one JSON line.
-int evaluate_checkpoint(const registry::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics);
+int evaluate_checkpoint(const resolve::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics);
 
 /// `roux predict`: one JSON line a sample: classes with their probability, values, or the mean loss of a text.
-int predict_checkpoint(const registry::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics);
+int predict_checkpoint(const resolve::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics);
 
 }  // namespace runner::engine

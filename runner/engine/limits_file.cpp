@@ -5,9 +5,9 @@
 #include <memory>
 
 #include "runner/core/diagnostics.h"
-#include "runner/core/files.h"
-#include "runner/core/machine.h"
 #include "runner/core/node.h"
+#include "runner/core/platform/files.h"
+#include "runner/core/platform/machine.h"
 #include "runner/recipe/read.h"
 
 namespace runner::engine {

@@ -8,10 +8,10 @@
 
 #include <algorithm>
 
-#include "components/products.h"
+#include "components/ops/matmul.h"
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
-#include "runner/core/machine.h"
+#include "runner/core/platform/machine.h"
 
 namespace runner::engine {
 namespace {

@@ -3,19 +3,19 @@
 #include <algorithm>
 #include <limits>
 
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "generated/section/checkpoint.h"
 #include "generated/section/launch.h"
 #include "generated/section/training.h"
 #include "runner/artifact/probe.h"
 #include "runner/checkpoint/checkpoint.h"
 #include "runner/checkpoint/init_from.h"
-#include "runner/core/machine.h"
+#include "runner/core/platform/machine.h"
 #include "runner/core/units.h"
-#include "runner/train/experiment.h"
-#include "runner/train/memory_estimate.h"
-#include "runner/train/save_plan.h"
-#include "runner/train/stepper_options.h"
+#include "runner/train/experiment/experiment.h"
+#include "runner/train/experiment/memory_estimate.h"
+#include "runner/train/experiment/stepper_options.h"
+#include "runner/train/save/save_plan.h"
 #include "runner/train/train.h"
 
 namespace runner::engine {
@@ -55,15 +55,15 @@ void judge_memory(const train::Experiment& experiment, const train::MemoryEstima
                              shown(tensors) + " for tensors at the most, " + estimate.when;
     const bool hopeless = tensors > (1.0 + kDoubt) * static_cast<double>(*training.max_memory);
     if (hopeless && !training.auto_micro_batch) {
-      diagnostics.error(max_memory.place(), what, kHint);
+      diagnostics.error(max_memory.location(), what, kHint);
     } else {
-      diagnostics.warning(max_memory.place(), what, kHint);
+      diagnostics.warning(max_memory.location(), what, kHint);
     }
   }
   // The recipe may be meant for another machine.
   if (const auto there = static_cast<double>(core::memory_limit()); estimate.process() > (1.0 - kDoubt) * there) {
     diagnostics.warning(
-        experiment.recipe.find("model")->place(),
+        experiment.recipe.find("model")->location(),
         "training takes about " + shown(estimate.process()) + ", and this machine has " + shown(there) + " of memory",
         kHint);
   }
@@ -136,7 +136,7 @@ void plan_checkpoints(const train::Experiment& experiment, Plan& plan, core::Dia
   describe_saves(config, plan);
   describe_retention(config, plan);
   if (config.keep_bytes && *config.keep_bytes < plan.checkpoint_bytes) {
-    diagnostics.warning(section.find("keep_bytes")->place(),
+    diagnostics.warning(section.find("keep_bytes")->location(),
                         "keep_bytes is " + core::format_bytes(*config.keep_bytes) + ", but one checkpoint takes " +
                             core::format_bytes(plan.checkpoint_bytes),
                         "the newest one stays all the same; leave room for at least two");
@@ -145,7 +145,7 @@ void plan_checkpoints(const train::Experiment& experiment, Plan& plan, core::Dia
 
 }  // namespace
 
-std::optional<Plan> make_plan(const registry::Recipe& recipe, core::Diagnostics& diagnostics) {
+std::optional<Plan> make_plan(const resolve::Recipe& recipe, core::Diagnostics& diagnostics) {
   train::configure_torch(recipe);  // what is fused, and in how many threads, says what is held
   train::BuildOptions options;
   options.meta = true;

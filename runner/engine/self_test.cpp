@@ -12,19 +12,19 @@
 #include <numeric>
 
 #include "runner/core/error.h"
-#include "runner/core/machine.h"
+#include "runner/core/platform/machine.h"
 #include "runner/distributed/collectives.h"
-#include "runner/distributed/nested.h"
 #include "runner/distributed/process_group.h"
-#include "runner/train/batch_shards.h"
-#include "runner/train/epoch_order.h"
+#include "runner/distributed/pytree.h"
+#include "runner/train/data/batch_shards.h"
+#include "runner/train/data/epoch_order.h"
 
 namespace runner::engine {
 namespace {
 
 using core::Node;
-using distributed::Nested;
 using distributed::ProcessGroup;
+using distributed::Pytree;
 
 constexpr const char* kSite = "self-test";
 
@@ -54,7 +54,7 @@ std::string hosts(ProcessGroup& ranks) {
 void gathers(ProcessGroup& ranks) {
   std::vector<at::Tensor> expected;
   for (int rank = 0; rank < ranks.size(); ++rank) expected.push_back(numbered(rank, 3));
-  const Nested all = distributed::gather(ranks, {numbered(ranks.rank(), 3)}, kSite);
+  const Pytree all = distributed::gather(ranks, {numbered(ranks.rank(), 3)}, kSite);
   expect(ranks, at::equal(*all.tensor(), at::cat(expected)), "gather");
   const Node names = distributed::gather_object(ranks, Node::sequence({Node::integer(ranks.rank())}), kSite);
   expect(
@@ -65,23 +65,23 @@ void gathers(ProcessGroup& ranks) {
 
 void reduces(ProcessGroup& ranks) {
   const double sum = ranks.size() * (ranks.size() - 1) / 2.0;
-  const Nested added = distributed::reduce(ranks, {numbered(ranks.rank(), 3)}, distributed::Reduction::kSum, kSite);
+  const Pytree added = distributed::reduce(ranks, {numbered(ranks.rank(), 3)}, distributed::Reduction::kSum, kSite);
   expect(ranks, at::equal(*added.tensor(), at::full({3, 2}, sum, at::kFloat)), "reduce (sum)");
-  const Nested largest = distributed::reduce(ranks, {numbered(ranks.rank(), 3)}, distributed::Reduction::kMax, kSite);
+  const Pytree largest = distributed::reduce(ranks, {numbered(ranks.rank(), 3)}, distributed::Reduction::kMax, kSite);
   expect(ranks, at::equal(*largest.tensor(), numbered(ranks.size() - 1, 3)), "reduce (max)");
 }
 
 void broadcasts(ProcessGroup& ranks) {
   const int last = ranks.size() - 1;
-  const Nested sent = distributed::broadcast(ranks, {numbered(ranks.rank(), 3)}, last, kSite);
+  const Pytree sent = distributed::broadcast(ranks, {numbered(ranks.rank(), 3)}, last, kSite);
   expect(ranks, at::equal(*sent.tensor(), numbered(last, 3)), "broadcast");
 }
 
 void pads_and_splits(ProcessGroup& ranks) {
-  const Nested padded = distributed::pad_across_processes(ranks, {numbered(ranks.rank(), ranks.rank() + 1)}, {}, kSite);
+  const Pytree padded = distributed::pad_across_processes(ranks, {numbered(ranks.rank(), ranks.rank() + 1)}, {}, kSite);
   expect(ranks, padded.tensor()->size(0) == ranks.size(), "pad_across_processes");
   const at::Tensor rows = at::arange(2 * ranks.size() + 1);
-  const Nested mine = distributed::split_between_processes({rows}, {ranks.rank(), ranks.size(), false});
+  const Pytree mine = distributed::split_between_processes({rows}, {ranks.rank(), ranks.size(), false});
   const Node counts = distributed::gather_object(ranks, Node::sequence({Node::integer(mine.tensor()->size(0))}), kSite);
   std::int64_t total = 0;
   for (const Node& count : counts.items()) total += count.as_integer();
@@ -130,13 +130,13 @@ void shards(ProcessGroup& ranks) {
 
 void random_numbers(ProcessGroup& ranks) {
   const at::Tensor drawn = at::rand({16}, at::make_generator<at::CPUGeneratorImpl>(7));
-  const Nested first = distributed::broadcast(ranks, {drawn}, 0, kSite);
+  const Pytree first = distributed::broadcast(ranks, {drawn}, 0, kSite);
   expect(ranks, at::equal(*first.tensor(), drawn), "a random number of the same seed");
 }
 
 }  // namespace
 
-std::vector<std::string> self_test(const core::RankPlace& place, double timeout_s) {
+std::vector<std::string> self_test(const core::RankInfo& place, double timeout_s) {
   const auto ranks = distributed::meet(place, {timeout_s, /*debug=*/true});
   std::vector<std::string> lines = {std::to_string(ranks->size()) + " processes meet: " + hosts(*ranks)};
   struct Check {

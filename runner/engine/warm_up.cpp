@@ -6,10 +6,10 @@
 
 #include "runner/core/diagnostics.h"
 #include "runner/core/error.h"
-#include "runner/registry/load.h"
 #include "runner/registry/registry.h"
-#include "runner/train/evaluator.h"
-#include "runner/train/experiment.h"
+#include "runner/resolve/load.h"
+#include "runner/train/experiment/experiment.h"
+#include "runner/train/observe/evaluator.h"
 
 namespace runner::engine {
 namespace {
@@ -28,7 +28,7 @@ void warm_up() {
   const auto source =
       std::make_shared<const core::Source>(core::Source{"warm_up.yaml", kRecipe, core::Source::Kind::kFile});
   core::Diagnostics diagnostics;
-  const auto recipe = registry::load_recipe_text(source, {}, registry::Registry::builtin(), diagnostics);
+  const auto recipe = resolve::load_recipe_text(source, {}, registry::Registry::builtin(), diagnostics);
   RUNNER_ASSERT(recipe, "the recipe above is right");
   const auto experiment = train::build_experiment(*recipe, {}, diagnostics);
   RUNNER_ASSERT(experiment != nullptr, "the recipe above can be trained");

@@ -11,9 +11,9 @@
 
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
-#include "runner/core/files.h"
-#include "runner/core/machine.h"
-#include "runner/launch/core_shares.h"
+#include "runner/core/platform/files.h"
+#include "runner/core/platform/machine.h"
+#include "runner/launch/cpu_affinity.h"
 #include "runner/launch/rank_environment.h"
 
 namespace runner::launch {
@@ -60,7 +60,7 @@ LocalRanks::~LocalRanks() = default;
 
 std::unique_ptr<RankProcess> LocalRanks::start(const LaunchPlan& plan, const Share& share, const MeetingPoint& meeting,
                                                int local_rank) {
-  core::RankPlace place;
+  core::RankInfo place;
   place.rank = share.first_rank + local_rank;
   place.size = share.world_size;
   place.local_rank = local_rank;
@@ -106,7 +106,7 @@ RankEnd LocalRanks::end_of(const RankProcess& process, int rank) const {
   end.signal = process.signal();
   end.handed_on = handed_on_;
   end.given_up = gave_up_;
-  end.words = process.last_words();
+  end.words = process.exit_message();
   return end;
 }
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "runner/launch/failure_attribution.h"
 #include "runner/launch/rank_process.h"
 #include "runner/launch/supervisor.h"
-#include "runner/launch/verdict.h"
 
 namespace runner::launch {
 

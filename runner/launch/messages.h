@@ -4,9 +4,9 @@
 #include <string>
 
 #include "runner/core/node.h"
+#include "runner/launch/failure_attribution.h"
 #include "runner/launch/local_ranks.h"
 #include "runner/launch/supervisor.h"
-#include "runner/launch/verdict.h"
 
 namespace runner::launch {
 

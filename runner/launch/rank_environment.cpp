@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "runner/launch/starters.h"
+#include "runner/launch/launcher_detection.h"
 #include "runner/launch/variables.h"
 
 namespace runner::launch {
@@ -34,8 +34,8 @@ void check_half(const char* name, const char* other, int holds, const std::strin
                        kHint, core::kExitUsage);
 }
 
-core::RankPlace place_in_variables() {
-  core::RankPlace place;
+core::RankInfo place_in_variables() {
+  core::RankInfo place;
   place.size = number("WORLD_SIZE", 1, kRanksMax, std::nullopt);
   place.rank = number("RANK", 0, place.size - 1, std::nullopt);
   place.local_size = number("LOCAL_WORLD_SIZE", 1, place.size, place.size);
@@ -81,7 +81,7 @@ bool is_spoken_for() {
   return started && started.value() && started.value()->place.rank > 0;
 }
 
-std::map<std::string, std::string> environment_of(const core::RankPlace& place) {
+std::map<std::string, std::string> environment_of(const core::RankInfo& place) {
   return {{"RANK", std::to_string(place.rank)},
           {"WORLD_SIZE", std::to_string(place.size)},
           {"LOCAL_RANK", std::to_string(place.local_rank)},

@@ -4,14 +4,14 @@
 #include <optional>
 #include <string>
 
-#include "runner/core/rank_place.h"
+#include "runner/core/rank_info.h"
 #include "runner/core/result.h"
 
 namespace runner::launch {
 
 /// What this process was told by who started it.
 struct StartedRank {
-  core::RankPlace place;
+  core::RankInfo place;
   std::string starter;        ///< `mpirun`, for messages; "" for torchrun's variables, which have many authors
   std::string size_variable;  ///< that says how many there are: `OMPI_COMM_WORLD_SIZE`
 };
@@ -35,7 +35,7 @@ std::optional<std::pair<std::string, std::string>> size_in_environment();
 bool is_spoken_for();
 
 /// The same variables, for a process that is to be started.
-std::map<std::string, std::string> environment_of(const core::RankPlace& place);
+std::map<std::string, std::string> environment_of(const core::RankInfo& place);
 
 /// Set for processes that our own supervisor started: it has said already what there is to say about the recipe.
 inline constexpr const char* kSupervised = "ROUX_SUPERVISED";

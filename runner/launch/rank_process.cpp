@@ -16,7 +16,7 @@
 #include <utility>
 
 #include "runner/core/error.h"
-#include "runner/launch/last_words.h"
+#include "runner/launch/exit_message.h"
 
 namespace runner::launch {
 namespace {
@@ -203,6 +203,6 @@ void RankProcess::take(const std::string& line, const Stream& stream) {
   if (stream.passed_on_to >= 0) write_all(stream.passed_on_to, prefix_ + line + "\n");
 }
 
-std::string RankProcess::last_words() const { return launch::last_words(lines_); }
+std::string RankProcess::exit_message() const { return launch::exit_message(lines_); }
 
 }  // namespace runner::launch

@@ -49,7 +49,7 @@ class RankProcess {
 
   std::vector<int> outputs() const;  ///< to be polled
   void read_output();                ///< what there is, without waiting for more
-  std::string last_words() const;    ///< launch/last_words.h
+  std::string exit_message() const;  ///< launch/exit_message.h
 
  private:
   /// Our end of its standard output or error.

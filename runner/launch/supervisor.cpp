@@ -9,15 +9,15 @@
 
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
-#include "runner/core/listening_socket.h"
+#include "runner/core/platform/listening_socket.h"
 #include "runner/core/units.h"
-#include "runner/launch/followers.h"
-#include "runner/launch/link.h"
+#include "runner/launch/agent_connection.h"
+#include "runner/launch/failure_attribution.h"
 #include "runner/launch/local_ranks.h"
 #include "runner/launch/messages.h"
+#include "runner/launch/node_agents.h"
 #include "runner/launch/rank_process.h"
 #include "runner/launch/signals.h"
-#include "runner/launch/verdict.h"
 
 namespace runner::launch {
 namespace {
@@ -69,7 +69,7 @@ class Store {
     end.who = process_->name() + " (process " + std::to_string(process_->pid()) + ")";
     end.status = process_->status();
     end.signal = process_->signal();
-    end.words = process_->last_words();
+    end.words = process_->exit_message();
     return end;
   }
 
@@ -82,7 +82,7 @@ class Store {
 /// One life of the group, as the machine that leads sees it.
 class Life {
  public:
-  Life(const LaunchPlan& plan, const Share& share, Followers& followers, const Signals& signals)
+  Life(const LaunchPlan& plan, const Share& share, NodeAgents& followers, const Signals& signals)
       : followers_(followers),
         signals_(signals),
         store_(plan),
@@ -91,7 +91,7 @@ class Life {
     say_started(plan, share, ranks_);
   }
 
-  Verdict run() {
+  FailureAttribution run() {
     for (;;) {
       look();
       if (ranks_.over() && followers_.over()) return verdict();
@@ -118,22 +118,22 @@ class Life {
   }
 
   /// Ranks that came to their end without the store needed it no more.
-  Verdict verdict() const {
-    Verdict all = verdict_;
+  FailureAttribution verdict() const {
+    FailureAttribution all = verdict_;
     if (store_end_ && !all.is_done()) all.add(*store_end_);
     return all;
   }
 
-  Followers& followers_;
+  NodeAgents& followers_;
   const Signals& signals_;
   Store store_;
   LocalRanks ranks_;
-  Verdict verdict_;
+  FailureAttribution verdict_;
   std::optional<RankEnd> store_end_;
   bool stopping_ = false;
 };
 
-LaunchEnd lead(const LaunchPlan& plan, const Signals& signals, Followers& followers) {
+LaunchEnd lead(const LaunchPlan& plan, const Signals& signals, NodeAgents& followers) {
   std::string run_dir;
   for (std::int64_t restarts = 0;; ++restarts) {
     const double patience_s = restarts == 0 ? plan.machines.timeout_s : plan.machines.join_timeout_s;
@@ -142,7 +142,7 @@ LaunchEnd lead(const LaunchPlan& plan, const Signals& signals, Followers& follow
       return *std::move(end);
     }
     Life life(plan, followers.deal(static_cast<int>(restarts), run_dir), followers, signals);
-    const Verdict verdict = life.run();
+    const FailureAttribution verdict = life.run();
     if (const std::string opened = life.run_dir(); !opened.empty()) run_dir = opened;
     const RankEnd* culprit = verdict.culprit();
     const int status = verdict.status();
@@ -167,14 +167,14 @@ LaunchEnd lead(const LaunchPlan& plan, const Signals& signals, Followers& follow
 
 /// A connection with the machine that leads; the end of the launch where there is none to be had.
 std::optional<LaunchEnd> join(const LaunchPlan& plan, const Signals& signals, std::int64_t deadline_ns,
-                              std::optional<Link>& link) {
+                              std::optional<AgentConnection>& link) {
   const core::Clock& clock = core::system_clock();
   for (bool told = false;; told = true) {
     const std::int64_t left_ms = std::max<std::int64_t>(0, (deadline_ns - clock.monotonic_ns()) / 1'000'000);
     const auto connected = try_connect(plan.machines.address, plan.machines.port,
                                        static_cast<int>(std::min<std::int64_t>(left_ms, kAttemptMs)));
     if (connected) {
-      link.emplace(connected.value(), Link::Options{plan.machines.monitor_interval_s});
+      link.emplace(connected.value(), AgentConnection::Options{plan.machines.monitor_interval_s});
       link->send(message(own_hello(plan)));
       return std::nullopt;
     }
@@ -184,7 +184,7 @@ std::optional<LaunchEnd> join(const LaunchPlan& plan, const Signals& signals, st
     }
     pollfd waiting = {signals.descriptor(), POLLIN, 0};
     poll(&waiting, 1, static_cast<int>(std::min<std::int64_t>(left_ms, kPauseMs)));
-    if (const auto signal = signals.next()) return LaunchEnd{128 + *signal, "", ""};
+    if (signals.next()) return LaunchEnd{core::kExitResumable, "", ""};
     if (left_ms > 0) continue;
     return LaunchEnd{core::kExitFailed,
                      "this machine finds no machine 0 at " + at(plan.machines) + " within " +
@@ -195,7 +195,7 @@ std::optional<LaunchEnd> join(const LaunchPlan& plan, const Signals& signals, st
 }
 
 /// The ranks of this machine in one life; `end` is set where the one that leads has said it, or is lost.
-void follow_life(const LaunchPlan& plan, const Start& start, const Signals& signals, Link& link,
+void follow_life(const LaunchPlan& plan, const Start& start, const Signals& signals, AgentConnection& link,
                  std::optional<LaunchEnd>& end) {
   LocalRanks ranks(plan, start.share, {plan.machines.address, start.store_port});
   say_started(plan, start.share, ranks);
@@ -218,7 +218,7 @@ void follow_life(const LaunchPlan& plan, const Start& start, const Signals& sign
 }
 
 /// Who leads is told what went wrong here before it is said here.
-void follow_or_tell(const LaunchPlan& plan, const Start& start, const Signals& signals, Link& link,
+void follow_or_tell(const LaunchPlan& plan, const Start& start, const Signals& signals, AgentConnection& link,
                     std::optional<LaunchEnd>& end) {
   try {
     follow_life(plan, start, signals, link, end);
@@ -235,7 +235,7 @@ LaunchEnd follow(const LaunchPlan& plan, const Signals& signals) {
   const std::int64_t deadline_ns =
       core::system_clock().monotonic_ns() + static_cast<std::int64_t>(plan.machines.timeout_s * 1e9);
   plan.say("looking for machine 0 at " + at(plan.machines));
-  std::optional<Link> link;
+  std::optional<AgentConnection> link;
   if (auto end = join(plan, signals, deadline_ns, link)) return *std::move(end);
   std::optional<LaunchEnd> end;
   bool heard = false;
@@ -257,7 +257,7 @@ LaunchEnd follow(const LaunchPlan& plan, const Signals& signals) {
     }
     pollfd waiting[] = {{signals.descriptor(), POLLIN, 0}, {link->descriptor(), POLLIN, 0}};
     poll(waiting, 2, -1);
-    if (const auto signal = signals.next()) return {128 + *signal, "", ""};
+    if (signals.next()) return {core::kExitResumable, "", ""};
   }
 }
 
@@ -269,9 +269,9 @@ LaunchEnd supervise(const LaunchPlan& plan) {
   const bool counts_as_they_come = machines.count > 1 && !machines.rank;
   if (machines.rank.value_or(0) > 0) return follow(plan, signals);
   if (counts_as_they_come && !is_own_address(machines.address).value()) return follow(plan, signals);
-  std::unique_ptr<Followers> followers;
+  std::unique_ptr<NodeAgents> followers;
   try {
-    followers = std::make_unique<Followers>(plan);
+    followers = std::make_unique<NodeAgents>(plan);
   } catch (const core::RunError&) {
     if (counts_as_they_come) return follow(plan, signals);  // another process of this machine leads
     throw;

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <set>
 
-#include "runner/core/files.h"
+#include "runner/core/platform/files.h"
 #include "runner/core/suggest.h"
 #include "runner/core/utf8.h"
 #include "runner/recipe/document.h"
@@ -14,8 +14,8 @@
 namespace runner::recipe {
 namespace {
 
+using core::Location;
 using core::Node;
-using core::Place;
 
 std::string folder_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');
@@ -23,7 +23,7 @@ std::string folder_of(const std::string& path) {
   return path.substr(0, slash + 1);
 }
 
-std::string beside(const std::string& file, const std::string& named) {
+std::string relative_to(const std::string& file, const std::string& named) {
   if (!named.empty() && named[0] == '/') return named;
   return folder_of(file) + named;
 }
@@ -67,7 +67,7 @@ class Composer {
     return Composed{std::move(*root), std::move(sources_), recipe_dir};
   }
 
-  std::shared_ptr<const core::Source> open(const std::string& path, const Place& named_at) {
+  std::shared_ptr<const core::Source> open(const std::string& path, const Location& named_at) {
     if (!has_recipe_ending(path)) {
       diagnostics_.error(named_at,
                          "a recipe is a .yaml, .yml, .json or .jsonnet file, got " + core::escape_for_terminal(path));
@@ -120,7 +120,7 @@ class Composer {
     }
     const Node* extends = own->find("extends");
     if (!extends) return own;
-    Node base = Node::mapping(own->place());
+    Node base = Node::mapping(own->location());
     bool good = true;
     for (const Node& name : names_of(*extends)) good = lay_base(base, name, chain) && good;
     own->erase("extends");
@@ -136,10 +136,10 @@ class Composer {
           name.is_string() && !name.as_string().empty() && name.as_string().find("${") == std::string::npos;
       if (is_path) return false;
       if (name.is_string() && !name.as_string().empty()) {
-        diagnostics_.error(name.place(), "extends is read before ${...} is replaced",
+        diagnostics_.error(name.location(), "extends is read before ${...} is replaced",
                            "write the path out, relative to this file");
       } else {
-        diagnostics_.error(name.place(),
+        diagnostics_.error(name.location(),
                            "extends must be a path or a list of paths, got " + (name.is_string()    ? core::quote("")
                                                                                 : name.is_mapping() ? "a mapping"
                                                                                 : name.is_null()    ? "nothing"
@@ -153,29 +153,29 @@ class Composer {
   }
 
   bool lay_base(Node& base, const Node& name, const std::vector<Link>& chain) {
-    const std::string path = beside(chain.back().path, name.as_string());
+    const std::string path = relative_to(chain.back().path, name.as_string());
     const std::string identity = identity_of(path);
     for (std::size_t i = 0; i < chain.size(); ++i) {
       if (chain[i].identity != identity) continue;
       std::string circle;
       for (std::size_t j = i; j < chain.size(); ++j) circle += chain[j].path + " -> ";
-      diagnostics_.error(name.place(), "extends goes round in a circle: " + circle + chain[i].path,
+      diagnostics_.error(name.location(), "extends goes round in a circle: " + circle + chain[i].path,
                          "one of these files must not extend the next");
       return false;
     }
     if (static_cast<int>(chain.size()) > options_.limits.include_depth_max) {
-      diagnostics_.error(name.place(),
+      diagnostics_.error(name.location(),
                          "extends is more than " + std::to_string(options_.limits.include_depth_max) + " files deep");
       return false;
     }
     if (++includes_ > options_.limits.includes_max) {
       if (includes_ == options_.limits.includes_max + 1) {
-        diagnostics_.error(name.place(),
+        diagnostics_.error(name.location(),
                            "a recipe extends at most " + std::to_string(options_.limits.includes_max) + " files");
       }
       return false;
     }
-    const auto source = open(path, name.place());
+    const auto source = open(path, name.location());
     if (!source) return false;
     auto node = with_bases(source, chain);
     if (!node) return false;
@@ -192,7 +192,7 @@ class Composer {
   }
 
   void lay_below(Node& root, const std::string& path) {
-    const auto source = open(path, Place{});
+    const auto source = open(path, Location{});
     auto below = source ? with_bases(source, {}) : std::nullopt;
     if (!below) broken_base_ = true;
     if (!below) return;
@@ -204,7 +204,7 @@ class Composer {
   void lay_file(Node& root, const std::string& path) {
     const auto flag =
         std::make_shared<const core::Source>(core::Source{"--set-file " + path, "", core::Source::Kind::kFlag});
-    const auto source = open(path, Place{flag, 0, 0, 1});
+    const auto source = open(path, Location{flag, 0, 0, 1});
     auto node = source ? with_bases(source, {}) : std::nullopt;
     if (!node) broken_base_ = true;
     if (!node) return;
@@ -224,14 +224,14 @@ class Composer {
 std::optional<Composed> compose(const std::string& path, const ComposeOptions& options,
                                 core::Diagnostics& diagnostics) {
   Composer composer(options, diagnostics);
-  const auto source = composer.open(path, Place{});
+  const auto source = composer.open(path, Location{});
   return source ? composer.run(source) : std::nullopt;
 }
 
 std::optional<Composed> compose_open(const std::string& path, const ComposeOptions& options,
                                      core::Diagnostics& diagnostics) {
   Composer composer(options, diagnostics);
-  const auto source = composer.open(path, Place{});
+  const auto source = composer.open(path, Location{});
   return source ? composer.run_open(source) : std::nullopt;
 }
 

@@ -42,7 +42,7 @@ std::optional<Node> read_document(std::shared_ptr<const core::Source> source, co
     node = read_yaml_leniently(source, options.limits, diagnostics);
   }
   if (!node || node->is_mapping()) return node;
-  const core::Place place = node->place().known() ? node->place() : core::Place{source, 0, 0, 1};
+  const core::Location place = node->location().known() ? node->location() : core::Location{source, 0, 0, 1};
   diagnostics.error(place, "a recipe is a mapping of keys, got " + std::string(kind_word(*node)),
                     !is_yaml(ending)      ? "write { ... } at the outermost level"
                     : node->is_sequence() ? "remove the dashes of the outermost level"

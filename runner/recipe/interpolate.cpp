@@ -10,18 +10,17 @@
 #include "runner/core/path.h"
 #include "runner/core/suggest.h"
 #include "runner/core/utf8.h"
-#include "runner/recipe/consistency.h"
 
 namespace runner::recipe {
 namespace {
 
+using core::Location;
 using core::Node;
-using core::Place;
 
 bool has_reference(const Node& node) { return node.is_string() && node.as_string().find("${") != std::string::npos; }
 
 bool is_refused(const Node& node) {
-  return node.is_null() && !node.history().empty() && node.history().back() == kRefused;
+  return node.is_null() && !node.history().empty() && node.history().back() == core::kRefused;
 }
 
 struct Size {
@@ -75,7 +74,7 @@ class Interpolation {
     for (std::size_t i = 0; i < node.items().size(); ++i) resolve_tree(node.items()[i], core::join_path(path, i));
     for (auto& entry : node.entries()) {
       if (entry.key.find("${") != std::string::npos && keys_told_.insert(&entry.key).second) {
-        diagnostics_.error(entry.key_place, "a key cannot hold a reference, got " + core::quote(entry.key),
+        diagnostics_.error(entry.key_location, "a key cannot hold a reference, got " + core::quote(entry.key),
                            "references stand in values only");
       }
       resolve_tree(entry.value, core::join_path(path, entry.key));
@@ -107,23 +106,23 @@ class Interpolation {
     Node result;
     const bool whole = text.starts_with("${") && find_end(text, 0) == text.size() - 1;
     const bool good =
-        whole ? reference(text, node.place(), text, result) : joined_text(text, node.place(), text, result);
+        whole ? reference(text, node.location(), text, result) : joined_text(text, node.location(), text, result);
     chain_.pop_back();
     if (!good) {
       result = Node::null();
-      result.add_history(kRefused);
+      result.add_history(core::kRefused);
     } else {
       // Outermost first: the steps of the value itself, then of what it refers to.
       steps.insert(steps.end(), result.history().begin(), result.history().end());
       result.set_history(std::move(steps));
     }
-    result.set_place(node.place());
+    result.set_location(node.location());
     node = std::move(result);
     settle_texts(node);
   }
 
   // Text with references in it, `$${` being a literal `${`. The result is text.
-  bool joined_text(std::string_view text, const Place& place, const std::string& written, Node& result) {
+  bool joined_text(std::string_view text, const Location& place, const std::string& written, Node& result) {
     std::string out;
     std::vector<std::string> steps;
     for (std::size_t at = 0; at < text.size();) {
@@ -166,7 +165,7 @@ class Interpolation {
   }
 
   // One `${...}`: the value it stands for.
-  bool reference(std::string_view written_reference, const Place& place, const std::string& written, Node& result) {
+  bool reference(std::string_view written_reference, const Location& place, const std::string& written, Node& result) {
     const std::string name(written_reference.substr(2, written_reference.size() - 3));
     if (name.starts_with("env:")) return from_environment(written_reference, name.substr(4), place, written, result);
     if (name == "recipe_dir") {
@@ -185,7 +184,7 @@ class Interpolation {
     return from_recipe(written_reference, steps.value(), place, written, result);
   }
 
-  bool from_environment(std::string_view reference_text, const std::string& inside, const Place& place,
+  bool from_environment(std::string_view reference_text, const std::string& inside, const Location& place,
                         const std::string& written, Node& result) {
     const std::size_t dash = inside.find(":-");
     const std::string name = inside.substr(0, dash);
@@ -223,7 +222,7 @@ class Interpolation {
     return "set it, or give a default: ${env:" + name + ":-default}";
   }
 
-  bool from_recipe(std::string_view reference_text, const std::vector<core::PathStep>& steps, const Place& place,
+  bool from_recipe(std::string_view reference_text, const std::vector<core::PathStep>& steps, const Location& place,
                    const std::string& written, Node& result) {
     Node* node = &root_;
     std::string path;
@@ -270,7 +269,7 @@ class Interpolation {
     return copy(*node, path, reference_text, place, written, result);
   }
 
-  bool copy(const Node& node, const std::string& path, std::string_view reference_text, const Place& place,
+  bool copy(const Node& node, const std::string& path, std::string_view reference_text, const Location& place,
             const std::string& written, Node& result) {
     const Size size = measure(node);
     nodes_added_ += size.nodes;
@@ -300,7 +299,7 @@ class Interpolation {
   }
 
   bool nothing_there(std::string_view reference_text, const Node& parent, const std::string& parent_path,
-                     const core::PathStep& step, const Place& place, const std::string& written) {
+                     const core::PathStep& step, const Location& place, const std::string& written) {
     const std::string where = step.is_index() ? core::join_path(parent_path, static_cast<std::size_t>(step.index))
                                               : core::join_path(parent_path, step.key);
     std::vector<std::string> keys;
@@ -335,21 +334,21 @@ class Interpolation {
   }
 
   void refuse(Node& node, std::string_view reference_text, std::string message, std::string hint) {
-    fail(node.place(), reference_text, node.as_string(), std::move(message), std::move(hint));
-    Node refused = Node::null(node.place());
-    refused.add_history(kRefused);
+    fail(node.location(), reference_text, node.as_string(), std::move(message), std::move(hint));
+    Node refused = Node::null(node.location());
+    refused.add_history(core::kRefused);
     node = std::move(refused);
   }
 
   // Points at the reference itself where it can be found in the line; a text may hold several.
-  bool fail(const Place& place, std::string_view reference_text, const std::string& written, std::string message,
+  bool fail(const Location& place, std::string_view reference_text, const std::string& written, std::string message,
             std::string hint) {
     if (++errors_ >= kErrorsMax) exhausted_ = true;
     diagnostics_.error(narrowed(place, reference_text, written), std::move(message), std::move(hint));
     return false;
   }
 
-  static Place narrowed(const Place& place, std::string_view reference_text, const std::string& written) {
+  static Location narrowed(const Location& place, std::string_view reference_text, const std::string& written) {
     if (!place.known() || place.line <= 0 || reference_text.empty() || reference_text == written) return place;
     std::string_view text = place.source->text;
     for (int line = 1; line < place.line && !text.empty(); ++line)
@@ -360,7 +359,7 @@ class Interpolation {
       begin += std::max<std::size_t>(core::utf8_length(text, begin), 1);
     const std::size_t found = text.find(reference_text, begin);
     if (found == std::string_view::npos) return place;
-    Place narrow = place;
+    Location narrow = place;
     narrow.column += static_cast<int>(core::count_code_points(text.substr(begin, found - begin)));
     narrow.width = static_cast<int>(core::count_code_points(reference_text));
     return narrow;

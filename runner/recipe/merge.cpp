@@ -54,9 +54,9 @@ void merge_recipes(Node& base, Node over) {
 void expand_short_form(Node& node) {
   if (!node.is_string()) return;
   Node type = std::move(node);
-  node = Node::mapping(type.place());
+  node = Node::mapping(type.location());
   for (const std::string& step : type.history()) node.add_history(step);
-  const core::Place place = type.place();
+  const core::Location place = type.location();
   node.set("type", std::move(type), place);
 }
 
@@ -72,16 +72,16 @@ void merge(Node& base, Node over) {
   }
   expand_short_form(base);
   // The block now stands where it was spoken of last; its keys keep their own places.
-  base.set_place(over.place());
+  base.set_location(over.location());
   for (Node::Entry& entry : over.entries()) {
     Node* below = base.find(entry.key);
     if (!below) {
-      base.set(entry.key, std::move(entry.value), entry.key_place);
+      base.set(entry.key, std::move(entry.value), entry.key_location);
       continue;
     }
     Node joined = std::move(*below);
     merge(joined, std::move(entry.value));
-    base.set(entry.key, std::move(joined), entry.key_place);
+    base.set(entry.key, std::move(joined), entry.key_location);
   }
 }
 

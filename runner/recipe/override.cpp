@@ -10,9 +10,9 @@
 namespace runner::recipe {
 namespace {
 
+using core::Location;
 using core::Node;
 using core::PathStep;
-using core::Place;
 using Steps = std::vector<PathStep>;
 
 constexpr const char* kUsage = "write path=value, +path=value to append to a list, or ~path to delete";
@@ -30,7 +30,7 @@ std::string what_it_is(const Node& node) {
 // One change on its way through the tree; knows how to complain about the way.
 class Change {
  public:
-  Change(Node& root, Place place, Steps steps, core::Diagnostics& diagnostics)
+  Change(Node& root, Location place, Steps steps, core::Diagnostics& diagnostics)
       : root_(root), place_(std::move(place)), steps_(std::move(steps)), diagnostics_(diagnostics) {}
 
   void set(Node value) {
@@ -60,7 +60,7 @@ class Change {
     if (!list->is_sequence()) {
       // `metrics: accuracy` is a list of one in short.
       Node only = std::move(*list);
-      const Place only_place = only.place();
+      const Location only_place = only.location();
       *list = Node::sequence({}, only_place);
       list->items().push_back(std::move(only));
     }
@@ -153,7 +153,7 @@ class Change {
   }
 
   Node& root_;
-  Place place_;
+  Location place_;
   Steps steps_;
   core::Diagnostics& diagnostics_;
 };
@@ -163,7 +163,7 @@ class Change {
 void apply_set(Node& root, const std::string& text, const std::string& shown_as, const Limits& limits,
                core::Diagnostics& diagnostics) {
   const auto source = std::make_shared<const core::Source>(core::Source{shown_as, "", core::Source::Kind::kFlag});
-  const Place place{source, 0, 0, 1};
+  const Location place{source, 0, 0, 1};
   if (core::find_invalid_utf8(text) != std::string::npos) {
     return diagnostics.error(place, "the flag is not valid UTF-8", "set a UTF-8 locale in the terminal");
   }
@@ -199,8 +199,8 @@ void apply_set(Node& root, const std::string& text, const std::string& shown_as,
 
 void set_value(Node& root, const std::string& path, Node value, core::Diagnostics& diagnostics) {
   const auto steps = core::parse_path(path);
-  if (!steps) return diagnostics.error(value.place(), steps.failure().message, steps.failure().hint);
-  Change change(root, value.place(), steps.value(), diagnostics);
+  if (!steps) return diagnostics.error(value.location(), steps.failure().message, steps.failure().hint);
+  Change change(root, value.location(), steps.value(), diagnostics);
   change.set(std::move(value));
 }
 

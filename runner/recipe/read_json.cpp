@@ -9,8 +9,8 @@
 namespace runner::recipe {
 namespace {
 
+using core::Location;
 using core::Node;
-using core::Place;
 
 // nlohmann's reader tells values but not where they stand, so a cursor follows it through the text: it has vouched for
 // every token before it calls.
@@ -24,12 +24,14 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
   bool number_integer(std::int64_t value) override { return add_number(Node::integer(value)); }
 
   bool number_unsigned(std::uint64_t value) override {
-    if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) return too_large();
+    if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) return out_of_range("integer");
     return add_number(Node::integer(static_cast<std::int64_t>(value)));
   }
 
   bool number_float(double value, const std::string& written) override {
-    if (written.find_first_of(".eE") == std::string::npos) return too_large();
+    if (written.find_first_of(".eE") == std::string::npos) return out_of_range("integer");
+    const std::string_view digits = std::string_view(written).substr(0, written.find_first_of("eE"));
+    if (value == 0 && digits.find_first_of("123456789") != std::string_view::npos) return out_of_range("number");
     return add_number(Node::floating(value));
   }
 
@@ -78,7 +80,7 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
   struct Open {
     Node node;
     std::string key;
-    Place key_place;
+    Location key_location;
     std::unordered_map<std::string, int> lines;  // of the keys so far
   };
 
@@ -92,7 +94,7 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
     return core::escape_for_terminal(what);
   }
 
-  Place token() {
+  Location token() {
     const std::string_view text = text_.text();
     const std::size_t begin = std::min(text.find_first_not_of(" \t\r\n,:", cursor_), text.size());
     std::size_t end = begin + 1;
@@ -107,21 +109,22 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
     return text_.place(begin, end);
   }
 
-  bool too_large() {
-    const Place place = token();
-    diagnostics_.error(place, "the integer " + std::string(token_.substr(0, 60)) + " does not fit into 64 bits");
+  bool out_of_range(const char* kind) {
+    const Location place = token();
+    diagnostics_.error(
+        place, std::string("the ") + kind + " " + std::string(token_.substr(0, 60)) + " does not fit into 64 bits");
     return false;
   }
 
   bool add_number(Node node) {
-    node.set_place(token());
+    node.set_location(token());
     node.set_written(std::string(token_));
     return add(std::move(node));
   }
 
   bool add(Node node) {
     if (++nodes_ > limits_.nodes_max) {
-      diagnostics_.error(node.place(), "more than " + std::to_string(limits_.nodes_max) + " values in one file");
+      diagnostics_.error(node.location(), "more than " + std::to_string(limits_.nodes_max) + " values in one file");
       return false;
     }
     if (open_.empty()) {
@@ -137,7 +140,7 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
 
   bool open(Node node) {
     if (static_cast<int>(open_.size()) >= limits_.nesting_depth_max) {
-      diagnostics_.error(node.place(),
+      diagnostics_.error(node.location(),
                          "nested more than " + std::to_string(limits_.nesting_depth_max) + " levels deep");
       return false;
     }
@@ -150,7 +153,7 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
     Open done = std::move(open_.back());
     open_.pop_back();
     key_ = std::move(done.key);
-    key_place_ = done.key_place;
+    key_place_ = done.key_location;
     return add(std::move(done.node));
   }
 
@@ -161,7 +164,7 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
   std::string_view token_;
   std::vector<Open> open_;
   std::string key_;
-  Place key_place_;
+  Location key_place_;
   std::int64_t nodes_ = 0;
   std::optional<Node> root_;
 };
@@ -173,7 +176,7 @@ std::optional<Node> read_json(std::shared_ptr<const core::Source> source, const 
   SourceText text(source);
   if (!check_text(text, limits, diagnostics)) return std::nullopt;
   if (text.text().find_first_not_of(" \t\r\n", text.begin()) == std::string_view::npos) {
-    diagnostics.error(Place{source, 0, 0, 1}, "the file is empty");
+    diagnostics.error(Location{source, 0, 0, 1}, "the file is empty");
     return std::nullopt;
   }
   const int errors_before = diagnostics.error_count();

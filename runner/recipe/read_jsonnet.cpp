@@ -11,8 +11,8 @@
 #include <map>
 
 #include "runner/core/clock.h"
-#include "runner/core/files.h"
 #include "runner/core/path.h"
+#include "runner/core/platform/files.h"
 #include "runner/core/utf8.h"
 #include "runner/recipe/document.h"
 #include "runner/recipe/source_text.h"
@@ -24,8 +24,8 @@ extern "C" {
 namespace runner::recipe {
 namespace {
 
+using core::Location;
 using core::Node;
-using core::Place;
 using core::Source;
 
 constexpr int kEvaluationSecondsMax = 5;
@@ -277,10 +277,11 @@ void complain(const Source& source, const std::string& text, const Sources& file
   std::vector<std::string> names;
   for (const auto& file : files) names.push_back(file->name);
   Complaint complaint = understand(text, names);
-  Place place{files.front(), 0, 0, 1};
+  Location place{files.front(), 0, 0, 1};
   for (const auto& file : files) {
     if (file->name == complaint.file)
-      place = Place{file, complaint.line, complaint.column, std::max(1, complaint.end_column - complaint.column + 1)};
+      place =
+          Location{file, complaint.line, complaint.column, std::max(1, complaint.end_column - complaint.column + 1)};
   }
   if (complaint.message.empty()) complaint.message = source.name + " cannot be evaluated";
   // The library names the import and repeats our own reason after it.
@@ -293,26 +294,26 @@ class Locator {
  public:
   explicit Locator(std::shared_ptr<const Source> source) : source_(source), text_(std::move(source)) { index(); }
 
-  void locate(Node& node, const Place& place) {
-    node.set_place(place);
+  void locate(Node& node, const Location& place) {
+    node.set_location(place);
     for (Node& item : node.items()) locate(item, place);
     for (auto& entry : node.entries()) {
       const auto found = keys_.find(entry.key);
       const bool once = found != keys_.end() && found->second.count == 1;
-      entry.key_place = once ? found->second.place : Place{source_, 0, 0, 1};
-      locate(entry.value, once ? place_of_value(entry.value, found->second) : entry.key_place);
+      entry.key_location = once ? found->second.place : Location{source_, 0, 0, 1};
+      locate(entry.value, once ? place_of_value(entry.value, found->second) : entry.key_location);
     }
   }
 
  private:
   struct Key {
     int count = 0;
-    Place place, value_place;
+    Location place, value_place;
     std::size_t value = 0;  // offset
   };
 
   // The value itself when it is written out after its key, else the key.
-  Place place_of_value(const Node& value, const Key& key) const {
+  Location place_of_value(const Node& value, const Key& key) const {
     if (value.is_mapping() || value.is_sequence()) return key.place;
     const std::string_view rest = std::string_view(source_->text).substr(key.value);
     const std::string written = value.scalar_text();
@@ -320,7 +321,7 @@ class Locator {
     if (!rest.substr(quote).starts_with(written)) return key.place;
     const std::size_t end = quote + written.size();
     if (quote == 0 && end < rest.size() && is_word(rest[end])) return key.place;
-    Place place = key.value_place;
+    Location place = key.value_place;
     place.width = static_cast<int>(std::max<std::size_t>(core::count_code_points(written) + 2 * quote, 1));
     return place;
   }
@@ -368,7 +369,7 @@ std::optional<Node> read_jsonnet(std::shared_ptr<const Source> source, const Com
   if (!check_text(text, options.limits, diagnostics)) return std::nullopt;
   std::string why;
   const auto outcome = evaluate(*source, options, why);
-  const Place whole{source, 0, 0, 1};
+  const Location whole{source, 0, 0, 1};
   if (!outcome) {
     diagnostics.error(whole, "the file cannot be evaluated: " + why,
                       "look for a function that calls itself without end");

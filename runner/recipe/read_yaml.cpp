@@ -9,7 +9,6 @@
 
 #include "runner/core/scalar.h"
 #include "runner/core/utf8.h"
-#include "runner/recipe/consistency.h"
 #include "runner/recipe/document.h"
 #include "runner/recipe/source_text.h"
 #include "runner/recipe/yaml_errors.h"
@@ -17,14 +16,19 @@
 namespace runner::recipe {
 namespace {
 
+using core::Location;
 using core::Node;
-using core::Place;
 
 // Ends the reading; the reason is in the diagnostics already.
 struct Stop {};
 
 // Underlining more is of no use, and a file may be one line of megabytes.
 constexpr std::size_t kWidthMax = 200;
+
+// YAML 1.2, section 7.4.2: what stands before the colon on its line. yaml-cpp then sees no key at all.
+constexpr std::size_t kKeyBytesMax = 1024;
+constexpr const char* kKeyTooLong = "a key of more than 1024 characters";
+constexpr const char* kLongKeyHint = "shorten it, or write \"? KEY\" on a line and \": VALUE\" below it";
 
 std::size_t end_of_line(std::string_view text, std::size_t at) {
   const std::string_view line = text.substr(std::min(at, text.size()), kWidthMax);
@@ -63,15 +67,20 @@ class Builder final : public YAML::EventHandler {
     if (width == 0 && is_value && open_.back().key_plain && open_.back().key.find(':') != std::string::npos) {
       // `{lr:0.1}` is one key to YAML, and nobody's wish.
       const Open& top = open_.back();
-      diagnostics_.error(top.key_place, "no space after \":\" in " + core::quote(top.key), "write key: value");
+      diagnostics_.error(top.key_location, "no space after \":\" in " + core::quote(top.key), "write key: value");
       open_.back().drop_value = true;
     }
     // `key:` with nothing after it: yaml-cpp's mark is wherever the next token is, the key is what the user looks at.
     Node node =
-        Node::null(width == 0 && is_value ? open_.back().key_place : place_at(at, std::max<std::size_t>(width, 1)));
+        Node::null(width == 0 && is_value ? open_.back().key_location : place_at(at, std::max<std::size_t>(width, 1)));
     node.set_written(std::string(rest.substr(0, width)));
     if (!is_value && !open_.empty() && open_.back().node.is_mapping()) {
-      diagnostics_.error(node.place(), "a key is missing before the colon",
+      const std::size_t colon = text_.text().find(':', at);
+      if (colon != std::string_view::npos && colon > at + kKeyBytesMax) {
+        diagnostics_.error(node.location(), kKeyTooLong, kLongKeyHint);
+        throw Stop{};
+      }
+      diagnostics_.error(node.location(), "a key is missing before the colon",
                          "a key is text: put it in quotes if it is empty");
       throw Stop{};
     }
@@ -81,7 +90,7 @@ class Builder final : public YAML::EventHandler {
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const std::size_t at = offset(mark);
     const std::size_t end = text_.text().find_first_of(" \t\r\n,[]{}", at);
-    const Place place = place_at(at, std::min(end, text_.text().size()) - at);
+    const Location place = place_at(at, std::min(end, text_.text().size()) - at);
     if (expects_key()) {
       diagnostics_.error(place, "an alias cannot be a key", "write the key out");
       throw Stop{};
@@ -107,7 +116,7 @@ class Builder final : public YAML::EventHandler {
                 const std::string& value) override {
     const std::size_t start = offset(mark);
     const std::size_t at = refuse_tag(start, tag);
-    const Place place = place_at(at, scalar_width(at, value));
+    const Location place = place_at(at, scalar_width(at, value));
     refuse_open_quote(at);
     if (expects_key()) {
       if (anchor != YAML::NullAnchor) diagnostics_.error(place, "an anchor (&) on a key", "put it before the value");
@@ -116,16 +125,16 @@ class Builder final : public YAML::EventHandler {
     Node node = Node::string(value, place);
     if (at != start && text_.text().substr(start, at - start).find('!') != std::string_view::npos) {
       node = Node::null(place);
-      node.add_history(kRefused);
+      node.add_history(core::kRefused);
     } else if (tag == "?") {
       auto read = core::resolve_scalar(value);
       if (read.ok()) {
         node = std::move(read).value();
-        node.set_place(place);
+        node.set_location(place);
       } else {
         diagnostics_.error(place, read.failure().message, read.failure().hint);
         node = Node::null(place);
-        node.add_history(kRefused);
+        node.add_history(core::kRefused);
       }
     }
     add(std::move(node), anchor);
@@ -143,7 +152,7 @@ class Builder final : public YAML::EventHandler {
   void OnMapEnd() override { close(); }
 
   /// Where the innermost list or mapping begins that is not complete.
-  Place open_place() const { return open_.empty() ? Place{} : open_.back().node.place(); }
+  Location open_place() const { return open_.empty() ? Location{} : open_.back().node.location(); }
   bool any_document() const { return documents_ > 0; }
   std::optional<Node> take() { return std::move(root_); }
   std::size_t last_offset() const { return last_offset_; }
@@ -158,7 +167,7 @@ class Builder final : public YAML::EventHandler {
     bool key_plain = false;
     bool drop_value = false;  // of a key that was refused
     std::string key;
-    Place key_place;
+    Location key_location;
     std::unordered_map<std::string, int> lines;  // of the keys so far
   };
   struct Anchored {
@@ -172,7 +181,7 @@ class Builder final : public YAML::EventHandler {
     return last_offset_;
   }
 
-  Place place_at(std::size_t at, std::size_t width) { return text_.place(at, at + width); }
+  Location place_at(std::size_t at, std::size_t width) { return text_.place(at, at + width); }
 
   // An anchor or a tag stands before its value; the value is what messages point at.
   std::size_t skip_properties(std::size_t at) const {
@@ -211,7 +220,7 @@ class Builder final : public YAML::EventHandler {
     throw Stop{};
   }
 
-  Place collection_place(const YAML::Mark& mark, const std::string& tag, YAML::EmitterStyle::value style) {
+  Location collection_place(const YAML::Mark& mark, const std::string& tag, YAML::EmitterStyle::value style) {
     const std::size_t at = refuse_tag(offset(mark), tag);
     return place_at(at, style == YAML::EmitterStyle::Flow ? flow_width(at) : block_width(at));
   }
@@ -269,14 +278,14 @@ class Builder final : public YAML::EventHandler {
 
   bool expects_key() const { return !open_.empty() && open_.back().node.is_mapping() && !open_.back().has_key; }
 
-  void take_key(const std::string& key, const Place& place, const std::string& tag) {
+  void take_key(const std::string& key, const Location& place, const std::string& tag) {
     Open& top = open_.back();
     top.has_key = true;
     top.key = key;
-    top.key_place = place;
+    top.key_location = place;
     top.key_plain = tag == "?";
     if (top.key_plain && key.size() > 1 && key[0] == '-' && key[1] != '-') {
-      Place dash = place;
+      Location dash = place;
       dash.width = 1;
       diagnostics_.error(dash, "no space after \"-\" in " + core::quote(key), "write - " + key.substr(1) + ": ...");
       top.drop_value = true;
@@ -296,7 +305,7 @@ class Builder final : public YAML::EventHandler {
     }
   }
 
-  void count(const Place& place, std::int64_t nodes) {
+  void count(const Location& place, std::int64_t nodes) {
     nodes_ += nodes;
     if (nodes_ <= limits_.nodes_max) return;
     diagnostics_.error(place, "more than " + std::to_string(limits_.nodes_max) + " values in one file",
@@ -304,18 +313,18 @@ class Builder final : public YAML::EventHandler {
     throw Stop{};
   }
 
-  [[noreturn]] void too_deep(const Place& place) {
+  [[noreturn]] void too_deep(const Location& place) {
     diagnostics_.error(place, "nested more than " + std::to_string(limits_.nesting_depth_max) + " levels deep");
     throw Stop{};
   }
 
   void add(Node node, YAML::anchor_t anchor) {
-    count(node.place(), 1);
+    count(node.location(), 1);
     if (anchor != YAML::NullAnchor) anchors_[anchor] = {node, 1, 0};
     attach(std::move(node));
   }
 
-  void add_copy(const Anchored& target, const Place& place) {
+  void add_copy(const Anchored& target, const Location& place) {
     count(place, target.nodes);
     if (!open_.empty()) open_.back().depth = std::max(open_.back().depth, target.depth + 1);
     Node copy = target.node;
@@ -333,7 +342,7 @@ class Builder final : public YAML::EventHandler {
       top.node.items().push_back(std::move(node));
       return;
     }
-    if (!top.drop_value) top.node.entries().push_back({std::move(top.key), top.key_place, std::move(node)});
+    if (!top.drop_value) top.node.entries().push_back({std::move(top.key), top.key_location, std::move(node)});
     top.has_key = top.drop_value = false;
   }
 
@@ -341,18 +350,18 @@ class Builder final : public YAML::EventHandler {
     if (expects_key()) {
       const char bracket = text_.text()[last_offset_];
       if ((bracket == '[' || bracket == '{') && !is_closed(last_offset_)) {
-        Place place = node.place();
+        Location place = node.location();
         place.width = 1;
         diagnostics_.error(place, std::string("this ") + bracket + " is never closed",
                            bracket == '[' ? "close it with ]" : "close it with }");
         throw Stop{};
       }
-      diagnostics_.error(node.place(), node.is_mapping() ? "a mapping cannot be a key" : "a list cannot be a key",
+      diagnostics_.error(node.location(), node.is_mapping() ? "a mapping cannot be a key" : "a list cannot be a key",
                          "put text that begins with [ or { in quotes");
       throw Stop{};
     }
-    if (static_cast<int>(open_.size()) >= limits_.nesting_depth_max) too_deep(node.place());
-    count(node.place(), 1);
+    if (static_cast<int>(open_.size()) >= limits_.nesting_depth_max) too_deep(node.location());
+    count(node.location(), 1);
     Open next;
     next.node = std::move(node);
     next.anchor = anchor;
@@ -394,6 +403,13 @@ void complain(SourceText& text, const Builder& builder, const YAML::Exception& e
     if (quote != std::string_view::npos)
       return point_at(quote, "the quote that opens here is never closed", "close the quote");
   }
+  if (message.starts_with("illegal map value")) {
+    const std::string_view line = line_around(bytes, at);
+    const auto begin = static_cast<std::size_t>(line.data() - bytes.data());
+    if (at > begin + kKeyBytesMax) {
+      return point_at(begin + line.find_first_not_of(" -"), kKeyTooLong, kLongKeyHint);
+    }
+  }
   if (message.starts_with("illegal map value") || message.starts_with("end of map not found")) {
     const std::size_t space = find_missing_space(bytes, at);
     if (space != std::string_view::npos) {
@@ -407,10 +423,10 @@ void complain(SourceText& text, const Builder& builder, const YAML::Exception& e
     return point_at(static_cast<std::size_t>(line.data() - bytes.data()) + line.find("${"), complaint.message,
                     complaint.hint);
   }
-  const core::Place open = builder.open_place();
+  const core::Location open = builder.open_place();
   if (message.find("flow not found") != std::string_view::npos && open.known()) {
     const int line = text.place(at, at).line;
-    core::Place bracket = open;
+    core::Location bracket = open;
     bracket.width = 1;
     if (line > open.line) complaint.hint += "; reading stopped at line " + std::to_string(line);
     diagnostics.error(bracket, std::move(complaint.message), std::move(complaint.hint));
@@ -422,12 +438,21 @@ void complain(SourceText& text, const Builder& builder, const YAML::Exception& e
   point_at(from, std::move(complaint.message), std::move(complaint.hint));
 }
 
+/// yaml-cpp would take all of it for one line, so that a comment at the beginning hides the rest.
+bool check_line_ends(SourceText& text, core::Diagnostics& diagnostics) {
+  const std::size_t end = text.text().find('\r');
+  if (end == std::string_view::npos || text.text().find('\n') != std::string_view::npos) return true;
+  diagnostics.error(text.place(end, end + 1), "the lines end with CR alone",
+                    "save the file with line ends LF or CR LF");
+  return false;
+}
+
 }  // namespace
 
 std::optional<Node> read_yaml_leniently(std::shared_ptr<const core::Source> source, const Limits& limits,
                                         core::Diagnostics& diagnostics) {
   SourceText text(source);
-  if (!check_text(text, limits, diagnostics)) return std::nullopt;
+  if (!check_text(text, limits, diagnostics) || !check_line_ends(text, diagnostics)) return std::nullopt;
   Builder builder(text, limits, diagnostics);
   try {
     std::istringstream stream(source->text);
@@ -441,7 +466,7 @@ std::optional<Node> read_yaml_leniently(std::shared_ptr<const core::Source> sour
     return std::nullopt;
   }
   if (!builder.any_document()) {
-    diagnostics.error(Place{source, 0, 0, 1}, "the file is empty", "a recipe begins with recipe_version: 1");
+    diagnostics.error(Location{source, 0, 0, 1}, "the file is empty", "a recipe begins with recipe_version: 1");
     return std::nullopt;
   }
   return builder.take();
@@ -457,7 +482,7 @@ std::optional<Node> read_yaml(std::shared_ptr<const core::Source> source, const 
 
 std::optional<Node> read_value(std::shared_ptr<const core::Source> source, const std::string& text,
                                core::Diagnostics& diagnostics) {
-  const Place place{source, 0, 0, 1};
+  const Location place{source, 0, 0, 1};
   if (text.find_first_not_of(" \t\r\n") == std::string::npos) return Node::null(place);
   // Read behind a key, where a bracket cannot be taken for the beginning of a key of its own.
   const auto value_source =
@@ -476,10 +501,10 @@ std::optional<Node> read_value(std::shared_ptr<const core::Source> source, const
   std::optional<Node> node = std::move(mapping->entries().front().value);
   // A flag has no lines of its own: every value in it stands at the flag.
   const auto relocate = [&](const auto& self, Node& value) -> void {
-    value.set_place(place);
+    value.set_location(place);
     for (Node& item : value.items()) self(self, item);
     for (auto& entry : value.entries()) {
-      entry.key_place = place;
+      entry.key_location = place;
       self(self, entry.value);
     }
   };

@@ -37,7 +37,7 @@ SourceText::SourceText(std::shared_ptr<const core::Source> source) : source_(std
   offset_ = begin_;
 }
 
-core::Place SourceText::place(std::size_t begin, std::size_t end) {
+core::Location SourceText::place(std::size_t begin, std::size_t end) {
   const std::string_view text = source_->text;
   begin = std::clamp(begin, begin_, text.size());
   if (begin < offset_) {
@@ -59,12 +59,12 @@ core::Place SourceText::place(std::size_t begin, std::size_t end) {
   end = std::clamp(end, begin, std::min(text.size(), begin + kWidthBytesMax));
   end = begin + std::min(text.substr(begin, end - begin).find_first_of("\r\n"), end - begin);
   const std::size_t width = core::count_code_points(text.substr(begin, end - begin));
-  return core::Place{source_, line_, column_, static_cast<int>(std::max<std::size_t>(width, 1))};
+  return core::Location{source_, line_, column_, static_cast<int>(std::max<std::size_t>(width, 1))};
 }
 
 bool check_text(SourceText& text, const Limits& limits, core::Diagnostics& diagnostics) {
   const std::string_view bytes = text.text();
-  const core::Place whole{text.place(0, 0).source, 0, 0, 1};
+  const core::Location whole{text.place(0, 0).source, 0, 0, 1};
   if (static_cast<std::int64_t>(bytes.size()) > limits.file_bytes_max) {
     diagnostics.error(whole, "the file holds " + core::format_bytes(static_cast<std::int64_t>(bytes.size())) +
                                  ", a recipe holds at most " + core::format_bytes(limits.file_bytes_max));

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "runner/core/diagnostics.h"
-#include "runner/core/place.h"
+#include "runner/core/location.h"
 #include "runner/recipe/read.h"
 
 namespace runner::recipe {
@@ -16,7 +16,7 @@ class SourceText {
   explicit SourceText(std::shared_ptr<const core::Source> source);
 
   /// The place of the bytes [begin, end), underlined up to the end of their first line.
-  core::Place place(std::size_t begin, std::size_t end);
+  core::Location place(std::size_t begin, std::size_t end);
 
   /// The text without a byte-order mark; offsets count from the start of the file all the same.
   std::string_view text() const { return source_->text; }

@@ -22,13 +22,14 @@ bool stands_at(const std::vector<std::string>& at, std::string_view section) {
 class Row {
  public:
   Row(const Node& node, core::Diagnostics& diagnostics) : node_(node), diagnostics_(diagnostics) {
-    if (!node.is_mapping()) diagnostics_.error(node.place(), "a row must be an object, got " + described(node));
+    if (!node.is_mapping()) diagnostics_.error(node.location(), "a row must be an object, got " + described(node));
   }
 
   std::string text(const char* key) {
     const Node* value = node_.find(key);
     if (value != nullptr && value->is_string()) return value->as_string();
-    diagnostics_.error(value ? value->place() : node_.place(), std::string("the row needs the text ") + quoted(key));
+    diagnostics_.error(value ? value->location() : node_.location(),
+                       std::string("the row needs the text ") + quoted(key));
     return "";
   }
 
@@ -53,8 +54,8 @@ void expand_short_form(Node& value, const std::string& section, const Registry& 
   const Fragment* fragment = registry.find("section", section);
   if (fragment != nullptr && fragment->short_form.empty()) return;
   Node name = value;
-  Node block = Node::mapping(value.place());
-  block.set(fragment != nullptr ? fragment->short_form : "type", std::move(name), value.place());
+  Node block = Node::mapping(value.location());
+  block.set(fragment != nullptr ? fragment->short_form : "type", std::move(name), value.location());
   value = std::move(block);
 }
 
@@ -86,29 +87,36 @@ class AliasPass {
     const Node::Entry entry = *found;
     block->erase(alias.word);
     const std::string written = joined_path(section, alias.word);
-    if (clashes(entry, written, alias)) return;
+    if (const auto other = same_setting(alias); other && is_override(*other) != is_override(entry)) {
+      if (is_override(*other)) return;
+    } else if (other) {
+      return refuse_both(entry, *other, written, alias);
+    }
     std::optional<Node> value = translated(entry.value, alias, written);
     if (!value) return;
     value->add_history("alias " + written);
-    diagnostics_.notice(entry.key_place, written + " is read as " + alias.path);
-    put(alias.path, std::move(*value), entry.key_place);
+    diagnostics_.notice(entry.key_location, written + " is read as " + alias.path);
+    put(alias.path, std::move(*value), entry.key_location);
   }
 
  private:
-  bool clashes(const Node::Entry& entry, const std::string& written, const Alias& alias) {
+  /// What the recipe says under the key's own name.
+  std::optional<Node::Entry> same_setting(const Alias& alias) const {
     const std::size_t dot = alias.path.rfind('.');
     const Node* found = dot == std::string::npos ? &root_ : root_.at_path(alias.path.substr(0, dot));
-    if (found == nullptr) return false;
+    if (found == nullptr) return std::nullopt;
     // `precision: bf16-mixed` gives precision.mode.
     Node parent = *found;
     expand_short_form(parent, alias.path.substr(0, alias.path.find('.')), registry_);
     const Node::Entry* other = parent.find_entry(dot == std::string::npos ? alias.path : alias.path.substr(dot + 1));
-    if (other == nullptr) return false;
-    diagnostics_.error(entry.key_place,
-                       written + " and " + alias.path + " (" + line_beside(other->key_place, entry.key_place) +
+    return other != nullptr ? std::optional(*other) : std::nullopt;
+  }
+
+  void refuse_both(const Node::Entry& entry, const Node::Entry& other, const std::string& written, const Alias& alias) {
+    diagnostics_.error(entry.key_location,
+                       written + " and " + alias.path + " (" + line_beside(other.key_location, entry.key_location) +
                            ") are the same setting",
                        "keep " + alias.path);
-    return true;
   }
 
   std::optional<Node> translated(const Node& value, const Alias& alias, const std::string& written) {
@@ -116,32 +124,32 @@ class AliasPass {
     std::vector<std::string> words;
     for (const auto& [word, ours] : alias.values) {
       if (word == value.scalar_text()) {
-        Node node = Node::string(ours, value.place());
+        Node node = Node::string(ours, value.location());
         for (const std::string& step : value.history()) node.add_history(step);
         return node;
       }
       words.push_back(word);
       if (ours == value.scalar_text()) return value;
     }
-    diagnostics_.error(value.place(), written + " must be " + enumerated(words, "or") + ", got " + described(value),
+    diagnostics_.error(value.location(), written + " must be " + enumerated(words, "or") + ", got " + described(value),
                        "it is another name of " + alias.path);
     return std::nullopt;
   }
 
-  void put(const std::string& path, Node value, const core::Place& key_place) {
+  void put(const std::string& path, Node value, const core::Location& key_location) {
     Node* block = &root_;
     std::size_t start = 0;
     for (std::size_t dot = path.find('.'); dot != std::string::npos; dot = path.find('.', start)) {
       const std::string section = path.substr(start, dot - start);
       Node* next = block->find(section);
-      if (next == nullptr) next = &block->set(section, Node::mapping(key_place), key_place);
-      if (next->is_null()) *next = Node::mapping(next->place());
+      if (next == nullptr) next = &block->set(section, Node::mapping(key_location), key_location);
+      if (next->is_null()) *next = Node::mapping(next->location());
       expand_short_form(*next, section, registry_);
       if (!next->is_mapping()) return;  // reported where its type is checked
       block = next;
       start = dot + 1;
     }
-    block->set(path.substr(start), std::move(value), key_place);
+    block->set(path.substr(start), std::move(value), key_location);
   }
 
   Node& root_;

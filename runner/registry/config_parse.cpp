@@ -1,13 +1,32 @@
 #include "runner/registry/config_parse.h"
 
 #include "runner/core/error.h"
+#include "runner/core/platform/files.h"
 
 namespace runner::registry {
+namespace {
+
+constexpr std::int64_t kSecretBytesMax = 64 << 10;
+
+}  // namespace
 
 bool read_boolean(const core::Node& node) { return node.as_bool(); }
 std::int64_t read_integer(const core::Node& node) { return node.as_integer(); }
 double read_number(const core::Node& node) { return node.as_double(); }
 std::string read_text(const core::Node& node) { return node.as_string(); }
+
+std::string read_secret(const core::Node& node) {
+  if (!node.is_mapping()) return node.as_string();
+  const std::string& path = required(node, "file").as_string();
+  const core::Result<std::string> content = core::read_file(path, kSecretBytesMax);
+  if (!content) {
+    throw core::RunError("the file of a secret: " + content.failure().message,
+                         "a relative path counts from the current folder");
+  }
+  const std::size_t end = content.value().find_last_not_of("\r\n");
+  if (end == std::string::npos) throw core::RunError("the file of a secret is empty: " + path);
+  return content.value().substr(0, end + 1);
+}
 
 core::Interval read_interval(const core::Node& node) {
   const auto interval = core::parse_interval(node.scalar_text());

@@ -10,7 +10,7 @@
 #include "runner/core/units.h"
 
 // What the generated parsers are made of (generated/base/configs_*.cpp). All of them take validated values: a wrong one
-// is our own mistake, so they assert and never report.
+// is our own mistake, so they assert and never report. Only the file of a secret can fail.
 
 namespace runner::registry {
 
@@ -18,6 +18,9 @@ bool read_boolean(const core::Node& node);
 std::int64_t read_integer(const core::Node& node);
 double read_number(const core::Node& node);
 std::string read_text(const core::Node& node);
+/// A secret as its text, or as `{file: PATH}`: then the file's content without the line end that follows it. RunError
+/// when the file cannot be read or is empty; no message holds any of its content.
+std::string read_secret(const core::Node& node);
 core::Interval read_interval(const core::Node& node);
 double read_duration_s(const core::Node& node);
 std::int64_t read_bytes(const core::Node& node);

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "runner/registry/alias.h"
-#include "runner/registry/tracker_words.h"
+#include "runner/registry/tracker_aliases.h"
 
 namespace runner::registry {
 namespace {
@@ -62,6 +62,7 @@ class Assembler {
     for (const Property& property : top->properties)
       if (property.type == Type::kSection) add_section(definitions, property.name);
     for (const Kind& kind : registry_.kinds()) add_kind(definitions, kind);
+    share_properties(definitions);
     root["definitions"] = std::move(definitions);
     return root;
   }
@@ -105,6 +106,31 @@ class Assembler {
       properties[alias] = std::move(old);
     }
     properties[property.name] = std::move(schema);
+  }
+
+  /// A long property that several blocks have alike is written once, as `property.NAME`.
+  static void share_properties(Json& definitions) {
+    constexpr std::size_t kLong = 100;
+    std::map<std::string, int> uses;
+    for (const Json& block : definitions)
+      if (block.contains("properties"))
+        for (const Json& property : block["properties"]) ++uses[property.dump()];
+    std::map<std::string, std::string> names;  // by text
+    Json shared = Json::object();
+    for (Json& block : definitions) {
+      if (!block.contains("properties")) continue;
+      for (auto& [key, property] : block["properties"].items()) {
+        const std::string text = property.dump();
+        if (text.size() <= kLong || uses[text] < 2) continue;
+        std::string& name = names[text];
+        for (int number = 1; name.empty(); ++number) {
+          const std::string free = "property." + key + (number == 1 ? "" : "-" + std::to_string(number));
+          if (!shared.contains(free)) shared[name = free] = property;
+        }
+        property = definition(name);
+      }
+    }
+    definitions.update(shared);
   }
 
   static void deprecate(Json& schema, const std::string& instead) {
@@ -328,8 +354,35 @@ class Assembler {
   std::map<std::string, std::vector<std::string>> words_;  // by the kind in whose list they may stand
 };
 
+bool holds_properties(const Json& value) {
+  if (!value.is_structured()) return false;
+  return value.contains("properties") || std::any_of(value.begin(), value.end(), holds_properties);
+}
+
+/// A line for each property, or for several short ones, so that a change of a property is a change of one line.
+std::string one_line_each(const Json& value, bool expand, const std::string& indent) {
+  constexpr std::size_t kColumns = 240;
+  const std::string text = value.dump();
+  if (!expand && (text.size() <= kColumns || !holds_properties(value))) return text;
+  std::string out = value.is_array() ? "[" : "{";
+  std::size_t columns = kColumns;  // of the line that is written; a first member begins one
+  const char* comma = "";
+  for (const auto& [key, member] : value.items()) {
+    const bool listed = value.is_object() && (key == "properties" || key == "definitions");
+    const std::string entry = (value.is_object() ? Json(key).dump() + ": " : "") +
+                              one_line_each(member, listed && !member.empty(), indent + " ");
+    const bool joins = columns + 2 + entry.size() <= kColumns;
+    out += comma + (joins ? " " : "\n" + indent + " ") + entry;
+    columns = joins ? columns + 2 + entry.size() : indent.size() + 1 + entry.size();
+    comma = ",";
+  }
+  return out + "\n" + indent + (value.is_array() ? "]" : "}");
+}
+
 }  // namespace
 
-std::string editor_schema(const Registry& registry) { return Assembler(registry).assemble().dump(1) + "\n"; }
+std::string editor_schema(const Registry& registry) {
+  return one_line_each(Assembler(registry).assemble(), true, "") + "\n";
+}
 
 }  // namespace runner::registry

@@ -19,7 +19,7 @@ using Type = Property::Type;
 
 const std::vector<std::string> kFragmentKeywords = {"title",    "description", "x-source",       "type",
                                                     "examples", "properties",  "x-short-form",   "x-checks",
-                                                    "x-holds",  "x-anew",      "x-configured-by"};
+                                                    "x-holds",  "x-resync",    "x-configured-by"};
 const std::vector<std::string> kPropertyKeywords = {"description",
                                                     "type",
                                                     "properties",
@@ -147,14 +147,14 @@ class Reader {
 
  private:
   void error(const Node& at, std::string message, std::string hint = "") {
-    diagnostics_.error(at.place(), std::move(message), std::move(hint));
+    diagnostics_.error(at.location(), std::move(message), std::move(hint));
   }
 
   void known_keywords(const Node& node, const std::vector<std::string>& known, const std::string& where) {
     for (const Node::Entry& entry : node.entries()) {
       if (std::find(known.begin(), known.end(), entry.key) != known.end()) continue;
       const std::string near = core::closest(entry.key, known);
-      diagnostics_.error(entry.key_place, where + " knows no keyword " + quoted(entry.key),
+      diagnostics_.error(entry.key_location, where + " knows no keyword " + quoted(entry.key),
                          near.empty() ? "known are " + joined(known) : "did you mean " + quoted(near) + "?");
     }
   }
@@ -219,12 +219,12 @@ class Reader {
     }
     for (const Node::Entry& entry : mapping->entries()) {
       if (!is_key(entry.key))
-        diagnostics_.error(entry.key_place, quoted(entry.key) + " cannot be a key of a recipe",
+        diagnostics_.error(entry.key_location, quoted(entry.key) + " cannot be a key of a recipe",
                            "use lower-case letters, digits and underscores, with a letter first");
       Property property = read_property(entry.key, entry.value);
-      property.place = entry.key_place;
+      property.place = entry.key_location;
       if (property.description.empty() && entry.value.is_mapping())
-        diagnostics_.error(entry.key_place, "the key " + quoted(entry.key) + " has no description");
+        diagnostics_.error(entry.key_location, "the key " + quoted(entry.key) + " has no description");
       properties.push_back(std::move(property));
     }
     return properties;
@@ -233,7 +233,7 @@ class Reader {
   Property read_property(const std::string& name, const Node& node) {
     Property property;
     property.name = name;
-    property.place = node.place();
+    property.place = node.location();
     property.type = Type::kAny;
     if (!node.is_mapping()) {
       error(node, "the description of a value must be an object, got " + shown(node));
@@ -370,9 +370,9 @@ class Reader {
 
   void read_tool(const Node& root) {
     if (fragment_.kind == "tracker") {
-      fragment_.anew = required_text(root, "x-anew");
+      fragment_.resync = required_text(root, "x-resync");
     } else {
-      for (const char* keyword : {"x-anew", "x-configured-by"})
+      for (const char* keyword : {"x-resync", "x-configured-by"})
         if (const Node* value = root.find(keyword)) error(*value, std::string(keyword) + " applies to trackers only");
     }
     const Node* signs = root.find("x-configured-by");

@@ -51,7 +51,7 @@ struct Property {
   std::string kind;                         ///< x-kind of a component
   std::shared_ptr<Property> element;        ///< of an array or a map
   std::vector<Property> properties;         ///< of an object
-  core::Place place;                        ///< where the fragment defines it
+  core::Location place;                     ///< where the fragment defines it
 };
 
 /// A rule between keys of one component (x-checks), in the small expression language of registry/expression.h.
@@ -73,7 +73,7 @@ struct Fragment {
   std::vector<Check> checks;
   std::vector<core::Node> examples;
   std::vector<std::string> holds;  ///< x-holds: of the things that a run tells a tracker, those that it keeps
-  std::string anew;                ///< x-anew: what everything once more does there, of a tracker
+  std::string resync;              ///< x-resync: what sending everything again does there, of a tracker
   /// Of a tracker: one of them will do, and where there is none nothing is needed; no list: it has to be named.
   std::optional<std::vector<ToolSign>> configured_by;
   std::string short_form;  ///< x-short-form: key that a bare scalar sets (`loss: cross_entropy` sets `type`)

@@ -117,7 +117,7 @@ std::string Registry::suggest(std::string_view kind, std::string_view name) cons
 bool Registry::add(const std::string& kind, const std::string& name, const std::string& file_name,
                    const std::string& json, core::Diagnostics& diagnostics) {
   const auto source = std::make_shared<core::Source>(core::Source{file_name, json, core::Source::Kind::kFile});
-  const core::Place place{source, 0, 0, 1};
+  const core::Location place{source, 0, 0, 1};
   if (!find_kind(kind)) {
     std::vector<std::string> known;
     for (const Kind& candidate : kinds_) known.push_back(candidate.name);

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "runner/core/files.h"
+#include "runner/core/platform/files.h"
 #include "runner/registry/pattern.h"
 
 namespace runner::registry {

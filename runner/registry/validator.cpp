@@ -7,9 +7,8 @@
 #include <optional>
 
 #include "runner/core/error.h"
-#include "runner/recipe/consistency.h"
 #include "runner/registry/expression.h"
-#include "runner/registry/tracker_words.h"
+#include "runner/registry/tracker_aliases.h"
 #include "runner/registry/value_check.h"
 #include "runner/registry/wording.h"
 
@@ -22,22 +21,22 @@ namespace {
 
 constexpr std::int64_t kRecipeVersion = 1;
 
-core::Place default_place(const std::string& origin) {
-  core::Place place;
+core::Location default_place(const std::string& origin) {
+  core::Location place;
   place.source = std::make_shared<core::Source>(
       core::Source{"default of " + (origin.empty() ? "the recipe" : origin), "", core::Source::Kind::kDefault});
   return place;
 }
 
 bool is_default(const Node& value) {
-  return value.place().known() && value.place().source->kind == core::Source::Kind::kDefault;
+  return value.location().known() && value.location().source->kind == core::Source::Kind::kDefault;
 }
 
-void set_places(Node& value, const core::Place& place) {
-  value.set_place(place);
+void set_places(Node& value, const core::Location& place) {
+  value.set_location(place);
   for (Node& item : value.items()) set_places(item, place);
   for (Node::Entry& entry : value.entries()) {
-    entry.key_place = place;
+    entry.key_location = place;
     set_places(entry.value, place);
   }
 }
@@ -71,14 +70,14 @@ std::string component_title(const std::string& path, const std::string& name) { 
 
 /// Reading or interpolation has complained about it already.
 bool is_refused(const Node& node) {
-  return node.is_null() && !node.history().empty() && node.history().back() == recipe::kRefused;
+  return node.is_null() && !node.history().empty() && node.history().back() == core::kRefused;
 }
 
 }  // namespace
 
-Node refused(const core::Place& place) {
+Node refused(const core::Location& place) {
   Node node = Node::null(place);
-  node.add_history(recipe::kRefused);
+  node.add_history(core::kRefused);
   return node;
 }
 
@@ -92,8 +91,8 @@ Node Validator::refused_type(const Node& given, const Property& property, const 
     hint = "leave the key out for the default, " + core::to_json(*property.default_value, -1);
   if (property.type == Type::kObject || property.type == Type::kMap || property.type == Type::kSection)
     hint = "give its keys, indented, on the lines below";
-  diagnostics_.error(given.place(), path + " must be " + wanted(property) + ", got " + described(given), hint);
-  return refused(given.place());
+  diagnostics_.error(given.location(), path + " must be " + wanted(property) + ", got " + described(given), hint);
+  return refused(given.location());
 }
 
 Node Validator::value(const Node& given, const Property& property, const std::string& path) {
@@ -112,7 +111,7 @@ Node Validator::value(const Node& given, const Property& property, const std::st
     }
     default: {
       Node checked = given;
-      if (!check_scalar(checked, property, path, diagnostics_)) return refused(given.place());
+      if (!check_scalar(checked, property, path, diagnostics_)) return refused(given.location());
       // Marks it for whoever writes the recipe down: a secret shows as its reference.
       if (property.type == Type::kSecret) checked.add_history("secret");
       return checked;
@@ -126,25 +125,26 @@ Node Validator::list(const Node& given, const Property& property, const std::str
     const bool component = property.element->type == Type::kComponent && given.is_mapping();
     if (!property.single || given.is_null()) {
       if (!component) return refused_type(given, property, path);
-      diagnostics_.error(given.place(), path + " must be a list, got a mapping", "begin it with a dash: - type: ...");
-      return refused(given.place());
+      diagnostics_.error(given.location(), path + " must be a list, got a mapping",
+                         "begin it with a dash: - type: ...");
+      return refused(given.location());
     }
-    items = Node::sequence({given}, given.place());
+    items = Node::sequence({given}, given.location());
   }
   const int count = static_cast<int>(items.items().size());
   const auto count_text = [](int number) { return std::to_string(number) + (number == 1 ? " item" : " items"); };
   if (property.min_items && property.max_items && *property.min_items == *property.max_items &&
       count != *property.min_items) {
-    diagnostics_.error(given.place(),
+    diagnostics_.error(given.location(),
                        path + " must have " + count_text(*property.min_items) + ", got " + std::to_string(count));
-    return refused(given.place());
+    return refused(given.location());
   }
   if ((property.min_items && count < *property.min_items) || (property.max_items && count > *property.max_items)) {
     const bool few = property.min_items && count < *property.min_items;
-    diagnostics_.error(given.place(), path + " must have at " + (few ? "least " : "most ") +
-                                          count_text(few ? *property.min_items : *property.max_items) + ", got " +
-                                          std::to_string(count));
-    return refused(given.place());
+    diagnostics_.error(given.location(), path + " must have at " + (few ? "least " : "most ") +
+                                             count_text(few ? *property.min_items : *property.max_items) + ", got " +
+                                             std::to_string(count));
+    return refused(given.location());
   }
   bool fits = true;
   for (std::size_t i = 0; i < items.items().size(); ++i) {
@@ -153,15 +153,15 @@ Node Validator::list(const Node& given, const Property& property, const std::str
     item = value(item, *property.element, given.is_sequence() ? path + "[" + std::to_string(i) + "]" : path);
     fits = fits && !is_refused(item);
   }
-  return fits ? items : refused(given.place());
+  return fits ? items : refused(given.location());
 }
 
 Node Validator::map(const Node& given, const Property& property, const std::string& path) {
-  if (given.is_null()) return Node::mapping(given.place());
+  if (given.is_null()) return Node::mapping(given.location());
   if (!given.is_mapping()) return refused_type(given, property, path);
-  Node checked = Node::mapping(given.place());
+  Node checked = Node::mapping(given.location());
   for (const Node::Entry& entry : given.entries())
-    checked.set(entry.key, value(entry.value, *property.element, joined_path(path, entry.key)), entry.key_place);
+    checked.set(entry.key, value(entry.value, *property.element, joined_path(path, entry.key)), entry.key_location);
   return checked;
 }
 
@@ -169,13 +169,13 @@ Node Validator::map(const Node& given, const Property& property, const std::stri
 void Validator::take_short_form(const Fragment& fragment, Node& block) {
   const Node::Entry* entry = block.find_entry("type");
   if (entry == nullptr || fragment.short_form.empty() || fragment.find("type") != nullptr) return;
-  const core::Place& key = entry->key_place;
-  const core::Place& value = entry->value.place();
+  const core::Location& key = entry->key_location;
+  const core::Location& value = entry->value.location();
   const bool was_bare = key.source == value.source && key.line == value.line && key.column == value.column;
   if (!was_bare) return;  // the author wrote `type:`
   Node bare = entry->value;
   block.erase("type");
-  if (block.find(fragment.short_form) == nullptr) block.set(fragment.short_form, bare, bare.place());
+  if (block.find(fragment.short_form) == nullptr) block.set(fragment.short_form, bare, bare.location());
 }
 
 Node Validator::section(const Node& given, const std::string& name, const std::string& path) {
@@ -185,15 +185,15 @@ Node Validator::section(const Node& given, const std::string& name, const std::s
     return section_as_written(given, *fragment, path);
   }
   Node mapping = given;
-  if (given.is_null()) mapping = Node::mapping(given.place());  // `training:` with nothing below it yet
+  if (given.is_null()) mapping = Node::mapping(given.location());  // `training:` with nothing below it yet
   if (!given.is_null() && !given.is_mapping()) {
     if (fragment->short_form.empty() || given.is_sequence()) {
-      diagnostics_.error(given.place(), path + " must be a mapping, got " + described(given),
+      diagnostics_.error(given.location(), path + " must be a mapping, got " + described(given),
                          "give its keys, indented, on the lines below; `roux explain section/" + name + "` shows them");
-      return refused(given.place());
+      return refused(given.location());
     }
-    mapping = Node::mapping(given.place());
-    mapping.set(fragment->short_form, given, given.place());
+    mapping = Node::mapping(given.location());
+    mapping.set(fragment->short_form, given, given.location());
   }
   take_short_form(*fragment, mapping);
   return section_as_written(mapping, *fragment, path);
@@ -208,8 +208,8 @@ Node Validator::section_as_written(const Node& mapping, const Fragment& fragment
 Node Validator::component(const Node& given, const std::string& kind, const std::string& path) {
   Node mapping = given;
   if (given.is_string()) {
-    mapping = Node::mapping(given.place());
-    mapping.set("type", given, given.place());
+    mapping = Node::mapping(given.location());
+    mapping.set("type", given, given.location());
   } else if (!given.is_mapping()) {
     const std::vector<std::string> names = registry_.names(kind);
     const std::string key = path.ends_with(']') ? "" : path.substr(path.rfind('.') + 1) + ": ";
@@ -218,20 +218,20 @@ Node Validator::component(const Node& given, const std::string& kind, const std:
     if (given.is_sequence() && given.items().size() == 1 && given.items()[0].is_string())
       hint = "write " + given.items()[0].as_string() + " without the brackets";
     diagnostics_.error(
-        given.place(),
+        given.location(),
         path + " must be the name of " + a_kind(kind) + " or a mapping with its type, got " + described(given), hint);
-    return refused(given.place());
+    return refused(given.location());
   }
   const Node* type = mapping.find("type");
   if (type == nullptr) {
     missing_type(mapping, kind, path);
-    return refused(given.place());
+    return refused(given.location());
   }
   if (!type->is_string()) {
-    diagnostics_.error(type->place(),
+    diagnostics_.error(type->location(),
                        joined_path(path, "type") + " must be the name of " + a_kind(kind) + ", got " + described(*type),
                        all_of_kind(kind));
-    return refused(given.place());
+    return refused(given.location());
   }
   const Fragment* fragment = registry_.find(kind, type->as_string());
   if (fragment == nullptr) return unknown_name(*type, kind);
@@ -243,14 +243,14 @@ Node Validator::component(const Node& given, const std::string& kind, const std:
     for (const Property& property : common->properties) own.properties.push_back(&property);
   }
   const Node::Entry* type_entry = mapping.find_entry("type");
-  const core::Place type_key_place = type_entry->key_place;
+  const core::Location type_key_place = type_entry->key_location;
   const Node name = *type;
   mapping.erase("type");
   Node keys = block(mapping, own);
-  Node checked = Node::mapping(given.place());
+  Node checked = Node::mapping(given.location());
   for (const std::string& step : given.history()) checked.add_history(step);
   checked.set("type", name, type_key_place);
-  for (Node::Entry& entry : keys.entries()) checked.set(entry.key, std::move(entry.value), entry.key_place);
+  for (Node::Entry& entry : keys.entries()) checked.set(entry.key, std::move(entry.value), entry.key_location);
   run_checks(*fragment, checked);
   if (common != nullptr) run_checks(*common, checked);
   return checked;
@@ -261,18 +261,18 @@ Node Validator::block(const Node& given, const Block& block) {
   if (has_own_alias(given, block)) rename_own_aliases(renamed.emplace(given), block);
   const Node& written = renamed ? *renamed : given;
   exclusive_keys(written, block);
-  const core::Place defaults = default_place(block.origin);
-  Node checked = Node::mapping(given.place());
+  const core::Location defaults = default_place(block.origin);
+  Node checked = Node::mapping(given.location());
   for (const std::string& step : given.history()) checked.add_history(step);
   std::vector<const Property*> missing;
   for (const Property* property : block.properties) {
     const Node::Entry* entry = written.find_entry(property->name);
     if (entry != nullptr) {
       checked.set(property->name, value(entry->value, *property, joined_path(block.path, property->name)),
-                  entry->key_place);
+                  entry->key_location);
     } else if (property->required) {
       missing.push_back(property);
-      checked.set(property->name, refused(given.place()), given.place());
+      checked.set(property->name, refused(given.location()), given.location());
     } else if (!is_excluded(*property, block, written)) {
       checked.set(property->name, default_of(*property, block, defaults), defaults);
     }
@@ -300,7 +300,7 @@ bool Validator::is_excluded(const Property& property, const Block& block, const 
   });
 }
 
-Node Validator::default_of(const Property& property, const Block& block, const core::Place& place) {
+Node Validator::default_of(const Property& property, const Block& block, const core::Location& place) {
   if (!property.default_value) {
     Node open = Node::null(place);
     open.add_history("settled by " + property.default_from);
@@ -316,26 +316,26 @@ Node Validator::default_of(const Property& property, const Block& block, const c
 
 Node Validator::recipe(Node composed) {
   if (!composed.is_mapping()) {
-    diagnostics_.error(composed.place(), "a recipe is a mapping of keys, got " + described(composed));
-    return refused(composed.place());
+    diagnostics_.error(composed.location(), "a recipe is a mapping of keys, got " + described(composed));
+    return refused(composed.location());
   }
   if (const Node* version = composed.find("recipe_version"); version != nullptr && version->is_integer()) {
     const std::int64_t number = version->as_integer();
     if (number > kRecipeVersion) {
-      diagnostics_.error(version->place(),
+      diagnostics_.error(version->location(),
                          "recipe_version is " + version->scalar_text() + ", but this roux reads version " +
                              std::to_string(kRecipeVersion),
                          "take a newer roux, or write the recipe for version " + std::to_string(kRecipeVersion));
-      return refused(composed.place());
+      return refused(composed.location());
     }
     if (number < kRecipeVersion) {
-      diagnostics_.error(version->place(),
+      diagnostics_.error(version->location(),
                          "recipe_version is " + version->scalar_text() +
                              ", but the oldest that there is, and the one this "
                              "roux reads, is " +
                              std::to_string(kRecipeVersion),
                          "write recipe_version: " + std::to_string(kRecipeVersion));
-      return refused(composed.place());
+      return refused(composed.location());
     }
   }
   check_plain_secrets(composed, diagnostics_);
@@ -359,13 +359,13 @@ void Validator::run_checks(const Fragment& fragment, const Node& block) {
     // What a refused value would have said, nobody knows.
     if (std::any_of(read.begin(), read.end(), unknown) || rule.holds(block)) continue;
     // Point at what the author wrote: the key the rule names, else another key of the rule, else the block.
-    core::Place place = block.place();
+    core::Location place = block.location();
     std::vector<std::string> keys = {check.at};
     keys.insert(keys.end(), read.begin(), read.end());
     for (const std::string& key : keys) {
       const Node* node = block.at_path(key);
-      if (node == nullptr || is_default(*node) || !node->place().known()) continue;
-      place = node->place();
+      if (node == nullptr || is_default(*node) || !node->location().known()) continue;
+      place = node->location();
       break;
     }
     diagnostics_.error(place, substitute_keys(check.message, block), substitute_keys(check.hint, block));

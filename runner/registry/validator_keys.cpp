@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "runner/core/scalar.h"
 #include "runner/core/suggest.h"
 #include "runner/registry/validator.h"
 #include "runner/registry/value_check.h"
@@ -24,6 +25,12 @@ std::vector<std::string> names_of(const std::vector<const Property*>& properties
   std::vector<std::string> names;
   for (const Property* property : properties) names.push_back(property->name);
   return names;
+}
+
+/// `{lr: 1,5e-3}` has a key `5e-3`.
+bool is_cut_number(const Node::Entry& entry) {
+  const auto key = core::resolve_scalar(entry.key);
+  return entry.value.is_null() && key.ok() && key.value().is_number();
 }
 
 }  // namespace
@@ -51,17 +58,19 @@ void Validator::rename_own_aliases(Node& value, const Block& block) {
       const std::string path = joined_path(block.path, property->name);
       const std::string written = joined_path(block.path, alias);
       value.erase(alias);
-      if (const Node::Entry* other = value.find_entry(property->name)) {
-        diagnostics_.error(
-            entry.key_place,
-            written + " and " + path + " (" + line_beside(other->key_place, entry.key_place) + ") are the same setting",
-            "keep " + path);
+      const Node::Entry* other = value.find_entry(property->name);
+      if (other != nullptr && is_override(*other) && !is_override(entry)) continue;
+      if (other != nullptr && !(is_override(entry) && !is_override(*other))) {
+        diagnostics_.error(entry.key_location,
+                           written + " and " + path + " (" + line_beside(other->key_location, entry.key_location) +
+                               ") are the same setting",
+                           "keep " + path);
         continue;
       }
       Node moved = entry.value;
       moved.add_history("alias " + written);
-      diagnostics_.notice(entry.key_place, written + " is read as " + path);
-      value.set(property->name, std::move(moved), entry.key_place);
+      diagnostics_.notice(entry.key_location, written + " is read as " + path);
+      value.set(property->name, std::move(moved), entry.key_location);
     }
   }
 }
@@ -77,12 +86,12 @@ void Validator::exclusive_keys(const Node& value, const Block& block) {
       std::string pair = std::min(property->name, other) + "/" + std::max(property->name, other);
       if (std::find(told.begin(), told.end(), pair) != told.end()) continue;
       told.push_back(std::move(pair));
-      const bool in_order = first->key_place.line <= second->key_place.line;
+      const bool in_order = first->key_location.line <= second->key_location.line;
       const Node::Entry& later = in_order ? *second : *first;
       const Node::Entry& earlier = in_order ? *first : *second;
-      diagnostics_.error(later.key_place,
+      diagnostics_.error(later.key_location,
                          joined_path(block.path, later.key) + " and " + joined_path(block.path, earlier.key) + " (" +
-                             line_beside(earlier.key_place, later.key_place) + ") exclude each other",
+                             line_beside(earlier.key_location, later.key_location) + ") exclude each other",
                          "keep one of them");
     }
   }
@@ -90,7 +99,7 @@ void Validator::exclusive_keys(const Node& value, const Block& block) {
 
 void Validator::missing_keys(const Node& value, const Block& block, const std::vector<const Property*>& missing) {
   const std::vector<std::string> names = names_of(missing);
-  core::Place place = value.place();
+  core::Location place = value.location();
   std::string hint;
   if (block.path.empty()) {
     place.line = 0;  // the file as a whole
@@ -113,18 +122,22 @@ void Validator::missing_keys(const Node& value, const Block& block, const std::v
 void Validator::missing_type(const Node& value, const std::string& kind, const std::string& path) {
   const std::vector<std::string> names = registry_.names(kind);
   std::string hint = "say which: type: " + enumerated(names, "or", 8);
-  core::Place place = value.place();
+  core::Location place = value.location();
+  for (const Node::Entry& entry : value.entries()) {
+    const ForeignWord* word = aliases_.find_foreign(path.substr(0, path.find_first_of(".[")), entry.key);
+    if (word != nullptr) hint = word->hint, place = entry.key_location;
+  }
   for (const char* foreign : kForeignTypeKeys) {
     const Node::Entry* entry = value.find_entry(foreign);
     if (entry == nullptr || !entry->value.is_string()) continue;
     const std::string near = registry_.suggest(kind, entry->value.as_string());
-    place = entry->key_place;
+    place = entry->key_location;
     hint = "here " + a_kind(kind) + " is named by type" + (near.empty() ? "" : ": write type: " + near);
     break;
   }
   // `optimizer: {adamw: {lr: 1e-3}}`
   if (value.entries().size() == 1 && std::find(names.begin(), names.end(), value.entries()[0].key) != names.end()) {
-    place = value.entries()[0].key_place;
+    place = value.entries()[0].key_location;
     hint = "write {type: " + value.entries()[0].key + ", ...} with its keys beside type";
   }
   diagnostics_.error(place, path + " needs the key type", hint);
@@ -138,15 +151,17 @@ Node Validator::unknown_name(const Node& type, const std::string& kind) {
   const std::string& name = type.as_string();
   const std::string all = all_of_kind(kind);
   const std::string near = registry_.suggest(kind, name);
-  diagnostics_.error(type.place(), "no " + kind_word(kind) + " is called " + quoted(name),
+  diagnostics_.error(type.location(), "no " + kind_word(kind) + " is called " + quoted(name),
                      near.empty() ? all : "did you mean " + quoted(near) + "? " + all);
-  return refused(type.place());
+  return refused(type.location());
 }
 
 std::string Validator::unknown_key(const Node::Entry& entry, const Block& block) {
   const bool secret = check_plain_secrets(entry, joined_path(block.path, entry.key), diagnostics_);
-  diagnostics_.error(secret ? without_text(entry.key_place) : entry.key_place,
-                     block.title + " has no key " + quoted(entry.key), unknown_key_hint(entry.key, block));
+  diagnostics_.error(secret ? without_text(entry.key_location) : entry.key_location,
+                     block.title + " has no key " + quoted(entry.key),
+                     is_cut_number(entry) ? "a comma ends the value before it: a number has a decimal point"
+                                          : unknown_key_hint(entry.key, block));
   return core::closest(entry.key, names_of(block.properties));
 }
 

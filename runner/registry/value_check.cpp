@@ -4,10 +4,12 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 
 #include "runner/core/scalar.h"
 #include "runner/core/suggest.h"
 #include "runner/core/units.h"
+#include "runner/core/url_password.h"
 #include "runner/registry/pattern.h"
 #include "runner/registry/wording.h"
 
@@ -71,6 +73,24 @@ std::string meant_word(const std::string& text, const std::vector<std::string>& 
   return core::closest(text, names);
 }
 
+/// `max_steps: 20 epochs`: the limit of a training that counts in the unit that is there.
+std::string limit_in_unit(const std::string& text, const std::string& path) {
+  if (!path.starts_with("training.max_")) return "";
+  static constexpr std::pair<const char*, const char*> kLimits[] = {
+      {"step", "max_steps"}, {"ep", "max_epochs"}, {"tok", "max_tokens"}};
+  double number = 0.0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc()) return "";
+  std::string unit = lower(std::string(end, text.data() + text.size()));
+  unit.erase(0, unit.find_first_not_of(' '));
+  for (const auto& [begin, key] : kLimits) {
+    if (!unit.starts_with(begin)) continue;
+    const bool here = path.ends_with(std::string(".") + key);
+    return "write " + (here ? "" : std::string(key) + ": ") + number_text(number);
+  }
+  return !unit.empty() && core::parse_duration_s(text).ok() ? "write max_time: " + text : "";
+}
+
 /// The way out of a wrong type, from what is there.
 std::string type_hint(const Node& value, const Property& property, const std::string& path) {
   if (value.is_null()) {
@@ -96,16 +116,17 @@ std::string type_hint(const Node& value, const Property& property, const std::st
       if (!percent.empty()) return "write it as a share: " + number_text(std::stod(percent) / 100.0);
     }
     const std::string meant = meant_number(value.as_string());
-    if (meant.empty()) return "";
+    if (meant.empty()) return limit_in_unit(value.as_string(), path);
     return meant == value.as_string() ? "write it without quotes: " + meant : "write " + meant;
   }
-  if (property.type == Type::kString && (value.is_number() || value.is_bool()))
+  const bool is_free_text = property.type == Type::kString && property.enum_values.empty();
+  if (is_free_text && (value.is_number() || value.is_bool()))
     return "put it in quotes: " + path.substr(path.rfind('.') + 1) + ": \"" + value.scalar_text() + "\"";
   return "";
 }
 
 bool refuse(const Node& value, const std::string& message, const std::string& hint, core::Diagnostics& diagnostics) {
-  diagnostics.error(value.place(), message, hint);
+  diagnostics.error(value.location(), message, hint);
   return false;
 }
 
@@ -140,7 +161,7 @@ bool check_number(Node& value, const Property& property, const std::string& path
     return refuse(value, path + " must be a finite number, got " + described(value), "", diagnostics);
   if (!check_range(value, number, property, path, diagnostics)) return false;
   // 1 and 1.0 are one value for a number: they must give one hash.
-  if (value.is_integer()) value = with_kind(Node::floating(number, value.place()), value);
+  if (value.is_integer()) value = with_kind(Node::floating(number, value.location()), value);
   return true;
 }
 
@@ -150,7 +171,7 @@ bool check_integer(Node& value, const Property& property, const std::string& pat
     const double number = value.as_double();
     if (std::abs(number) > kIntegerMax || number != std::floor(number) || std::isnan(number))
       return refuse_type(value, property, path, diagnostics);
-    value = with_kind(Node::integer(static_cast<std::int64_t>(number), value.place()), value);
+    value = with_kind(Node::integer(static_cast<std::int64_t>(number), value.location()), value);
   }
   return check_range(value, value.as_double(), property, path, diagnostics);
 }
@@ -162,14 +183,16 @@ bool check_text(Node& value, const Property& property, const std::string& path, 
     const bool word = (value.is_number() || value.is_bool()) &&
                       std::find(names.begin(), names.end(), value.scalar_text()) != names.end();
     if (!word) return refuse_type(value, property, path, diagnostics);
-    value = Node::string(value.scalar_text(), value.place());
+    value = Node::string(value.scalar_text(), value.location());
   }
   const std::string& text = value.as_string();
   if (!names.empty()) {
     if (std::find(names.begin(), names.end(), text) != names.end()) return true;
     const std::string near = meant_word(text, names);
-    return refuse(value, path + " must be " + wanted(property) + ", got " + quoted(text),
-                  near.empty() ? "" : "did you mean " + quoted(near) + "?", diagnostics);
+    const std::string hint = near.empty()     ? ""
+                             : near == "cuda" ? "write cpu or auto: roux trains on the CPU so far"
+                                              : "did you mean " + quoted(near) + "?";
+    return refuse(value, path + " must be " + wanted(property) + ", got " + quoted(text), hint, diagnostics);
   }
   if (text.find('\0') != std::string::npos)
     return refuse(value, path + " must not contain a zero byte", "", diagnostics);
@@ -228,7 +251,7 @@ bool check_secret(const Node& value, const std::string& path, core::Diagnostics&
   if (came_from_environment(value)) return true;
   if (value.is_mapping() && value.entries().size() == 1 && value.find("file") && value.find("file")->is_string())
     return true;
-  diagnostics.error(without_text(value.place()), path + " is a secret and must not stand in a recipe in plain text",
+  diagnostics.error(without_text(value.location()), path + " is a secret and must not stand in a recipe in plain text",
                     "write \"${env:NAME}\", or {file: PATH} for a file that holds it");
   return false;
 }
@@ -260,15 +283,29 @@ bool is_secret_name(const std::string& key) {
   });
 }
 
+/// In a URL, and of the recipe's own: one that stands in the environment is written as a reference to it.
+bool has_plain_url_password(const Node& node) {
+  const std::string text = came_from_environment(node) ? with_environment_references(node) : node.as_string();
+  const auto found = core::find_url_passwords(text);
+  return std::any_of(found.begin(), found.end(),
+                     [&text](const core::TextSpan& password) { return text.compare(password.begin, 2, "${") != 0; });
+}
+
 /// `by_name`: whether the name of a key alone makes its text suspicious; `named`: it has such a name, or lies below
 /// one.
 bool search_secrets(const Node& node, const std::string& path, bool by_name, bool named,
                     core::Diagnostics& diagnostics) {
   bool found = false;
-  if (node.is_string() && !came_from_environment(node)) {
+  const bool told_by_name = named && path.starts_with("vars");
+  if (!by_name && !told_by_name && node.is_string() && has_plain_url_password(node)) {
+    found = true;
+    diagnostics.error(without_text(node.location()), path + " has a password in plain text",
+                      "write \"${env:NAME}\" in its place and set it in the environment: a recipe is copied into every "
+                      "run");
+  } else if (node.is_string() && !came_from_environment(node)) {
     found = by_name ? named && !node.as_string().empty() : !named && has_key_shape(node.as_string());
     if (found)
-      diagnostics.error(without_text(node.place()), path + " looks like a secret in plain text",
+      diagnostics.error(without_text(node.location()), path + " looks like a secret in plain text",
                         "write \"${env:NAME}\" and set it in the environment: a recipe is copied into every run");
   }
   for (std::size_t i = 0; i < node.items().size(); ++i)
@@ -281,9 +318,9 @@ bool search_secrets(const Node& node, const std::string& path, bool by_name, boo
 
 }  // namespace
 
-core::Place without_text(const core::Place& place) {
+core::Location without_text(const core::Location& place) {
   if (!place.known()) return place;
-  core::Place bare = place;
+  core::Location bare = place;
   std::string name = place.source->name;
   if (place.source->kind == core::Source::Kind::kFlag) name = name.substr(0, name.find('='));
   bare.source = std::make_shared<core::Source>(core::Source{std::move(name), "", place.source->kind});
@@ -298,6 +335,35 @@ bool came_from_environment(const Node& value, std::string* reference) {
     return true;
   }
   return false;
+}
+
+std::string with_environment_references(const Node& value) {
+  std::vector<std::pair<std::string, std::string>> known;  // what a variable holds, and its reference
+  for (const std::string& step : value.history()) {
+    constexpr std::string_view kBegin = "${env:";
+    const std::size_t start = step.find(kBegin), end = step.find('}', start);
+    if (start == std::string::npos || end == std::string::npos) continue;
+    const std::string name = step.substr(start + kBegin.size(), end - start - kBegin.size());
+    const char* held = std::getenv(name.c_str());
+    if (held != nullptr && *held != '\0') known.emplace_back(held, step.substr(start, end + 1 - start));
+  }
+  // The longest first: one may be a part of another.
+  std::stable_sort(known.begin(), known.end(),
+                   [](const auto& a, const auto& b) { return a.first.size() > b.first.size(); });
+  const std::string& text = value.as_string();
+  std::string written;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto here = std::find_if(known.begin(), known.end(),
+                                   [&](const auto& one) { return text.compare(at, one.first.size(), one.first) == 0; });
+    if (here != known.end()) {
+      written += here->second;
+      at += here->first.size();
+      continue;
+    }
+    if (text.compare(at, 2, "${") == 0) written += '$';  // the user's own
+    written += text[at++];
+  }
+  return written;
 }
 
 std::string wanted(const Property& property) {
@@ -347,7 +413,7 @@ void read_environment_text(Node& value, const Property& property) {
   auto read = core::resolve_scalar(value.as_string());
   if (!read.ok()) return;
   Node scalar = std::move(read).value();
-  scalar.set_place(value.place());
+  scalar.set_location(value.location());
   scalar.set_history(value.history());
   value = std::move(scalar);
 }

@@ -80,8 +80,8 @@ std::string kept_text(const Fragment& tracker) {
 }
 
 std::string taken_text(const Fragment& tracker) {
-  if (!tracker.configured_by) return "leaves it out: it has to be named";
-  if (tracker.configured_by->empty()) return "always takes it";
+  if (!tracker.configured_by) return "does not include it; list it by name";
+  if (tracker.configured_by->empty()) return "always includes it";
   std::vector<std::string> signs;
   for (const ToolSign& sign : *tracker.configured_by) {
     if (!sign.variable.empty()) {
@@ -90,10 +90,18 @@ std::string taken_text(const Fragment& tracker) {
       signs.push_back(sign.file + (sign.holds.empty() ? "" : " with " + sign.holds));
     }
   }
-  return "takes it where there is " + enumerated(signs, "or");
+  return (signs.size() == 1 ? "includes it if this is found: " : "includes it if one of these is found: ") +
+         enumerated(signs, "or");
 }
 
-std::string line_beside(const core::Place& place, const core::Place& other) {
+bool is_override(const core::Node::Entry& entry) {
+  if (entry.key_location.known() && entry.key_location.source->kind == core::Source::Kind::kFlag) return true;
+  const auto& history = entry.value.history();
+  return std::any_of(history.begin(), history.end(),
+                     [](const std::string& step) { return step.starts_with("--set-file "); });
+}
+
+std::string line_beside(const core::Location& place, const core::Location& other) {
   if (place.line > 0 && place.source == other.source) return "line " + std::to_string(place.line);
   return place.known() ? place.text() : "elsewhere";
 }

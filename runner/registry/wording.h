@@ -30,10 +30,13 @@ std::string joined_path(std::string_view block, std::string_view key);
 /// What a tracker keeps of a run and what not: `scalars and texts; no images, tables and artifacts`.
 std::string kept_text(const Fragment& tracker);
 
-/// When `trackers: all` takes a tracker: `takes it where there is COMET_API_KEY or ~/.netrc with api.wandb.ai`.
+/// When `trackers: all` includes a tracker: `includes it if this is found: COMET_API_KEY`.
 std::string taken_text(const Fragment& tracker);
 
+/// Whether a flag or a variable gave it, which wins over what a recipe says, by another name of the key too.
+bool is_override(const core::Node::Entry& entry);
+
 /// `line 14` when both stand in one file, else the whole place.
-std::string line_beside(const core::Place& place, const core::Place& other);
+std::string line_beside(const core::Location& place, const core::Location& other);
 
 }  // namespace runner::registry

@@ -1,7 +1,7 @@
 #include "runner/store/annotations.h"
 
 #include "runner/core/log.h"
-#include "runner/store/schema.h"
+#include "runner/store/database/schema.h"
 
 namespace runner::store {
 namespace {

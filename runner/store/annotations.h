@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "runner/store/sqlite.h"
+#include "runner/store/database/sqlite.h"
 
 namespace runner::store {
 

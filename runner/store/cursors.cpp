@@ -3,7 +3,7 @@
 #include "runner/core/json.h"
 #include "runner/core/log.h"
 #include "runner/store/annotations.h"
-#include "runner/store/schema.h"
+#include "runner/store/database/schema.h"
 
 namespace runner::store {
 namespace {

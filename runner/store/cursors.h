@@ -5,8 +5,8 @@
 #include <string>
 
 #include "runner/core/node.h"
+#include "runner/store/database/sqlite.h"
 #include "runner/store/feed.h"
-#include "runner/store/sqlite.h"
 
 namespace runner::store {
 

@@ -8,8 +8,8 @@
 #include "runner/core/error.h"
 #include "runner/core/json.h"
 #include "runner/core/log.h"
+#include "runner/store/database/schema.h"
 #include "runner/store/history.h"
-#include "runner/store/schema.h"
 
 namespace runner::store {
 namespace {

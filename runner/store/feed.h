@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "runner/core/node.h"
-#include "runner/store/sqlite.h"
+#include "runner/store/database/sqlite.h"
 
 namespace runner::store {
 

@@ -23,6 +23,7 @@ class Follower final : public RunWriter {
   void set_summary(core::Node) override {}
   void set_patience(DiskPatience) override {}
   bool finish(RunStatus, const std::string&) override { return true; }
+  void throw_if_failed() const override {}
   std::int64_t points_waited() const override { return 0; }
 
  private:

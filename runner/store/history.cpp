@@ -11,8 +11,8 @@
 #include "runner/core/json.h"
 #include "runner/core/suggest.h"
 #include "runner/core/utf8.h"
+#include "runner/store/database/schema.h"
 #include "runner/store/run_reader.h"
-#include "runner/store/schema.h"
 
 namespace runner::store {
 namespace {
@@ -166,7 +166,9 @@ std::vector<BranchRow> all_branches(const Database& database, const std::vector<
                                     const std::vector<Stretch>& newest) {
   std::vector<BranchRow> branches;
   Statement rows = database.prepare("SELECT id, coalesce(parent, -1), step, time_ms FROM branches ORDER BY id");
-  Statement own = database.prepare("SELECT count(*), coalesce(max(step), 0) FROM metrics WHERE branch = ?");
+  Statement own = database.prepare(
+      "SELECT (SELECT count(*) FROM metrics WHERE branch = ?1), coalesce(max(step), 0) FROM "
+      "(SELECT step FROM metrics WHERE branch = ?1 UNION ALL SELECT step FROM events WHERE branch = ?1)");
   while (rows.step()) {
     BranchRow branch;
     branch.id = rows.integer(0);

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "runner/core/result.h"
+#include "runner/store/database/sqlite.h"
 #include "runner/store/run_reader.h"
-#include "runner/store/sqlite.h"
 
 namespace runner::store {
 

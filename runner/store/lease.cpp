@@ -12,11 +12,11 @@
 #include <utility>
 
 #include "runner/core/error.h"
-#include "runner/core/files.h"
 #include "runner/core/json.h"
-#include "runner/core/machine.h"
 #include "runner/core/node.h"
-#include "runner/store/text.h"
+#include "runner/core/platform/files.h"
+#include "runner/core/platform/machine.h"
+#include "runner/store/database/text.h"
 
 namespace runner::store {
 namespace {

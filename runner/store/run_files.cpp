@@ -6,12 +6,12 @@
 #include <filesystem>
 #include <utility>
 
-#include "runner/core/files.h"
 #include "runner/core/json.h"
+#include "runner/core/platform/files.h"
 #include "runner/store/annotations.h"
+#include "runner/store/database/schema.h"
+#include "runner/store/database/text.h"
 #include "runner/store/history.h"
-#include "runner/store/schema.h"
-#include "runner/store/text.h"
 
 namespace runner::store {
 namespace {
@@ -24,7 +24,7 @@ bool exists(const std::string& path) {
 }
 
 RunStatus status_from(const std::string& text) {
-  for (const RunStatus status : {RunStatus::kFinished, RunStatus::kFailed, RunStatus::kStopped}) {
+  for (const RunStatus status : {RunStatus::kFinished, RunStatus::kFailed, RunStatus::kStopped, RunStatus::kCrashed}) {
     if (to_text(status) == text) return status;
   }
   return RunStatus::kRunning;

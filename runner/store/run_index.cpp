@@ -7,8 +7,8 @@
 
 #include "runner/core/json.h"
 #include "runner/core/log.h"
-#include "runner/store/schema.h"
-#include "runner/store/sqlite.h"
+#include "runner/store/database/schema.h"
+#include "runner/store/database/sqlite.h"
 
 namespace runner::store {
 namespace {

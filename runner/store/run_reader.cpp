@@ -14,13 +14,13 @@
 #include <unordered_map>
 #include <utility>
 
-#include "runner/core/files.h"
+#include "runner/core/platform/files.h"
 #include "runner/core/suggest.h"
-#include "runner/store/recipe_leaves.h"
+#include "runner/store/database/schema.h"
+#include "runner/store/database/text.h"
+#include "runner/store/flat_params.h"
 #include "runner/store/run_files.h"
 #include "runner/store/run_index.h"
-#include "runner/store/schema.h"
-#include "runner/store/text.h"
 
 namespace runner::store {
 namespace {
@@ -78,7 +78,8 @@ Look look_at(const Directory& output_dir, const std::string& folder, bool has_en
 }
 
 bool has_ended(const RunSummary& run) {
-  return run.status == RunStatus::kFinished || run.status == RunStatus::kFailed || run.status == RunStatus::kStopped;
+  return run.status == RunStatus::kFinished || run.status == RunStatus::kFailed || run.status == RunStatus::kStopped ||
+         run.status == RunStatus::kCrashed;
 }
 
 bool newer(const RunSummary& a, const RunSummary& b) {

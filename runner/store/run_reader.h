@@ -100,7 +100,7 @@ struct ArtefactRow : EventRow {
 /// A branch leaves its parent at a step and goes on by itself; what the parent logged after that step was abandoned.
 struct BranchRow {
   std::int64_t id = 0, parent = -1, step = 0, time_ms = 0;  ///< parent -1: the first one
-  std::int64_t points = 0, last_step = 0;                   ///< that it logged itself
+  std::int64_t points = 0, last_step = 0;                   ///< of its own: points, and the furthest one or event
   std::string why;                      ///< `resumed after stopped: SIGTERM`; "" where nothing was written down
   std::optional<std::int64_t> kept_to;  ///< in the newest one's lineage: up to which step; nothing: none of it
 };

@@ -10,14 +10,14 @@
 #include <fstream>
 
 #include "runner/core/error.h"
-#include "runner/core/files.h"
 #include "runner/core/log.h"
-#include "runner/store/committer.h"
+#include "runner/core/platform/files.h"
+#include "runner/store/database/schema.h"
+#include "runner/store/database/text.h"
+#include "runner/store/database/unsynced_file.h"
+#include "runner/store/in_memory_run.h"
 #include "runner/store/lease.h"
-#include "runner/store/light_file.h"
-#include "runner/store/light_tables.h"
-#include "runner/store/schema.h"
-#include "runner/store/text.h"
+#include "runner/store/run_db_writer.h"
 
 namespace runner::store {
 namespace {
@@ -46,7 +46,7 @@ std::string within(const std::string& run_dir, const std::string& path) {
 
 class Writer final : public RunWriter {
  public:
-  Writer(std::string run_id, std::unique_ptr<Lease> lease, Committer::Start start, const core::Clock& clock)
+  Writer(std::string run_id, std::unique_ptr<Lease> lease, RunDbWriter::Start start, const core::Clock& clock)
       : run_dir_(start.run_dir),
         run_id_(std::move(run_id)),
         lease_(std::move(lease)),
@@ -89,12 +89,13 @@ class Writer final : public RunWriter {
     return complete_;
   }
 
+  void throw_if_failed() const override { committer_.throw_if_failed(); }
   std::int64_t points_waited() const override { return committer_.points_waited(); }
 
  private:
   std::string run_dir_, run_id_;
   std::unique_ptr<Lease> lease_;
-  Committer committer_;
+  RunDbWriter committer_;
   bool finished_ = false, complete_ = true;
 };
 
@@ -207,7 +208,7 @@ std::function<Database()> opener(const std::string& run_dir) {
 /// What a resume finds in run.db and leaves there: a branch of its own, and the word that the run goes on.
 struct Reopened {
   std::string run_id;
-  Committer::Start start;
+  RunDbWriter::Start start;
 };
 
 Reopened open_branch(const ResumePoint& point, std::int64_t now_ms) {
@@ -294,7 +295,7 @@ core::Result<std::unique_ptr<RunWriter>> RunWriter::create(const NewRun& run, co
   auto lease = Lease::acquire(run_dir, clock);
   if (!lease) return give_up(lease.failure());
 
-  Committer::Start start;
+  RunDbWriter::Start start;
   start.run_dir = run_dir;
   const auto made_by = [&](auto make) { return [=]() -> decltype(auto) { return make(run, run_dir, id, now_ms); }; };
   start.open_database = run.light ? made_by(make_light_databases) : made_by(make_databases);

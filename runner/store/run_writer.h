@@ -16,9 +16,9 @@
 
 namespace runner::store {
 
-class LightTables;
+class InMemoryRun;
 
-enum class RunStatus { kRunning, kFinished, kFailed, kStopped, kCrashed, kUnreadable };  ///< the last two are only read
+enum class RunStatus { kRunning, kFinished, kFailed, kStopped, kCrashed, kUnreadable };  ///< the last is only read
 std::string_view to_text(RunStatus status);
 /// All of them, in the order of the enumeration.
 std::vector<std::string> status_texts();
@@ -40,7 +40,7 @@ struct NewRun {
   /// with flush_durable() alone. Until then the lease tells that it runs, and a kill leaves a crashed run without a
   /// record, which begins anew; after that a kill costs it no more than another run. A power cut may cost what it has
   /// written since the last flush_durable(). Null: not a light one.
-  std::shared_ptr<LightTables> light;
+  std::shared_ptr<InMemoryRun> light;
 };
 
 /// Where a resume goes on from.
@@ -106,6 +106,9 @@ class RunWriter {
   /// where the run has finished as long as its patience says, else ten seconds. False when it took nothing, which is
   /// told; the run then shows as crashed.
   virtual bool finish(RunStatus status, const std::string& reason) = 0;
+
+  /// Throws what ended the writing before finish(), if anything did: the run's folder is gone, run.db is damaged, ...
+  virtual void throw_if_failed() const = 0;
 
   virtual std::int64_t points_waited() const = 0;  ///< points that met a full queue
 };

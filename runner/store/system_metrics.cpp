@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "runner/core/beside.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
+#include "runner/core/platform/run_async.h"
 
 namespace runner::store {
 
@@ -22,7 +22,7 @@ SystemMetrics::SystemMetrics(RunWriter& run, double interval_s, const core::Cloc
 void SystemMetrics::begin() {
   reader_.emplace(run_.run_dir(), clock_);
   if (interval_s_ <= 0) return;
-  watching_ = core::try_beside([this] { watch(); });
+  watching_ = core::try_run_async([this] { watch(); });
   if (!watching_) core::log_warning("the system has no thread to give: what the machine does is not recorded");
 }
 

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "runner/core/clock.h"
-#include "runner/core/usage.h"
+#include "runner/core/platform/usage.h"
 #include "runner/store/run_writer.h"
 
 namespace runner::store {

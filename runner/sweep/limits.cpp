@@ -18,8 +18,8 @@ bool has_limits(const Sweep& sweep) {
          stop.regret_bound;
 }
 
-std::string reached_limit(const Sweep& sweep, Study& study, const Tally& tally, std::int64_t worked_ms,
-                          RegretWatch& regret) {
+std::string reached_limit(const Sweep& sweep, Study& study, const StudyCounters& tally, std::int64_t worked_ms,
+                          RegretMonitor& regret) {
   const auto& stop = sweep.config().stop;
   if (stop.target) {
     const auto front = tally.front();

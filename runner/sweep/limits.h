@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <string>
 
-#include "runner/sweep/regret.h"
-#include "runner/sweep/study.h"
-#include "runner/sweep/sweep.h"
-#include "runner/sweep/tally.h"
+#include "runner/sweep/analysis/regret.h"
+#include "runner/sweep/spec/sweep.h"
+#include "runner/sweep/study/study.h"
+#include "runner/sweep/study/study_counters.h"
 
 namespace runner::sweep {
 
@@ -15,7 +15,7 @@ bool has_limits(const Sweep& sweep);
 
 /// Which limit of `sweep.stop` is reached, in words; "" where none is. `worked_ms`: for how long there were workers.
 /// `tally` and `regret`: of this study, the same ones each time.
-std::string reached_limit(const Sweep& sweep, Study& study, const Tally& tally, std::int64_t worked_ms,
-                          RegretWatch& regret);
+std::string reached_limit(const Sweep& sweep, Study& study, const StudyCounters& tally, std::int64_t worked_ms,
+                          RegretMonitor& regret);
 
 }  // namespace runner::sweep

@@ -1,7 +1,7 @@
 #include "runner/sweep/next_variant.h"
 
-#include "components/sampler/draws.h"
-#include "components/sampler/walk.h"
+#include "components/sampler/math/counter_rng.h"
+#include "components/sampler/math/grid_points.h"
 
 namespace runner::sweep {
 namespace {
@@ -17,7 +17,7 @@ std::optional<Stretch> next_stretch(const Sweep& sweep, const std::vector<Tried>
   if (number >= population.size()) return population.next(tried);
   auto point = sweep.sampler().propose(tried);
   if (!point) {
-    components::sampler::Draws draws(population.seed(), number, kPurpose);
+    components::sampler::CounterRng draws(population.seed(), number, kPurpose);
     point = components::sampler::draw_allowed(sweep.space(), draws);
   }
   if (!point) return std::nullopt;

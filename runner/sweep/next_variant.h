@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "components/sampler/sampler.h"
-#include "runner/sweep/study.h"
-#include "runner/sweep/sweep.h"
+#include "runner/sweep/spec/sweep.h"
+#include "runner/sweep/study/study.h"
 
 namespace runner::sweep {
 

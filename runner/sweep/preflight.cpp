@@ -7,13 +7,13 @@
 #include <utility>
 #include <vector>
 
-#include "components/sampler/draws.h"
-#include "components/sampler/walk.h"
+#include "components/sampler/math/counter_rng.h"
+#include "components/sampler/math/grid_points.h"
 
 namespace runner::sweep {
 namespace {
 
-using components::sampler::Draws;
+using components::sampler::CounterRng;
 using components::sampler::is_finite;
 using components::sampler::make_point;
 
@@ -36,7 +36,7 @@ struct Walked {
 Walked first_points(const RecipeSpace& space) {
   Walked walked;
   if (!is_finite(space)) return walked;
-  walked.all = components::sampler::walk_points(
+  walked.all = components::sampler::for_each_grid_point(
       space,
       [&walked](const Point& point) {
         walked.points.push_back(point);
@@ -55,7 +55,7 @@ double end_of(const Dimension& dimension, bool high) {
 
 /// A point in which the dimension plays a part and has this value, of those that conditions and constraints allow: near
 /// the corner if that is one.
-std::optional<Point> point_with(const RecipeSpace& space, std::size_t varied, double value, Draws& draws) {
+std::optional<Point> point_with(const RecipeSpace& space, std::size_t varied, double value, CounterRng& draws) {
   const std::vector<Dimension>& dimensions = space.dimensions();
   const auto fits = [&](const Point& point) { return !std::isnan(point[varied]) && space.allows(point); };
   Point point = make_point(space, [&](std::size_t i) { return i == varied ? value : end_of(dimensions[i], false); });
@@ -87,7 +87,7 @@ std::vector<Point> chosen_points(const RecipeSpace& space) {
         make_point(space, [&](std::size_t i) { return end_of(dimensions[i], (corner >> (i % axes)) & 1U); }));
   }
   std::erase_if(points, [&space](const Point& point) { return !space.allows(point); });
-  Draws draws(0, 0, kPurpose);
+  CounterRng draws(0, 0, kPurpose);
   const std::int64_t most = std::max<std::int64_t>(kVariantsMax / static_cast<std::int64_t>(dimensions.size()), 2);
   for (std::size_t varied = 0; varied < dimensions.size(); ++varied) {
     for (const double value : ends_of(dimensions[varied], most)) {
@@ -172,7 +172,7 @@ void find_idle_variables(const Sweep& sweep, const std::vector<Point>& points, c
 
 }  // namespace
 
-Preflight look_ahead(const Sweep& sweep, const std::function<void(const registry::Recipe&, core::Diagnostics&)>& plan,
+Preflight look_ahead(const Sweep& sweep, const std::function<void(const resolve::Recipe&, core::Diagnostics&)>& plan,
                      core::Diagnostics& diagnostics) {
   const RecipeSpace& space = sweep.space();
   Preflight result;
@@ -181,7 +181,7 @@ Preflight look_ahead(const Sweep& sweep, const std::function<void(const registry
   const std::vector<Point> points = walked.all ? std::move(walked.points) : chosen_points(space);
   if (points.empty() || (walked.sparse && sweep.is_grid())) {
     const std::int64_t looked_at = points.empty() ? components::sampler::kDrawsMax : kWalkedMax;
-    diagnostics.error(sweep.base().at("sweep").find("constraints")->place(),
+    diagnostics.error(sweep.base().at("sweep").find("constraints")->location(),
                       walked.all ? "no variant meets the constraints"
                                  : "of " + std::to_string(looked_at) + " variants " +
                                        std::to_string(points.empty() ? 0 : walked.points.size()) +
@@ -191,7 +191,7 @@ Preflight look_ahead(const Sweep& sweep, const std::function<void(const registry
   }
   const auto wanted = sweep.config().n_trials;
   if (walked.all && wanted && *wanted > static_cast<std::int64_t>(points.size()) && !sweep.is_grid()) {
-    diagnostics.warning(sweep.base().at("sweep.n_trials").place(),
+    diagnostics.warning(sweep.base().at("sweep.n_trials").location(),
                         "n_trials is " + std::to_string(*wanted) + ", but the space has " +
                             core::counted(static_cast<std::int64_t>(points.size()), "variant", "variants") +
                             ": some train again, to the same value",

@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "runner/core/diagnostics.h"
-#include "runner/sweep/sweep.h"
+#include "runner/sweep/spec/sweep.h"
 
 namespace runner::sweep {
 
@@ -20,7 +20,7 @@ inline constexpr std::int64_t kVariantsMax = 1000;
 /// both ends of the rest wherever a condition lets them play a part, and a sample that is the same each time. What the
 /// sweep varies or demands in vain is a warning. What is wrong is told once, at its place, with the first variant that
 /// has it and how many more do.
-Preflight look_ahead(const Sweep& sweep, const std::function<void(const registry::Recipe&, core::Diagnostics&)>& plan,
+Preflight look_ahead(const Sweep& sweep, const std::function<void(const resolve::Recipe&, core::Diagnostics&)>& plan,
                      core::Diagnostics& diagnostics);
 
 }  // namespace runner::sweep

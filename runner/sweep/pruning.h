@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "runner/store/run_reader.h"
-#include "runner/sweep/study.h"
-#include "runner/sweep/sweep.h"
+#include "runner/sweep/spec/sweep.h"
+#include "runner/sweep/study/study.h"
 
 namespace runner::sweep {
 

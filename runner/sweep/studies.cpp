@@ -7,17 +7,17 @@
 #include <thread>
 #include <utility>
 
-#include "runner/core/files.h"
 #include "runner/core/json.h"
+#include "runner/core/platform/files.h"
 #include "runner/core/suggest.h"
-#include "runner/store/text.h"
+#include "runner/store/database/text.h"
 #include "runner/sweep/limits.h"
 #include "runner/sweep/next_variant.h"
-#include "runner/sweep/postgres_store.h"
 #include "runner/sweep/pruning.h"
-#include "runner/sweep/standing.h"
-#include "runner/sweep/store_address.h"
-#include "runner/sweep/tried_list.h"
+#include "runner/sweep/spec/store_address.h"
+#include "runner/sweep/study/postgres_store.h"
+#include "runner/sweep/study/tried_list.h"
+#include "runner/sweep/study/variant_summary.h"
 
 namespace runner::sweep {
 namespace {

@@ -8,8 +8,8 @@
 #include "runner/core/diagnostics.h"
 #include "runner/core/result.h"
 #include "runner/recipe/compose.h"
-#include "runner/sweep/study.h"
-#include "runner/sweep/sweep.h"
+#include "runner/sweep/spec/sweep.h"
+#include "runner/sweep/study/study.h"
 
 namespace runner::sweep {
 
@@ -37,6 +37,12 @@ std::optional<recipe::Composed> as_written(const core::Node& recipe, const std::
 
 /// The sweep as it was recorded, whatever became of the recipe since.
 std::optional<Sweep> recorded_sweep(const Study& study, core::Diagnostics& diagnostics);
+
+/// A study and the sweep that it records.
+struct OpenSweep {
+  std::unique_ptr<Study> study;
+  Sweep sweep;
+};
 
 /// `sweep.worker_timeout`.
 std::int64_t lease_ms_of(const Sweep& sweep);

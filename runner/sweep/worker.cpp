@@ -11,18 +11,18 @@
 
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/core/error.h"
-#include "runner/core/files.h"
+#include "runner/core/platform/files.h"
 #include "runner/core/units.h"
-#include "runner/store/light_file.h"
+#include "runner/store/database/schema.h"
+#include "runner/store/database/text.h"
+#include "runner/store/database/unsynced_file.h"
 #include "runner/store/run_files.h"
-#include "runner/store/schema.h"
-#include "runner/store/text.h"
-#include "runner/sweep/descent.h"
 #include "runner/sweep/limits.h"
 #include "runner/sweep/next_variant.h"
-#include "runner/sweep/spare_checkpoints.h"
-#include "runner/sweep/standing.h"
 #include "runner/sweep/studies.h"
+#include "runner/sweep/study/variant_summary.h"
+#include "runner/sweep/trial/lineage.h"
+#include "runner/sweep/trial/spare_checkpoints.h"
 
 namespace runner::sweep {
 namespace {
@@ -180,7 +180,7 @@ bool Worker::start(Trial trial) {
   if (crash_note_) crash_note_->begin(trial.number, trial.claims);
   const auto started =
       core::attempt([&] { options_.trainings->start(trial.number, std::move(beginning.value().training)); });
-  if (!started) return put_off(trial, started.failure().message), false;
+  if (!started) return defer(trial, started.failure().message), false;
   running_.push_back(
       {.trial = std::move(trial), .run_dir = beginning.value().run_dir, .step_seen_ns = clock_.monotonic_ns()});
   return true;
@@ -205,7 +205,7 @@ void Worker::put_back(const Trial& trial) {
 
 /// The system has no process for it, which says nothing of the trial: it is tried again where others that end may have
 /// left room, and given up only where nothing of ours runs.
-void Worker::put_off(const Trial& trial, const std::string& why) {
+void Worker::defer(const Trial& trial, const std::string& why) {
   if (crash_note_) crash_note_->end();
   put_back(trial);
   if (running_.empty() && pause_ms_ >= kLongestPauseMs) return void(failure_ = why);
@@ -235,7 +235,7 @@ core::Result<Worker::Beginning> Worker::begin(const Trial& trial, const std::str
   beginning.training.words = {"run", path, "--new", "--quiet", "--run-id", id, "--output-dir", output_dir_};
   std::string text = recipe.value().resolved_json();
   if (is_handed_over) {
-    auto read = std::make_shared<registry::Recipe>(std::move(recipe).value());
+    auto read = std::make_shared<resolve::Recipe>(std::move(recipe).value());
     read->path = path;
     read->sources = {std::make_shared<core::Source>(core::Source{path, std::move(text)})};
     beginning.training.recipe = std::move(read);
@@ -273,10 +273,10 @@ void Worker::wait_for_something() {
   std::vector<pollfd> waiting = {{signals_.descriptor(), POLLIN, 0}};
   for (const int descriptor : options_.trainings->descriptors()) waiting.push_back({descriptor, POLLIN, 0});
   poll(waiting.data(), waiting.size(), kTick_ms);
-  while (const std::optional<int> signal = signals_.next()) hear(*signal);
+  while (const std::optional<int> signal = signals_.next()) on_signal(*signal);
 }
 
-void Worker::hear(int signal) {
+void Worker::on_signal(int signal) {
   const bool at_once = ++signals_heard_ > 1 && signal == SIGINT;
   leaves_at_once_ = leaves_at_once_ || at_once;
   if (signals_heard_ == 1 && !running_.empty()) {
@@ -293,7 +293,7 @@ void Worker::look_at_trainings() {
     if (!end.refusal.empty()) {
       const Trial trial = std::move(ended->trial);
       running_.erase(ended);
-      put_off(trial, end.refusal);
+      defer(trial, end.refusal);
       continue;
     }
     pause_ms_ = 0;
@@ -392,7 +392,7 @@ void Worker::look_for_hangs() {
       running.step_seen_ns = now_ns;
     } else if (now_ns - running.step_seen_ns > patience_ns) {
       running.hangs = true;
-      options_.trainings->send(running.trial.number, SIGKILL);  // what hangs may not hear anything weaker
+      options_.trainings->send(running.trial.number, SIGKILL);  // what hangs may not on_signal anything weaker
     }
   }
 }
@@ -437,7 +437,7 @@ TrialEnd Worker::end_of(const Trial& trial, const Outcome& outcome) {
       return waits;
     }
     case Outcome::Kind::kCrash:
-      // Told to save before it could hear: by a person, or since a limit was reached.
+      // Told to save before it could on_signal: by a person, or since a limit was reached.
       if (signals_heard_ > 0 || (!limit_.empty() && sweep_.config().stop.running == sections::sweep::Running::kSave)) {
         TrialEnd waits;
         waits.state = TrialState::kWaiting;
@@ -500,7 +500,7 @@ bool Worker::wait_for_study(const StudyStore::Outage& outage) {
   }
   pollfd waiting = {signals_.descriptor(), POLLIN, 0};
   poll(&waiting, 1, static_cast<int>(outage.wait_ms));
-  while (const std::optional<int> signal = signals_.next()) hear(*signal);
+  while (const std::optional<int> signal = signals_.next()) on_signal(*signal);
   return !leaves_at_once_ && clock_.monotonic_ns() - away_since_ns_ < kAwayMsMax * 1'000'000;
 }
 

@@ -10,16 +10,16 @@
 
 #include "runner/core/clock.h"
 #include "runner/launch/signals.h"
-#include "runner/sweep/crash_note.h"
-#include "runner/sweep/outcome.h"
+#include "runner/sweep/analysis/regret.h"
 #include "runner/sweep/pruning.h"
-#include "runner/sweep/regret.h"
-#include "runner/sweep/study.h"
-#include "runner/sweep/sweep.h"
-#include "runner/sweep/tally.h"
-#include "runner/sweep/trainings.h"
-#include "runner/sweep/trial_runs.h"
-#include "runner/sweep/tried_list.h"
+#include "runner/sweep/spec/sweep.h"
+#include "runner/sweep/study/outcome.h"
+#include "runner/sweep/study/study.h"
+#include "runner/sweep/study/study_counters.h"
+#include "runner/sweep/study/trial_runs.h"
+#include "runner/sweep/study/tried_list.h"
+#include "runner/sweep/trial/crash_note.h"
+#include "runner/sweep/trial/trainings.h"
 
 namespace runner::sweep {
 
@@ -31,7 +31,7 @@ class Worker {
  public:
   struct Options {
     std::unique_ptr<Trainings> trainings;
-    std::shared_ptr<store::LightTables> light;  ///< of the trainings, where they are this process's; else null
+    std::shared_ptr<store::InMemoryRun> light;  ///< of the trainings, where they are this process's; else null
     bool reads_recipes = true;                  ///< the trainings: from a file, else they take what the worker has
     std::function<void(const std::string& line)> say;  ///< what happens, for a person
     std::function<void(const std::string& line)> warn;
@@ -68,7 +68,7 @@ class Worker {
   bool start(Trial trial);
   std::optional<store::RunSummary> newest_run_of(const Trial& trial) const;
   void put_back(const Trial& trial);
-  void put_off(const Trial& trial, const std::string& why);
+  void defer(const Trial& trial, const std::string& why);
   struct Beginning {
     Training training;
     std::string run_dir;
@@ -78,7 +78,7 @@ class Worker {
   core::Result<Beginning> begin(const Trial& trial, const std::string& run_name, const store::RunSummary* interrupted);
   std::int64_t first_step_of(const Trial& trial);
   void wait_for_something();
-  void hear(int signal);
+  void on_signal(int signal);
   LiveCurves live_curves();
   std::optional<store::SeriesPoint> pruned_at(std::int64_t trial, const store::RunRecord& run);
   void prune();
@@ -98,9 +98,9 @@ class Worker {
   const Sweep& sweep_;
   Study& study_;
   TriedList tried_;
-  RegretWatch regret_;
+  RegretMonitor regret_;
   Pruning pruning_;
-  Tally tally_;
+  StudyCounters tally_;
   Options options_;
   const core::Clock& clock_;
   std::string output_dir_;

@@ -19,22 +19,22 @@
 #include "runner/core/utf8.h"
 #include "runner/distributed/process_group.h"
 #include "runner/store/system_metrics.h"
-#include "runner/train/agreement.h"
-#include "runner/train/console.h"
-#include "runner/train/evaluator.h"
-#include "runner/train/faults.h"
-#include "runner/train/judged_weights.h"
-#include "runner/train/media.h"
-#include "runner/train/profiler.h"
-#include "runner/train/rounded_weights.h"
-#include "runner/train/saver.h"
-#include "runner/train/signals.h"
-#include "runner/train/statistics.h"
-#include "runner/train/step_metrics.h"
-#include "runner/train/stepper.h"
-#include "runner/train/tensor_memory.h"
-#include "runner/train/time_limit.h"
-#include "runner/train/weight_average.h"
+#include "runner/train/bad_step_policy.h"
+#include "runner/train/experiment/bf16_master_weights.h"
+#include "runner/train/experiment/eval_weights.h"
+#include "runner/train/experiment/weight_average.h"
+#include "runner/train/observe/console.h"
+#include "runner/train/observe/evaluator.h"
+#include "runner/train/observe/media.h"
+#include "runner/train/observe/profiler.h"
+#include "runner/train/observe/signals.h"
+#include "runner/train/observe/step_metrics.h"
+#include "runner/train/observe/time_limit.h"
+#include "runner/train/rank_consistency.h"
+#include "runner/train/save/saver.h"
+#include "runner/train/save/tensor_memory.h"
+#include "runner/train/step/batch_norm_update.h"
+#include "runner/train/step/stepper.h"
 
 namespace runner::train {
 namespace {
@@ -96,7 +96,7 @@ class Loop final : public Context, public core::Stateful {
     seconds_before_ = stepper_.progress().seconds;
     first_step_ = stepper_.progress().step;
     metrics_.start_at(seconds_before_);
-    if (cut_short_) {
+    if (stopped_early_) {
       finish_cut_short();
     } else if (eval_.eval_on_start && first_step_ == 0 && evaluated_step_ != 0) {
       eval_due_ = true;
@@ -115,11 +115,11 @@ class Loop final : public Context, public core::Stateful {
       save_due_ = saver_.due(before, now);
       // The last evaluation comes before the last save, so that its findings are part of it.
       eval_due_ = eval_due || (evaluates_at_end() && work_is_done());
-      update_statistics();
-      if (eval_due_ && !cut_short_) evaluate_all();
-      update_statistics();  // the evaluation may have ended the work
+      update_batch_norm();
+      if (eval_due_ && !stopped_early_) evaluate_all();
+      update_batch_norm();  // the evaluation may have ended the work
       saver_.poll();
-      if (save_due_ && !cut_short_) save_as_planned();
+      if (save_due_ && !stopped_early_) save_as_planned();
     }
     return finish();
   }
@@ -176,18 +176,18 @@ class Loop final : public Context, public core::Stateful {
     writer.value("evaluated_step", Node::integer(evaluated_step_));
     writer.value("stop_reason", Node::string(stop_reason_));
     writer.value("updated_step", Node::integer(updated_step_));
-    writer.value("cut_short", Node::boolean(cut_short_));
-    writer.value("eval_due", Node::boolean(cut_short_ && eval_due_));
-    writer.value("save_due", Node::boolean(cut_short_ && save_due_));
+    writer.value("cut_short", Node::boolean(stopped_early_));
+    writer.value("eval_due", Node::boolean(stopped_early_ && eval_due_));
+    writer.value("save_due", Node::boolean(stopped_early_ && save_due_));
   }
   void load_state(const core::StateReader& reader) override {
     latest_.clear();
     for (const auto& entry : reader.value("latest").entries()) latest_[entry.key] = entry.value.as_double();
     evaluated_step_ = reader.value("evaluated_step").as_integer();
     stop_reason_ = reader.value("stop_reason").as_string();
-    cut_short_ = reader.has("cut_short") && reader.value("cut_short").as_bool();  // younger than the others
-    save_due_ = cut_short_ && reader.value("save_due").as_bool();
-    eval_due_ = cut_short_ && (!reader.has("eval_due") || reader.value("eval_due").as_bool());
+    stopped_early_ = reader.has("cut_short") && reader.value("cut_short").as_bool();  // younger than the others
+    save_due_ = stopped_early_ && reader.value("save_due").as_bool();
+    eval_due_ = stopped_early_ && (!reader.has("eval_due") || reader.value("eval_due").as_bool());
     updated_step_ = reader.has("updated_step") ? reader.value("updated_step").as_integer() : -1;
   }
 
@@ -211,7 +211,7 @@ class Loop final : public Context, public core::Stateful {
   }
 
   bool ended() {
-    if (cut_short_) {  // though it may have been the last step: the evaluation is still to be made
+    if (stopped_early_) {  // though it may have been the last step: the evaluation is still to be made
       end_by_signal();
     } else if (std::string limit = experiment_.limits.reached(stepper_.progress()); !limit.empty()) {
       result_.ending = Ending::kLimit;
@@ -297,14 +297,14 @@ class Loop final : public Context, public core::Stateful {
     const bool logged = next % logging_steps_ == 0 || next == 1;  // the same points whether or not it was resumed
     const std::int64_t begin_ns = clock_.monotonic_ns();
     StepResult result;
-    const Faults::Outcome outcome = faults_.step(logged, saver_, result);
+    const BadStepPolicy::Outcome outcome = faults_.step(logged, saver_, result);
     const std::int64_t end_ns = clock_.monotonic_ns();
     stepper_.progress().seconds = seconds_before_ + static_cast<double>(end_ns - started_ns_) * 1e-9;
     agree(result.notes);
     step_s_ = std::max(static_cast<double>(end_ns - begin_ns) * 1e-9, 0.9 * step_s_);
     stepped_ = true;
-    if (outcome != Faults::Outcome::kMoved) {
-      if (outcome == Faults::Outcome::kRolledBack) {
+    if (outcome != BadStepPolicy::Outcome::kMoved) {
+      if (outcome == BadStepPolicy::Outcome::kRolledBack) {
         forget_abandoned();
         system_metrics_.at_step(stepper_.progress().step);  // not one that the new branch has yet to come to
       }
@@ -366,30 +366,32 @@ class Loop final : public Context, public core::Stateful {
 
   /// What was left to do at the checkpoint's step when a signal ended it.
   void finish_cut_short() {
-    cut_short_ = false;
-    update_statistics();
-    if (eval_due_ && !cut_short_) evaluate_all();
-    if (save_due_ && !cut_short_) save_as_planned();
+    stopped_early_ = false;
+    update_batch_norm();
+    if (eval_due_ && !stopped_early_) evaluate_all();
+    if (save_due_ && !stopped_early_) save_as_planned();
   }
 
-  /// What the averaged weights are judged and kept with, once when the work is done; with `cut_short_` nothing changed.
-  void update_statistics() {
+  /// What the averaged weights are judged and kept with, once when the work is done; with `stopped_early_` nothing
+  /// changed.
+  void update_batch_norm() {
     const bool wanted = experiment_.weight_average->updates_statistics() && !experiment_.model->buffers().empty();
-    if (!wanted || cut_short_ || !work_is_done() || updated_step_ == step()) return;
-    StatisticsOptions options;
+    if (!wanted || stopped_early_ || !work_is_done() || updated_step_ == step()) return;
+    BatchNormUpdateOptions options;
     options.loader = options_.loader;
     if (request_.smoke) options.max_batches = kSmokeBatches;
     options.autocast = options_.autocast;
     // Each of several processes measures all by itself, and none may leave the others behind.
     if (experiment_.ranks == nullptr) options.interrupted = [this] { return signals_.received() != nullptr; };
-    cut_short_ = !train::update_statistics(experiment_, options);
-    if (cut_short_) return;
+    stopped_early_ = !train::update_batch_norm(experiment_, options);
+    if (stopped_early_) return;
     updated_step_ = step();
     saver_.note_change();
     console_.line("step " + std::to_string(step()) + ": measured the running statistics of the average");
   }
 
-  /// All data sets or, with `cut_short_`, nothing that anybody will see: a signal does not wait for a long evaluation.
+  /// All data sets or, with `stopped_early_`, nothing that anybody will see: a signal does not wait for a long
+  /// evaluation.
   void evaluate_all() {
     if (experiment_.eval_data.empty()) return;
     EvalOptions options;
@@ -405,8 +407,8 @@ class Loop final : public Context, public core::Stateful {
     for (const auto& set : experiment_.eval_data) {
       if (traced_) core::log_debug("evaluating " + set.name + " at step " + std::to_string(step()));
       auto result = faults_.evaluate(set, options, saver_);
-      cut_short_ = !result;
-      if (cut_short_) return agree_on_signal();
+      stopped_early_ = !result;
+      if (stopped_early_) return agree_on_signal();
       results.push_back(*std::move(result));
     }
     std::string shown;
@@ -423,7 +425,7 @@ class Loop final : public Context, public core::Stateful {
     const bool improved = saver_.note_best(latest_, step());
     stepper_.note_evaluation([this](const std::string& name) { return metric(name); });
     {
-      const JudgedWeights judged(experiment_);
+      const EvalWeights judged(experiment_);
       for (const auto& one : experiment_.callbacks) one.callback->on_eval_end(*this);
     }
     log_end();
@@ -453,10 +455,10 @@ class Loop final : public Context, public core::Stateful {
     // Not done yet only where a run goes on from a checkpoint of its last step.
     if (!is_resumable(result_.ending)) {
       eval_due_ = evaluates_at_end() && evaluated_step_ != step();
-      update_statistics();
-      if (eval_due_ && !cut_short_) evaluate_all();
+      update_batch_norm();
+      if (eval_due_ && !stopped_early_) evaluate_all();
     }
-    if (cut_short_) end_by_signal();
+    if (stopped_early_) end_by_signal();
     const bool interrupted = is_resumable(result_.ending);
     if (result_.ending == Ending::kSignal) {
       console_.line(result_.reason + ": saving, then leaving; SIGINT (Ctrl-C) leaves at once");
@@ -503,7 +505,7 @@ class Loop final : public Context, public core::Stateful {
   StepMetrics metrics_;
   Media media_;
   Console console_;
-  Faults faults_;
+  BadStepPolicy faults_;
   Saver saver_;
   TimeLimit time_limit_;
   Profiler profiler_;
@@ -517,7 +519,7 @@ class Loop final : public Context, public core::Stateful {
   const bool traced_ = core::log_options().level == core::LogLevel::kDebug;
   std::int64_t logged_step_ = -1, evaluated_step_ = -1, updated_step_ = -1, first_step_ = 0, started_ns_ = 0;
   bool stepped_ = false;
-  bool cut_short_ = false;  ///< a signal ended what is due at this step; it is made when the run goes on
+  bool stopped_early_ = false;  ///< a signal ended what is due at this step; it is made when the run goes on
   bool eval_due_ = false, save_due_ = false;  ///< at this step, in this order
   double seconds_before_ = 0, step_s_ = 0, longest_eval_s_ = 0;
 };

@@ -9,10 +9,10 @@
 #include "runner/core/clock.h"
 #include "runner/core/node.h"
 #include "runner/store/run_writer.h"
-#include "runner/train/experiment.h"
+#include "runner/train/experiment/experiment.h"
 
 namespace runner::checkpoint {
-class HeldFiles;
+class CheckpointPrefetch;
 }
 
 namespace runner::train {
@@ -26,13 +26,13 @@ struct LoopRequest {
   bool smoke = false;
   bool progress_bar = false;
   bool quiet = false;
-  std::string checkpoint;                       ///< folder to go on from; "" starts at step 0
-  std::shared_ptr<checkpoint::HeldFiles> held;  ///< what was read of it already; null: nothing
-  double verify_seconds = 0;                    ///< that was waited until it was found and verified
-  double peak_flops = 0;                        ///< of this machine for the recipe's precision; 0 when not measured
-  double process_age_s = 0;                     ///< for `launch.time_limit`, which counts from the start of the process
-  const std::atomic<int>* signal = nullptr;     ///< TrainRequest::signal
-  bool light = false;                           ///< TrainRequest::light
+  std::string checkpoint;                                ///< folder to go on from; "" starts at step 0
+  std::shared_ptr<checkpoint::CheckpointPrefetch> held;  ///< what was read of it already; null: nothing
+  double verify_seconds = 0;                             ///< that was waited until it was found and verified
+  double peak_flops = 0;                     ///< of this machine for the recipe's precision; 0 when not measured
+  double process_age_s = 0;                  ///< for `launch.time_limit`, which counts from the start of the process
+  const std::atomic<int>* signal = nullptr;  ///< TrainRequest::signal
+  bool light = false;                        ///< TrainRequest::light
 };
 
 struct LoopResult {

@@ -3,8 +3,8 @@
 #include <memory>
 
 #include "runner/checkpoint/init_from.h"
-#include "runner/train/experiment.h"
-#include "runner/train/stepper.h"
+#include "runner/train/experiment/experiment.h"
+#include "runner/train/step/stepper.h"
 #include "runner/train/train.h"
 
 namespace runner::train {
@@ -15,24 +15,25 @@ constexpr std::int64_t kOverflowsMax = 200;
 /// Takes the schedule's place.
 class Climb final : public components::lr_scheduler::Scheduler {
  public:
-  Climb(const LrSweepRequest& request, double base_lr) : request_(request), base_lr_(base_lr) {}
+  Climb(const LrRangeRequest& request, double base_lr) : request_(request), base_lr_(base_lr) {}
   double factor(std::int64_t step) const override { return lr_at(request_, step) / base_lr_; }
 
  private:
-  LrSweepRequest request_;
+  LrRangeRequest request_;
   double base_lr_;
 };
 
 }  // namespace
 
-std::optional<LrSweep> find_lr(const registry::Recipe& recipe, const LrSweepRequest& request,
+std::optional<LrSweep> find_lr(const resolve::Recipe& recipe, const LrRangeRequest& request,
                                core::Diagnostics& diagnostics) {
   configure_torch(recipe);
   const auto experiment = build_experiment(recipe, {}, diagnostics);
   if (experiment == nullptr) return std::nullopt;
   const core::Node& base = recipe.at("optimizer.lr");
   if (base.as_double() == 0.0) {
-    diagnostics.error(base.place(), "optimizer.lr is 0, and a group with a rate of its own would keep no ratio to it",
+    diagnostics.error(base.location(),
+                      "optimizer.lr is 0, and a group with a rate of its own would keep no ratio to it",
                       "any other rate will do: the sweep replaces it");
     return std::nullopt;
   }

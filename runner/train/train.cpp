@@ -14,34 +14,34 @@
 #include <optional>
 #include <utility>
 
-#include "components/fused.h"
+#include "components/ops/kernel_policy.h"
 #include "generated/section/capture.h"
 #include "generated/section/launch.h"
 #include "generated/section/training.h"
-#include "runner/artifact/capsule.h"
+#include "runner/artifact/provenance.h"
 #include "runner/artifact/tensor_set.h"
-#include "runner/checkpoint/held_files.h"
+#include "runner/checkpoint/checkpoint_prefetch.h"
 #include "runner/checkpoint/init_from.h"
 #include "runner/core/build_info.h"
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
-#include "runner/core/files.h"
 #include "runner/core/held_log.h"
 #include "runner/core/log.h"
-#include "runner/core/machine.h"
+#include "runner/core/platform/files.h"
+#include "runner/core/platform/machine.h"
 #include "runner/core/units.h"
 #include "runner/distributed/process_group.h"
 #include "runner/store/run_reader.h"
 #include "runner/store/run_writer.h"
-#include "runner/train/agreement.h"
-#include "runner/train/capsule_recorder.h"
-#include "runner/train/experiment.h"
+#include "runner/train/experiment/experiment.h"
+#include "runner/train/experiment/precision.h"
 #include "runner/train/loop.h"
-#include "runner/train/precision.h"
-#include "runner/train/resume.h"
-#include "runner/train/save_plan.h"
-#include "runner/train/shortage.h"
-#include "runner/train/tensor_memory.h"
+#include "runner/train/rank_consistency.h"
+#include "runner/train/save/provenance_recorder.h"
+#include "runner/train/save/resume.h"
+#include "runner/train/save/save_plan.h"
+#include "runner/train/save/tensor_memory.h"
+#include "runner/train/step/out_of_memory.h"
 
 namespace runner::train {
 namespace {
@@ -52,7 +52,7 @@ constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kCapsulePatience_ms = 30'000;  ///< for data that is still being read when the training is over
 
 /// `resolved`: the recipe as it is kept.
-std::unique_ptr<store::RunWriter> open_run(const registry::Recipe& recipe, const std::string& resolved,
+std::unique_ptr<store::RunWriter> open_run(const resolve::Recipe& recipe, const std::string& resolved,
                                            const Start& start, const TrainRequest& request, const core::Clock& clock) {
   if (start.resume) {
     auto run = store::RunWriter::resume(*start.resume, clock);
@@ -111,7 +111,7 @@ void record_changes(store::RunWriter& run, const Start& start) {
 }
 
 /// What was asked for, and what reaches into the arithmetic anyway. The recipe names the variables of its secrets.
-std::map<std::string, std::string> environment_of(const registry::Recipe& recipe, const std::string& resolved) {
+std::map<std::string, std::string> environment_of(const resolve::Recipe& recipe, const std::string& resolved) {
   const auto capture = sections::capture::parse_config(recipe.at("capture"));
   std::map<std::string, std::string> variables = artifact::arithmetic_environment();
   variables.merge(artifact::chosen_environment(capture.environment));
@@ -122,10 +122,11 @@ std::map<std::string, std::string> environment_of(const registry::Recipe& recipe
 }
 
 /// `init`: the weights that the run begins with, when it took any.
-artifact::Capsule capsule_of(const registry::Recipe& recipe, const std::string& resolved, const Experiment& experiment,
-                             const TrainRequest& request, const checkpoint::InitWeights* init) {
+artifact::Provenance provenance_of(const resolve::Recipe& recipe, const std::string& resolved,
+                                   const Experiment& experiment, const TrainRequest& request,
+                                   const checkpoint::InitWeights* init) {
   const Surroundings surroundings = present_surroundings();
-  artifact::Capsule capsule;
+  artifact::Provenance capsule;
   capsule.version = core::program_version();
   capsule.source = core::source_hash();
   capsule.libtorch = surroundings.libtorch;
@@ -204,6 +205,7 @@ int finish(store::RunWriter& run, const LoopResult& result) {
   run.set_summary(result.summary);
   const bool interrupted = is_resumable(result.ending);
   const bool whole = run.finish(interrupted ? store::RunStatus::kStopped : store::RunStatus::kFinished, result.reason);
+  if (!whole) run.throw_if_failed();
   return interrupted || !whole ? core::kExitResumable : core::kExitDone;
 }
 
@@ -217,7 +219,7 @@ core::RunError as_run_error(const std::exception& error) {
   return core::RunError((torch ? "LibTorch: " : "") + plain_text(error));
 }
 
-int train_into(Experiment& experiment, store::RunWriter& run, std::optional<CapsuleRecorder>& recorder,
+int train_into(Experiment& experiment, store::RunWriter& run, std::optional<ProvenanceRecorder>& recorder,
                const TrainRequest& request, const LoopRequest& loop, const core::Clock& clock) {
   try {
     const LoopResult result = run_loop(experiment, run, loop, clock);
@@ -231,10 +233,13 @@ int train_into(Experiment& experiment, store::RunWriter& run, std::optional<Caps
   } catch (const core::RunError& error) {
     // What could not even be loaded is as resumable as it was; so is a full disk that was waited for in vain.
     // And what another process did says nothing about this run.
-    const bool resumable = error.exit_code() == core::kExitResumable || error.exit_code() == core::kExitUsage ||
-                           error.exit_code() == core::kExitPeerLost;
+    const bool resumable = error.exit_code() == core::kExitResumable || error.exit_code() == core::kExitUsage;
+    const bool lost = error.exit_code() == core::kExitPeerLost;
     recorder.reset();
-    run.finish(resumable ? store::RunStatus::kStopped : store::RunStatus::kFailed, error.what());
+    run.finish(lost        ? store::RunStatus::kCrashed
+               : resumable ? store::RunStatus::kStopped
+                           : store::RunStatus::kFailed,
+               error.what());
     throw;
   } catch (const std::exception& error) {
     const core::RunError clear = as_run_error(error);
@@ -244,7 +249,7 @@ int train_into(Experiment& experiment, store::RunWriter& run, std::optional<Caps
   }
 }
 
-std::unique_ptr<Experiment> build(const registry::Recipe& recipe, core::Diagnostics& diagnostics) {
+std::unique_ptr<Experiment> build(const resolve::Recipe& recipe, core::Diagnostics& diagnostics) {
   try {
     return build_experiment(recipe, {}, diagnostics);
   } catch (const std::exception& error) {
@@ -256,7 +261,7 @@ std::unique_ptr<Experiment> build(const registry::Recipe& recipe, core::Diagnost
 
 }  // namespace
 
-void configure_torch(const registry::Recipe& recipe) {
+void configure_torch(const resolve::Recipe& recipe) {
   const auto launch = sections::launch::parse_config(recipe.at("launch"));
   if (launch.num_cpu_threads_per_process) at::set_num_threads(static_cast<int>(*launch.num_cpu_threads_per_process));
   set_matmul_precision(recipe.at("precision"));
@@ -264,7 +269,7 @@ void configure_torch(const registry::Recipe& recipe) {
   at::globalContext().setDeterministicAlgorithms(recipe.at("deterministic").as_bool(), false);
 }
 
-int train(const registry::Recipe& recipe, const TrainRequest& request, double peak_flops,
+int train(const resolve::Recipe& recipe, const TrainRequest& request, double peak_flops,
           core::Diagnostics& diagnostics) {
   const core::Clock& clock = core::system_clock();
   configure_torch(recipe);
@@ -276,10 +281,10 @@ int train(const registry::Recipe& recipe, const TrainRequest& request, double pe
   if (!first) return core::kExitUsage;
   const auto training = sections::training::parse_config(recipe.at("training"));
   if (training.max_memory) limit_tensor_memory(*training.max_memory);
-  std::shared_ptr<checkpoint::HeldFiles> held;
+  std::shared_ptr<checkpoint::CheckpointPrefetch> held;
   if (is_first && !first->checkpoint.empty()) {
-    held = checkpoint::HeldFiles::begin(first->checkpoint,
-                                        std::min(training.max_memory.value_or(kNoLimit), core::free_memory()));
+    held = checkpoint::CheckpointPrefetch::begin(first->checkpoint,
+                                                 std::min(training.max_memory.value_or(kNoLimit), core::free_memory()));
   }
   const auto experiment = build(recipe, diagnostics);
   if (experiment == nullptr) return core::kExitUsage;
@@ -325,11 +330,11 @@ int train(const registry::Recipe& recipe, const TrainRequest& request, double pe
     }
   }
   record_changes(*run, start);
-  std::optional<CapsuleRecorder> recorder;
+  std::optional<ProvenanceRecorder> recorder;
   if (is_first) {
     recorder.emplace(
-        capsule_of(recipe, resolved, *experiment, request, init && start.checkpoint.empty() ? &*init : nullptr), *run,
-        start.resume ? start.resume->step : 0, request.code, request.light != nullptr);
+        provenance_of(recipe, resolved, *experiment, request, init && start.checkpoint.empty() ? &*init : nullptr),
+        *run, start.resume ? start.resume->step : 0, request.code, request.light != nullptr);
   }
   if (start.resume) {
     core::log_info("resuming " + run->run_dir() + " from " +

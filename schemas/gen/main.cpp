@@ -10,7 +10,7 @@
 #include <functional>
 
 #include "runner/core/error.h"
-#include "runner/core/files.h"
+#include "runner/core/platform/files.h"
 #include "runner/core/suggest.h"
 #include "runner/recipe/read.h"
 #include "runner/registry/alias.h"
@@ -55,12 +55,12 @@ void read_kinds(const fs::path& path, Schemas& schemas, Diagnostics& diagnostics
     const auto text = [&](const char* key) -> std::string {
       const Node* value = item.find(key);
       if (value && value->is_string() && !value->as_string().empty()) return value->as_string();
-      diagnostics.error(item.place(), "a kind needs the text \"" + std::string(key) + "\"");
+      diagnostics.error(item.location(), "a kind needs the text \"" + std::string(key) + "\"");
       return "";
     };
     Kind kind{text("kind"), text("title"), text("namespace"), text("header"), text("product"), text("layer")};
     if (kind.layer != "engine" && kind.layer != "roux")
-      diagnostics.error(item.place(), "layer must be engine or roux, got \"" + kind.layer + "\"");
+      diagnostics.error(item.location(), "layer must be engine or roux, got \"" + kind.layer + "\"");
     schemas.kinds.push_back(std::move(kind));
   }
 }
@@ -122,8 +122,8 @@ void check_aliases(const Schemas& schemas, const fs::path& path, Diagnostics& di
   Diagnostics found;
   const runner::registry::AliasTable table = runner::registry::parse_aliases(schemas.aliases_json, found);
   diagnostics.add_all(found);
-  const runner::core::Place place{std::make_shared<runner::core::Source>(runner::core::Source{path.string(), "", {}}),
-                                  0, 0, 1};
+  const runner::core::Location place{
+      std::make_shared<runner::core::Source>(runner::core::Source{path.string(), "", {}}), 0, 0, 1};
   const auto section = [&](const std::string& name) -> const Fragment* {
     for (const Fragment& fragment : schemas.of("section"))
       if (fragment.name == name) return &fragment;
@@ -193,6 +193,19 @@ void write_if_changed(const fs::path& path, const std::string& text) {
   runner::core::write_file_atomic(path.string(), text).value();
 }
 
+/// The headers of components that are gone: whoever still includes one is told by the compiler.
+void remove_stale(const fs::path& out, const Schemas& schemas, const Outputs& outputs) {
+  for (const auto& [kind, fragments] : schemas.fragments) {
+    if (!fs::is_directory(out / kind)) continue;
+    std::vector<fs::path> stale;
+    for (const auto& entry : fs::directory_iterator(out / kind)) {
+      const fs::path& path = entry.path();
+      if (path.extension() == ".h" && !outputs.contains(kind + "/" + path.filename().string())) stale.push_back(path);
+    }
+    for (const fs::path& path : stale) fs::remove(path);
+  }
+}
+
 int run(const fs::path& root, const fs::path& out) {
   Diagnostics diagnostics;
   const Schemas schemas = read_schemas(root, diagnostics);
@@ -210,6 +223,7 @@ int run(const fs::path& root, const fs::path& out) {
   if (!diagnostics.all().empty()) std::fputs(render(diagnostics).c_str(), stderr);
   if (diagnostics.has_errors()) return runner::core::kExitUsage;
   for (const auto& [name, text] : outputs) write_if_changed(out / name, text);
+  remove_stale(out, schemas, outputs);
   return runner::core::kExitDone;
 }
 

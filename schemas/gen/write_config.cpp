@@ -130,8 +130,8 @@ std::string reader(const Property& property, const std::string& name) {
     case Type::kInteger: return "read_integer";
     case Type::kNumber: return "read_number";
     case Type::kString: return is_enum(property) ? "parse_" + name : "read_text";
-    case Type::kPath:
-    case Type::kSecret: return "read_text";
+    case Type::kPath: return "read_text";
+    case Type::kSecret: return "read_secret";
     case Type::kInterval: return "read_interval";
     case Type::kDuration: return "read_duration_s";
     case Type::kBytes: return "read_bytes";
@@ -217,7 +217,7 @@ void check_names(const Fragment& fragment, const Kind* kind, runner::core::Diagn
   };
   check_keys(fragment.properties);
   if (is_cpp_keyword(fragment.name)) {
-    runner::core::Place place{
+    runner::core::Location place{
         std::make_shared<runner::core::Source>(runner::core::Source{fragment.kind + "/" + fragment.name, "", {}}), 0, 0,
         1};
     diagnostics.error(place, "the name \"" + fragment.name + "\" is a word of C++", "choose another name");

@@ -100,7 +100,7 @@ void add_rows(const std::vector<Property>& properties, const std::string& prefix
 }
 
 std::string table(const std::vector<Property>& properties) {
-  if (properties.empty()) return "Takes no keys of its own.\n";
+  if (properties.empty()) return "No options.\n";
   std::string text = "| Key | Value | Default | Meaning |\n| --- | --- | --- | --- |\n";
   add_rows(properties, "", text);
   return text;
@@ -172,15 +172,14 @@ std::string page_of_kind(const Kind& kind, const Schemas& schemas) {
   text += "\n`roux list " + kind.name + "` lists them, `roux explain " + kind.name + "/NAME` shows one.\n";
   for (const Fragment& common : schemas.of("section"))
     if (common.name == kind.name + "_common")
-      text +=
-          "\n## Every " + kind.name + "\n\n" + common.description + "\n\n" + table(common.properties) + rules(common);
+      text += "\n## Common options\n\n" + common.description + "\n\n" + table(common.properties) + rules(common);
   for (const Fragment& fragment : fragments) {
     text += "\n## " + fragment.name + "\n\n**" + fragment.title + ".** " + fragment.description + "\n\n" +
             table(fragment.properties) + rules(fragment);
-    if (!fragment.holds.empty()) text += "\nKeeps " + runner::registry::kept_text(fragment) + ".\n";
-    if (!fragment.anew.empty())
-      text += "\n`trackers: all` " + runner::registry::taken_text(fragment) + ". `roux sync --anew`: " + fragment.anew +
-              ".\n";
+    if (!fragment.holds.empty()) text += "\nRecords " + runner::registry::kept_text(fragment) + ".\n";
+    if (!fragment.resync.empty())
+      text += "\n`trackers: all` " + runner::registry::taken_text(fragment) +
+              ". `roux sync --anew`: " + fragment.resync + ".\n";
     if (wrapping.property)
       for (const Node& example : fragment.examples) text += fenced(wrapped(example, wrapping));
     if (!fragment.source.empty()) text += "\nSource: " + fragment.source + ".\n";
@@ -212,8 +211,8 @@ std::string page_of_words(const Schemas& schemas) {
   runner::core::Diagnostics ignored;  // read and checked before
   const runner::registry::AliasTable table = runner::registry::parse_aliases(schemas.aliases_json, ignored);
   std::string text =
-      kHead + std::string("# Words of other frameworks\n\nThese are read as ours, with a notice. ") +
-      "Where both are given, that is an error.\n\n| Word | Where | Read as | Values |\n| --- | --- | --- | --- |\n";
+      kHead + std::string("# Names from other frameworks\n\nThese keys are accepted, with a notice. ") +
+      "Giving both names is an error.\n\n| Word | Where | Read as | Values |\n| --- | --- | --- | --- |\n";
   for (const auto& alias : table.aliases) {
     std::string places;
     for (const std::string& at : alias.at)
@@ -223,7 +222,9 @@ std::string page_of_words(const Schemas& schemas) {
       values += (values.empty() ? "" : ", ") + code(word) + " -> " + code(ours);
     text += "| " + code(alias.word) + " | " + places + " | " + code(alias.path) + " | " + cell(values) + " |\n";
   }
-  text += "\nThese have no equal here; the error says what to write instead.\n\n| Word | Instead |\n| --- | --- |\n";
+  text +=
+      "\nThese have no equivalent; the error message says what to write instead.\n\n| Word | Instead |\n| --- | --- "
+      "|\n";
   for (const auto& word : table.foreign) text += "| " + code(word.word) + " | " + cell(word.hint) + " |\n";
   return text;
 }
@@ -232,9 +233,9 @@ std::string index_page(const Schemas& schemas) {
   std::string text = kHead;
   text +=
       "# Reference of the recipe\n\n"
-      "Every key a recipe may hold, from the same fragments that the program checks recipes with.\n\n"
+      "All keys of a recipe, generated from the schemas that validate recipes.\n\n"
       "- [The recipe](sections.md): the top level and its sections\n"
-      "- [Words of other frameworks](words.md): what is read as ours, and what to write instead\n\n"
+      "- [Names from other frameworks](words.md): which are accepted, and what to write instead of the others\n\n"
       "| Kind | Names |\n| --- | --- |\n";
   for (const Kind& kind : schemas.kinds) {
     std::string names;
@@ -248,7 +249,7 @@ std::string index_page(const Schemas& schemas) {
       "| Value | Written as |\n| --- | --- |\n"
       "| interval | an integer counts optimizer steps; `2ep` epochs, `500ba` micro-batches of a process, `5000sp` "
       "samples, "
-      "`1e6tok` tokens, `90s` `30min` `2h` `1d` time, `0.1dur` a share of the whole training |\n"
+      "`1e6tok` tokens, `90s` `30min` `2h` `1d` time, `0.1dur` a fraction of the training |\n"
       "| duration | a number of seconds, or `90s`, `30min`, `1h30min`, `2d` |\n"
       "| size | a number of bytes, or `500MB`, `10GB` (powers of 1000), `5GiB` (powers of 1024) |\n\n"
       "## Editors\n\n"

@@ -1,6 +1,12 @@
-"""Ratios of roux to its peers, taken round by round in one interleaved run, beside the limits that roux promises."""
+"""Ratios of roux to its peers, taken round by round in one interleaved run, beside the limits that roux promises.
+
+The strongest peer of a topic is not chosen beforehand: each form of each peer (plain PyTorch and Accelerate, with
+torch.compile, a fused optimizer and tcmalloc, where the topic has them) runs once, the two fastest run in turn with
+roux, and the fastest of all that did is marked as the strongest.
+"""
 import argparse
 import contextlib
+import itertools
 import json
 import math
 import os
@@ -25,10 +31,11 @@ SLOW_LINK = "1gbit:1ms"
 missed = []
 
 
-def interleave(rounds, metrics, commands):
-    """{metric: {name: row}}; the first command is the reference of every ratio."""
+def interleave(rounds, metrics, commands, warmup=1):
+    """{metric: {name: row}}; the first command is the reference of every ratio. `warmup`: rounds that do not count."""
     line = [sys.executable, str(PEERS / "interleave.py"), "--json", "-n", str(rounds), "--calm", str(rounds),
-            "--metric", ",".join(metrics)] + [f"{name}={shlex.join(map(str, c))}" for name, c in commands.items()]
+            "--warmup", str(warmup), "--metric", ",".join(metrics)]
+    line += [f"{name}={shlex.join(map(str, command))}" for name, command in commands.items()]
     done = subprocess.run(line, stdout=subprocess.PIPE, text=True, cwd=PEERS)
     if done.returncode:
         raise SystemExit(f"interleave.py: exit status {done.returncode}")
@@ -38,18 +45,54 @@ def interleave(rounds, metrics, commands):
     return table
 
 
+def tcmalloc():
+    """What makes a peer use it. tests/bench/run installs it: without it the strongest peer would be a weaker one."""
+    library = "libtcmalloc_minimal.so.4"
+    found = subprocess.run(["ldconfig", "-p"], stdout=subprocess.PIPE, text=True).stdout
+    if library not in found:
+        raise SystemExit(f"{library} is not installed\n  hint: apt-get install libtcmalloc-minimal4")
+    return ["env", f"LD_PRELOAD={library}"]
+
+
+def forms(peers, switches):
+    """{"accelerate+compile+tcmalloc": its command}: each peer with every choice of its strong forms. `switches`:
+    {"compile": the flags that ask for it}."""
+    found = {}
+    for peer, command in peers.items():
+        for chosen in itertools.product((False, True), repeat=len(switches)):
+            on = [name for name, taken in zip(switches, chosen) if taken]
+            line = [*command, *(flag for name in on for flag in switches[name])]
+            found["+".join([peer, *on])] = line
+            found["+".join([peer, *on, "tcmalloc"])] = [*tcmalloc(), *line]
+    return found
+
+
+def fastest(title, metric, commands, kept=2):
+    """Those that were the fastest in one run of each; which of them is the strongest peer is measured beside roux."""
+    rates = {name: row["median"] for name, row in interleave(1, [metric], commands, warmup=0)[metric].items()}
+    ranked = sorted(rates, key=rates.get, reverse=True)
+    print(f"\n{title}: one run of each form of the peers, {metric}\n  "
+          + "\n  ".join(f"{name:<32} {rates[name]:.4g}" for name in ranked), flush=True)
+    return {name: commands[name] for name in ranked[:kept]}
+
+
 def show(title, rows, limits, at_most):
-    """`limits`: what roux divided by the peer must stay under (or reach)."""
+    """`limits`: what roux divided by the peer must stay under (or reach); "strongest" is the limit of the best peer."""
     print(f"\n{title}")
+    peers = {name: row["median"] for name, row in rows.items() if not name.startswith("roux")}
+    strongest = (min if at_most else max)(peers, key=peers.get) if "strongest" in limits else None
     for name, row in rows.items():
         text = f"  {name:<20} median {row['median']:<9.4g} min {row['min']:<9.4g} max {row['max']:<9.4g} " \
                f"other {row['other']:>3.0%}"
         if name != "roux":
             ratio = 1 / row["ratio_to_first"]
             text += f"  roux is {ratio:.3f} of it"
-            if name in limits:
-                good = ratio <= limits[name] if at_most else ratio >= limits[name]
-                text += f", {'at most' if at_most else 'at least'} {limits[name]} {'holds' if good else 'IS MISSED'}"
+            text += ", the strongest peer" if name == strongest else ""
+            for key in [name] + ["strongest"] * (name == strongest):
+                if key not in limits:
+                    continue
+                good = ratio <= limits[key] if at_most else ratio >= limits[key]
+                text += f", {'at most' if at_most else 'at least'} {limits[key]:.3g} {'holds' if good else 'IS MISSED'}"
                 if not good:
                     missed.append(f"{title}: {name}")
         print(text, flush=True)
@@ -83,15 +126,22 @@ def startup(a):
 def steps(a):
     python, script = sys.executable, PEERS / "step_overhead.py"
     roux = [python, HERE / "roux_steps.py", a.roux, RECIPES / "steps.yaml"]
+    title = "steps: 32-64-1 MLP, batch 32, one thread"
+    fused = ["--optimizer", "adamw_fused"]
+    bare = [a.bare, "step", *fused]
+    strong = fastest(title, "steps_per_s", {
+        **forms({"torch": [python, script], "accelerate": [python, script, "--peer", "accelerate"]},
+                {"compile": ["--compile"], "fused": fused}),
+        "bare+fused": bare, "bare+fused+tcmalloc": [*tcmalloc(), *bare]})
     table = interleave(a.rounds, ["steps_per_s"], {
         "roux": [*roux, "logging_steps=1"],
         "roux-default": roux,
-        "bare": [a.bare, "step", "--optimizer", "adamw_fused"],
         "accelerate": [python, script, "--peer", "accelerate"],
         "accelerate-loader": [python, script, "--peer", "accelerate", "--data", "loader"],
-        "torch-fused": [python, script, "--optimizer", "adamw_fused"]})
-    show("steps: 32-64-1 MLP, batch 32, one thread, steps/s (roux: every step's metrics are kept)", table["steps_per_s"],
-         {"roux-default": 0.9, "bare": 0.9, "accelerate": 6.5}, at_most=False)
+        "bare+fused": bare,
+        **strong})
+    show(title + ", steps/s (roux: every step's metrics are kept; roux-default: every tenth's)", table["steps_per_s"],
+         {"roux-default": 0.9, "accelerate": 6.5, "strongest": 0.9}, at_most=False)
 
 
 def fill(roux, folder, runs):
@@ -136,20 +186,27 @@ def answers(a):
 
 def checkpoint(a):
     python, script, roux = sys.executable, PEERS / "checkpoint.py", HERE / "roux_checkpoint.py"
-    table = interleave(a.rounds, ["stall_ms", "synced_s", "load_s"], {
+    peers = {name: [python, script, "--peer", name, "--runs", "3"]
+             for name in ("accelerate", "torch", "dcp", "dcp-async")}
+    table = interleave(a.rounds, ["stall_ms", "committed_s", "stall_sync_ms", "synced_s", "load_s", "read_s"], {
         "roux": [python, roux, a.roux, RECIPES / "gpt2.yaml", "save"],
         "machine": [python, HERE / "machine.py", "1493"],
-        "accelerate": [python, script, "--peer", "accelerate", "--runs", "3"],
-        "dcp-async": [python, script, "--peer", "dcp-async", "--runs", "3"]})
-    print("\ncheckpoint: 124 M parameters with AdamW, 1.49 GB; machine: a memory copy, dd conv=fsync, a read from memory."
-          "\n  No save begins before the last one is done, on any side: roux saves every 40 steps, every 20 synchronously."
-          "\n  A load is what the start of a run waits for it (roux begins to read before the model is built),"
-          "\n  Accelerate's is load_state alone.")
-    show("checkpoint: how long an asynchronous save stops the loop (accelerate: its save_state), ms", table["stall_ms"],
-         {"machine": 1.5, "accelerate": 1 / 5, "dcp-async": 1 / 2}, at_most=True)
-    show("checkpoint: a synchronous save and fsync, s", table["synced_s"], {"machine": 1 / 0.8, "accelerate": 1.0},
+        **peers})
+    print("\ncheckpoint: 124 M parameters with AdamW, 1.49 GB; machine: a memory copy, dd conv=fsync, a read from "
+          "memory.\n  Memory is warmed before each side. No save begins before the last one is done, on any side: roux saves"
+          "\n  every 40 steps, every 20 synchronously. A save of a peer counts as committed when its files are fsynced;"
+          "\n  roux's when they have also been read back from the disk and renamed.")
+    show("checkpoint: how long an asynchronous save stops the loop (accelerate, torch, dcp: a save without fsync), ms",
+         table["stall_ms"], {"machine": 1.5, "accelerate": 1 / 5, "dcp-async": 1 / 2}, at_most=True)
+    show("checkpoint: until an asynchronous save is committed, with the rests that it takes for the steps' sake, s",
+         table["committed_s"], {}, at_most=True)
+    show("checkpoint: how long a save with async_save: false stops the loop, until its files are fsynced, ms",
+         table["stall_sync_ms"], {"machine": 1 / 0.8, "accelerate": 1.0}, at_most=True)
+    show("checkpoint: until such a save is committed (beside the next steps), s", table["synced_s"], {}, at_most=True)
+    show("checkpoint: how long the start of a run waits for a load that begins before the model is built (peers: their "
+         "load alone), s", table["load_s"], {"accelerate": 0.6}, at_most=True)
+    show("checkpoint: how long that load reads, beside the building of model and data, s", table["read_s"], {},
          at_most=True)
-    show("checkpoint: load, s", table["load_s"], {"accelerate": 0.6}, at_most=True)
     row = interleave(a.rounds, ["beside_ratio"], {
         "roux": [python, roux, a.roux, RECIPES / "gpt2.yaml", "beside"]})["beside_ratio"]["roux"]
     good = row["median"] < 1.1
@@ -211,11 +268,11 @@ def dataload(a):
             own = [a.dataload, file, "--workers", workers, "--batches", "15000"]
             table = interleave(a.rounds, ["batches_per_s", "peak_rss_mb"], {
                 "roux": own,
-                "torch": [python, script, *same],
-                "accelerate": [python, script, "--peer", "accelerate", *same],
-                "gather": [python, script, "--peer", "gather", "--file", file, "--batches", "15000"]})
-            show(f"dataload: {workers} workers, batches/s (gather: a hand-written loop without a loader)",
-                 table["batches_per_s"], {"torch": 5.0, "accelerate": 5.0}, at_most=False)
+                **forms({"torch": [python, script, *same],
+                         "accelerate": [python, script, "--peer", "accelerate", *same],
+                         "gather": [python, script, "--peer", "gather", "--file", file, "--batches", "15000"]}, {})})
+            show(f"dataload: {workers} workers, batches/s (gather: a hand-written loop without a loader or workers)",
+                 table["batches_per_s"], {"torch": 5.0, "accelerate": 5.0, "strongest": 5.0}, at_most=False)
             show(f"dataload: {workers} workers, peak memory, MB", table["peak_rss_mb"],
                  {"torch": 1.0, "accelerate": 1.0}, at_most=True)
             done = subprocess.run(own, stdout=subprocess.PIPE, text=True, check=True)
@@ -226,31 +283,24 @@ def dataload(a):
             missed.append("dataload: the workers change a batch")
 
 
-def tcmalloc():
-    """What makes a peer use it; nothing where it is not installed."""
-    library = "libtcmalloc_minimal.so.4"
-    found = subprocess.run(["ldconfig", "-p"], stdout=subprocess.PIPE, text=True).stdout
-    if library in found:
-        return ["env", f"LD_PRELOAD={library}"]
-    print(f"\n{library} is not installed (Debian: libtcmalloc-minimal4): the strongest peer runs without it")
-    return []
-
-
 def resnet(a):
     python, script, own = sys.executable, PEERS / "resnet.py", HERE / "roux_throughput.py"
-    preload = tcmalloc()
     for dtype, mode, stock in (("fp32", "32-true", 1.15), ("bf16", "bf16-mixed", 1.25)):
         roux = [python, own, a.roux, RECIPES / "resnet18.yaml", "samples_per_s=images_per_s", f"precision.mode={mode}"]
         peer = [python, script, "--peer", "accelerate", "--dtype", dtype]
         done = subprocess.run(list(map(str, peer)), stdout=subprocess.PIPE, text=True, check=True)
         figures = json.loads(done.stdout.splitlines()[-1])
+        stock_form = [*peer, "--no-peak"]
+        strong = fastest(f"resnet: ResNet-18, {dtype}", "images_per_s", forms(
+            {"accelerate": stock_form, "torch": [python, script, "--dtype", dtype, "--no-peak"]},
+            {"compile": ["--compile"], "fused": ["--fused"]}))
         table = interleave(a.rounds, ["images_per_s", "peak_rss_mb"], {
             "roux": roux,
             "roux-plain": [*roux, "training.fused_kernels=false"],
-            "accelerate": [*peer, "--no-peak"],
-            "accelerate-tcmalloc": [*preload, *peer, "--no-peak"]})
+            "accelerate": stock_form,
+            **strong})
         show(f"resnet: ResNet-18, {dtype}, images/s (roux-plain: without fused kernels)", table["images_per_s"],
-             {"accelerate": stock, "accelerate-tcmalloc": 1.0}, at_most=False)
+             {"accelerate": stock, "strongest": 1.0}, at_most=False)
         show_shares(figures, "images_per_s", table["images_per_s"])
         show(f"resnet: ResNet-18, {dtype}, peak memory, MB", table["peak_rss_mb"], {"accelerate": 1.0}, at_most=True)
 
@@ -259,10 +309,9 @@ def gpt(a):
     python, script, own = sys.executable, PEERS / "gpt.py", HERE / "roux_throughput.py"
     gpt2 = ["model.n_positions=256", "data.train.max_seq_len=256", "training.max_steps=7", "checkpoint.save_steps=null",
             "training.micro_batch_size=2", "training.clip_grad_norm=1", "checkpoint.save_at_end=false"]
-    # Of the stock form and of the strongest one: compiled, with the fused AdamW, under tcmalloc where it is installed.
+    # Of the stock form and of the strongest one.
     limits = {("small", "bf16"): (2.4, 1.3), ("small", "fp32"): (1.4, 1.1), ("gpt2", "bf16"): (2.4, 1.1)}
     memory = {"small": 0.6, "gpt2": 0.85}
-    preload = tcmalloc()
     for (config, dtype), (stock, strongest) in limits.items():
         recipe = RECIPES / ("gpt_small.yaml" if config == "small" else "gpt2.yaml")
         sets = [f"precision.mode={'bf16-mixed' if dtype == 'bf16' else '32-true'}"] + (gpt2 if config == "gpt2" else [])
@@ -270,11 +319,15 @@ def gpt(a):
         roux = [python, own, a.roux, recipe, "tokens_per_s", *sets]
         done = subprocess.run([*peer, "--peer", "accelerate"], stdout=subprocess.PIPE, text=True, check=True)
         figures = json.loads(done.stdout.splitlines()[-1])
+        stock_form = [*peer, "--no-peak", "--peer", "accelerate"]
+        strong = fastest(f"gpt: {config}, {dtype}", "tokens_per_s", forms(
+            {"accelerate": stock_form, "torch": [*peer, "--no-peak"]},
+            {"compile": ["--compile"], "fused": ["--fused"]}))
         table = interleave(a.rounds, ["tokens_per_s", "peak_rss_mb"], {
             "roux": roux,
             "roux-plain": [*roux, "training.fused_kernels=false"],
-            "accelerate": [*peer, "--no-peak", "--peer", "accelerate"],
-            "strongest": [*preload, *peer, "--no-peak", "--compile", "--fused"]})
+            "accelerate": stock_form,
+            **strong})
         show(f"gpt: {config}, {dtype}, tokens/s (roux-plain: without fused kernels)", table["tokens_per_s"],
              {"accelerate": stock, "strongest": strongest}, at_most=False)
         show_shares(figures, "tokens_per_s", table["tokens_per_s"])
@@ -289,38 +342,47 @@ def ddp(a):
             "training.clip_grad_norm=null", "training.max_steps=8"]
     peer = [python, PEERS / "ddp.py", "--config", "small", "--world", "2", "--threads", "1", "--accumulate", "4",
             "--sync", "last", "--windows", "6", "--warmup", "2"]
+    title = "ddp: small GPT, fp32, 2 processes, buckets of 25 MiB on both sides"
+    stock_form = [*peer, "--peer", "accelerate"]
+    strong = fastest(title, "tokens_per_s", forms(
+        {"accelerate": stock_form, "torch": [*peer, "--peer", "torch"]}, {"fused": ["--fused"]}))
     table = interleave(a.rounds, ["tokens_per_s"], {
-        "roux": [python, own, a.roux, RECIPES / "gpt_small.yaml", "tokens_per_s", *sets],
-        "accelerate": [*peer, "--peer", "accelerate"],
-        "torch": [*peer, "--peer", "torch"]})
-    show("ddp: small GPT, fp32, 2 processes, tokens/s", table["tokens_per_s"], {"accelerate": 1.3}, at_most=False)
+        "roux": [python, own, a.roux, RECIPES / "gpt_small.yaml", "tokens_per_s", *sets, "ddp.bucket_cap_mb=25"],
+        "accelerate": stock_form,
+        **strong})
+    show(title + ", tokens/s", table["tokens_per_s"], {"accelerate": 1.3, "strongest": 1.0}, at_most=False)
 
 
 def link(a):
-    """Two processes of one thread each and a slow link between them, four micro-batches of one sample a step."""
+    """Two processes of one thread each and a slow link between them, four micro-batches of one sample a step. Both
+    sides cut their buckets at the same size: the default of both, and a smaller one, whose exchange begins earlier."""
     python, own = sys.executable, HERE / "roux_link.py"
     sets = ["launch.num_cpu_threads_per_process=1", "training.gradient_accumulation_steps=4", "training.micro_batch_size=1",
-            "training.clip_grad_norm=null", "training.max_steps=8", "ddp.bucket_cap_mb=8"]
-    each = [*sets, "accumulation.sync_each_batch=true"]
+            "training.clip_grad_norm=null", "training.max_steps=8"]
+    sync_each = ["accumulation.sync_each_batch=true"]
     roux = [python, own, a.roux, RECIPES / "gpt_small.yaml", SLOW_LINK]
-    peer = [python, PEERS / "ddp.py", "--peer", "accelerate", "--config", "small", "--batch", "1", "--world", "2",
-            "--threads", "1", "--accumulate", "4", "--windows", "6", "--warmup", "2", "--link", SLOW_LINK]
+    peer = [python, PEERS / "ddp.py", "--config", "small", "--batch", "1", "--world", "2", "--threads", "1",
+            "--accumulate", "4", "--windows", "6", "--warmup", "2", "--link", SLOW_LINK]
     power_sgd = ["ddp.comm_hook=power_sgd", "ddp.comm_state_option.matrix_approximation_rank=2",
                  "ddp.comm_state_option.start_power_sgd_iter=2"]
     title = f"link: small GPT, fp32, batch 1, 2 processes, {SLOW_LINK}, tokens/s, "
-    table = interleave(a.rounds, ["tokens_per_s"], {
-        "roux": [*roux, *sets],
-        "roux-each": [*roux, *each],
-        "accelerate": [*peer, "--sync", "last"]})
-    show(title + "exchanged once a step (2.0: twice as fast as after each micro-batch)", table["tokens_per_s"],
-         {"roux-each": 2.0, "accelerate": 1 / 0.95}, at_most=False)
-    table = interleave(a.rounds, ["tokens_per_s"], {
-        "roux": [*roux, *each],
-        "accelerate": [*peer, "--sync", "each"]})
-    show(title + "exchanged after each micro-batch", table["tokens_per_s"], {"accelerate": 1 / 0.8}, at_most=False)
-    for name, hook, limit in (("bf16", ["ddp.comm_hook=bf16"], 1.4), ("power_sgd", power_sgd, 1.7)):
-        table = interleave(a.rounds, ["tokens_per_s"], {"roux": [*roux, *each, *hook], "whole": [*roux, *each]})
-        show(title + f"{name}, exchanged after each micro-batch", table["tokens_per_s"], {"whole": limit}, at_most=False)
+    for bucket in (25, 8):
+        once = [*roux, *sets, f"ddp.bucket_cap_mb={bucket}"]
+        each = [*once, *sync_each]
+        buckets = f"buckets of {bucket} MiB on both sides, "
+        for sync, line, also, what, limits in (
+                ("last", once, {"roux-each": each}, "exchanged once a step (2.0: twice as fast as after each)",
+                 {"roux-each": 2.0, "accelerate": 1 / 0.95, "strongest": 1.0}),
+                ("each", each, {}, "exchanged after each micro-batch",
+                 {"accelerate": 1 / 0.8, "strongest": 1.0})):
+            peers = {name: [*peer, "--peer", name, "--sync", sync, "--bucket-mb", bucket, "--fused"]
+                     for name in ("accelerate", "torch")}
+            table = interleave(a.rounds, ["tokens_per_s"], {"roux": line, **also, **peers})
+            show(title + buckets + what, table["tokens_per_s"], limits, at_most=False)
+        for name, hook, limit in (("bf16", ["ddp.comm_hook=bf16"], 1.4), ("power_sgd", power_sgd, 1.7)):
+            table = interleave(a.rounds, ["tokens_per_s"], {"roux": [*each, *hook], "roux-whole": each})
+            show(title + f"buckets of {bucket} MiB, {name}, exchanged after each micro-batch (roux-whole: without it)",
+                 table["tokens_per_s"], {"roux-whole": limit}, at_most=False)
 
 
 def check(title, text, good):
@@ -339,7 +401,8 @@ def trackers(a):
     table = interleave(a.rounds, ["points_per_s"], {
         "roux": [a.store, "burst", "1000000"],
         "sqlite": [python, script, "--peer", "sqlite", "-n", "1000000"]})
-    show("trackers: a million scalars into run.db until they are on disk, points/s (sqlite: one transaction)",
+    show("trackers: a million scalars into run.db until they are on disk, points/s (sqlite: Python's sqlite3, one "
+         "transaction)",
          table["points_per_s"], {"sqlite": 0.5}, at_most=False)
     rows = [last_line(a.store, "burst", 1_000_000) for _ in range(a.rounds)]
     rate = statistics.median(row["loop_points_per_s"] for row in rows)
@@ -421,16 +484,21 @@ def index(a):
 
 
 def sweep(a):
-    """Each of roux's trials is a run with its files; Optuna's are rows of a table."""
+    """Each of roux's trials is a run with its files; Optuna's are rows of a table. A trial's value is on the disk
+    before the next trial begins, as with Optuna's defaults, but the files of its run are not. `optuna-unsynced` never
+    waits for the disk: it is the equal of those files, and promises less of the values."""
     python, script = sys.executable, PEERS / "sweep.py"
-    optuna = {"optuna": [python, script, "--peer", "optuna"]}
+    optuna = {name: [python, script, "--peer", name] for name in ("optuna", "optuna-unsynced")}
     with tempfile.TemporaryDirectory() as folder:
         roux = [python, HERE / "roux_sweep.py", a.roux, RECIPES / "sweep.yaml", folder]
         for isolation, sets, least in (("fork", [], 4), ("none", ["sweep.max_concurrent_trials=1"], 10)):
             line = [*roux, f"sweep.isolation={isolation}", *sets]
-            rows = interleave(a.rounds, ["trials_per_s"], {"roux": line, **optuna})["trials_per_s"]
-            show(f"sweep: 200 trials of 20 steps, TPE, SQLite, isolation {isolation}, trials/s", rows, {"optuna": least},
-                 at_most=False)
+            table = interleave(a.rounds, ["trials_per_s", "cpu_ms"], {"roux": line, **optuna})
+            title = f"sweep: 200 trials of 20 steps, TPE, SQLite, isolation {isolation}, "
+            show(title + "trials/s (on the disk before the next trial begins: roux, a trial's value but not its run; "
+                 "optuna, all; optuna-unsynced, nothing)", table["trials_per_s"], {"optuna": least}, at_most=False)
+            show(title + "processor time of a trial, ms (roux: with the start of the program and what is asked of it "
+                 "afterwards; optuna: the trials alone)", table["cpu_ms"], {}, at_most=True)
 
 
 def sweep_engine(a):

@@ -11,12 +11,12 @@
 #include <string>
 
 #include "components/data/data.h"
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "runner/core/diagnostics.h"
 #include "runner/core/error.h"
 #include "runner/registry/registry.h"
 #include "runner/registry/validate.h"
-#include "runner/train/loader.h"
+#include "runner/train/data/loader.h"
 
 // The allocator of the program, as runner/cli/main.cpp sets it.
 extern "C" {

@@ -1,8 +1,8 @@
 """What the machine itself takes for the state of peers/checkpoint.py: machine.py MEGABYTES -> one JSON line.
 
 stall_ms  one copy of that many bytes in memory, by torch's threads, into memory that was used before
-synced_s  `dd conv=fsync` of that many bytes
-load_s    the same bytes read from the page cache
+synced_s  `dd conv=fsync` of that many bytes; committed_s and stall_sync_ms are the same
+load_s    the same bytes read from the page cache; read_s is the same
 """
 import json
 import statistics
@@ -42,4 +42,5 @@ with tempfile.TemporaryDirectory() as folder:
                 done += count
 
     load_s = seconds(read, 3)
-print(json.dumps({"stall_ms": copy_s * 1e3, "synced_s": synced_s, "load_s": load_s}))
+print(json.dumps({"stall_ms": copy_s * 1e3, "stall_sync_ms": synced_s * 1e3, "synced_s": synced_s, "committed_s": synced_s,
+                  "load_s": load_s, "read_s": load_s}))

@@ -2,18 +2,17 @@
 
 save    stall_ms  how long the loop stands still for an asynchronous save. The one before is committed by then, as the
                   peers' is: what a save that has to wait for another one costs is not measured
-        save_s    from the step's end until that save is committed, the rests that it takes for the steps' sake included
+        committed_s  from the step's end until that save is committed: written, fsynced, read back from the disk and
+                  renamed; the rests that it takes for the steps' sake included
         rest_s    those rests
-        synced_s  how long the loop stands still for a synchronous save: until every file is written and fsynced, as
-                  with Accelerate's save_state and a sync
-        committed_s  until that one is also read back from the disk and committed, beside the loop
+        stall_sync_ms  how long the loop stands still with `async_save: false`: until every file is written and fsynced
+        synced_s  until such a save is committed: the loop trains on while it is read back
         load_s    how long the start of a run waits for a checkpoint that lies in the page cache: for its verification,
                   which begins before the model is built and reads the files, and for the load of what was read
         read_s    how long that reading takes beside the building of model and data
 beside  beside_ratio  a step's duration while a save is written, verified and rotated, divided by that of a step alone
 """
 import json
-import mmap
 import os
 import sqlite3
 import statistics
@@ -22,18 +21,10 @@ import sys
 import tempfile
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent / "peers"))
+from common import warm_memory  # noqa: E402
+
 roux, recipe, what = sys.argv[1:4]
-MEMORY_BYTES = 6 << 30  # more than a run takes
-
-
-def warm_memory():
-    """Memory that the host of a virtual machine has yet to find costs seconds a GB, once. The peers measure in a process
-    that has had its memory before; roux starts a new one, so it gets memory that was used a moment ago."""
-    chunk = bytes(1 << 20)
-    with mmap.mmap(-1, MEMORY_BYTES) as memory:
-        memory.madvise(mmap.MADV_HUGEPAGE)
-        for _ in range(MEMORY_BYTES >> 20):
-            memory.write(chunk)
 
 
 def run(folder, *arguments):
@@ -87,8 +78,8 @@ def save():
         load = events(folder, "restore")[-1]
     median = lambda rows, key: statistics.median(row[key] for row in rows)
     return {"stall_ms": median(saves, "stall_seconds") * 1e3, "stall_max_ms": max(s["stall_seconds"] for s in saves) * 1e3,
-            "save_s": median(saves, "seconds"), "rest_s": median(saves, "rest_seconds"),
-            "synced_s": median(synced, "stall_seconds"), "committed_s": median(synced, "seconds"),
+            "committed_s": median(saves, "seconds"), "rest_s": median(saves, "rest_seconds"),
+            "stall_sync_ms": median(synced, "stall_seconds") * 1e3, "synced_s": median(synced, "seconds"),
             "load_s": load["seconds"], "read_s": load["read_seconds"],
             "mb": saves[-1]["bytes"] / 1e6}
 

@@ -19,11 +19,11 @@
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
 #include "runner/core/node.h"
+#include "runner/store/database/schema.h"
+#include "runner/store/database/sqlite.h"
 #include "runner/store/feed.h"
 #include "runner/store/run_reader.h"
 #include "runner/store/run_writer.h"
-#include "runner/store/schema.h"
-#include "runner/store/sqlite.h"
 
 // The allocator of the program, as runner/cli/main.cpp sets it.
 extern "C" {

@@ -13,10 +13,10 @@
 #include "runner/core/error.h"
 #include "runner/recipe/read.h"
 #include "runner/sweep/pruning.h"
+#include "runner/sweep/spec/sweep.h"
 #include "runner/sweep/studies.h"
-#include "runner/sweep/sweep.h"
-#include "runner/sweep/tally.h"
-#include "runner/sweep/tried_list.h"
+#include "runner/sweep/study/study_counters.h"
+#include "runner/sweep/study/tried_list.h"
 
 // The allocator of the program, as runner/cli/main.cpp sets it.
 extern "C" {
@@ -107,7 +107,7 @@ double cpu_s() {
 void drive(const sweep::Sweep& sweep, sweep::Study& study) {
   const runner::core::Clock& clock = system_clock();
   sweep::TriedList tried(sweep);
-  sweep::Tally tally(sweep);
+  sweep::StudyCounters tally(sweep);
   std::int64_t sampler_ns = 0;
   sweep::Study::Demand demand;
   study.add_worker(clock.wall_ms());

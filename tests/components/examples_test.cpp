@@ -15,7 +15,7 @@
 #include "components/weight_averaging/weight_averaging.h"
 #include "runner/registry/registry.h"
 #include "runner/registry/validate.h"
-#include "tests/support/tensors_torch.h"
+#include "tests/support/torch/tensors_torch.h"
 
 using components::DataSignature;
 using components::Dtype;

@@ -18,11 +18,11 @@
 #include <string>
 
 #include "runner/core/diagnostics.h"
-#include "runner/core/files.h"
+#include "runner/core/platform/files.h"
 #include "runner/recipe/compose.h"
-#include "runner/recipe/consistency.h"
 #include "runner/registry/registry.h"
 #include "runner/registry/validate.h"
+#include "runner/resolve/consistency.h"
 #include "tests/fuzz/mutator.h"
 
 namespace {
@@ -71,7 +71,7 @@ void run_case(const std::string& text) {
   const auto composed = runner::recipe::compose_text(source, options, diagnostics);
   if (composed) {
     auto recipe = runner::registry::validate_recipe(composed->root, runner::registry::Registry::builtin(), diagnostics);
-    runner::recipe::settle(recipe, diagnostics);
+    runner::resolve::settle(recipe, diagnostics);
     runner::core::to_yaml(recipe);
     runner::core::to_json(recipe);
   } else if (!diagnostics.has_errors()) {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "tests/support/ranks_place.h"
+#include "tests/support/process/ranks_place.h"
 
 namespace {
 

@@ -12,7 +12,7 @@ namespace {
 
 namespace store = runner::store;
 
-using tests::RunPlace;
+using tests::TestRun;
 
 // 5 micro-batches a step: of 2 or 3 processes one makes fewer.
 constexpr const char* kRecipe = R"(
@@ -28,14 +28,14 @@ checkpoint: {save_steps: 6}
 logging_steps: 1
 )";
 
-std::vector<double> losses_of(const RunPlace& place) {
+std::vector<double> losses_of(const TestRun& place) {
   std::vector<double> losses;
   const auto points = store::read_series(place.run_dir().string(), "loss", "train", -1).value();
   for (const auto& point : points) losses.push_back(point.value);
   return losses;
 }
 
-std::vector<double> trained(const RunPlace& place, const std::vector<std::string>& settings) {
+std::vector<double> trained(const TestRun& place, const std::vector<std::string>& settings) {
   const auto ended = place.run(settings);
   INFO(ended.output);
   REQUIRE(ended.status == 0);
@@ -53,11 +53,11 @@ std::vector<std::string> power_sgd(const std::string& hook) {
 }  // namespace
 
 TEST_CASE("exchanging after each micro-batch gives the same curve", "[ranks][exchange]") {
-  const RunPlace alone(kRecipe);
+  const TestRun alone(kRecipe);
   const std::vector<double> expected = trained(alone, {});
   for (const int count : {2, 3}) {
     CAPTURE(count);
-    const RunPlace together(kRecipe);
+    const TestRun together(kRecipe);
     const auto losses = trained(together, {"launch.num_processes=" + std::to_string(count),
                                            "accumulation.sync_each_batch=true", "ddp.check_reduction=true"});
     for (std::size_t i = 0; i < losses.size(); ++i) {
@@ -68,11 +68,11 @@ TEST_CASE("exchanging after each micro-batch gives the same curve", "[ranks][exc
 }
 
 TEST_CASE("a compressed exchange trains nearly as a whole one does", "[ranks][exchange]") {
-  const RunPlace alone(kRecipe);
+  const TestRun alone(kRecipe);
   const std::vector<double> expected = trained(alone, {});
   const std::string hook = GENERATE("fp16", "bf16", "power_sgd", "batched_power_sgd");
   CAPTURE(hook);
-  const RunPlace together(kRecipe);
+  const TestRun together(kRecipe);
   const auto losses = trained(together, power_sgd(hook));
   CHECK(losses.front() == Approx(expected.front()).epsilon(1e-6));  // no gradient was used yet
   CHECK(losses.back() != expected.back());
@@ -80,7 +80,7 @@ TEST_CASE("a compressed exchange trains nearly as a whole one does", "[ranks][ex
 }
 
 TEST_CASE("one step by itself and then the mean is the step of all together", "[ranks][exchange]") {
-  const RunPlace exchanged(kRecipe), local(kRecipe);
+  const TestRun exchanged(kRecipe), local(kRecipe);
   const std::vector<std::string> plain = {"launch.num_processes=2", "optimizer.type=sgd", "optimizer.lr=0.01",
                                           "training.clip_grad_norm=null"};
   auto settings = plain;
@@ -100,13 +100,13 @@ TEST_CASE("what each process remembers for itself is part of a checkpoint", "[ra
   const auto settings = steps_alone ? std::vector<std::string>{"launch.num_processes=3", "local_sgd.local_sgd_steps=5"}
                                     : power_sgd(which);
   const std::string middle = steps_alone ? "step-000010" : "step-000006";
-  const RunPlace straight(kRecipe), resumed(kRecipe);
+  const TestRun straight(kRecipe), resumed(kRecipe);
   trained(straight, settings);
   trained(resumed, settings);
   std::filesystem::remove_all(resumed.run_dir() / "checkpoints" / "step-000012");
   const std::string run = resumed.run_dir().string();
   const std::vector<std::string> words = {tests::roux_program(), "resume", run, "--checkpoint", middle};
-  tests::Process process(words, RunPlace::environment(), resumed.path());
+  tests::Process process(words, TestRun::environment(), resumed.path());
   const int status = process.wait();
   INFO(process.output());
   REQUIRE(status == 0);
@@ -118,7 +118,7 @@ TEST_CASE("what processes remember goes on with more and with fewer of them", "[
   CAPTURE(which);
   auto settings = which == "local_sgd" ? std::vector<std::string>{"local_sgd.local_sgd_steps=2"} : power_sgd(which);
   settings.insert(settings.end(), {"training.max_steps=6", "launch.num_processes=2"});
-  const RunPlace place(kRecipe);
+  const TestRun place(kRecipe);
   const auto begun = place.run(settings);
   INFO(begun.output);
   REQUIRE(begun.status == 0);
@@ -149,11 +149,11 @@ TEST_CASE("an optimizer that steps in the backward pass moves by the gradients o
     whole.push_back("launch.num_processes=" + std::to_string(processes));
     return whole;
   };
-  const RunPlace alone(kRecipe);
+  const TestRun alone(kRecipe);
   const std::vector<double> expected = trained(alone, with_micro_batches(1));
   for (const int count : {2, 5}) {  // of an epoch's last 7 samples 5 processes have 2, 2, 2, 1 and none
     CAPTURE(count);
-    const RunPlace together(kRecipe);
+    const TestRun together(kRecipe);
     const auto losses = trained(together, with_micro_batches(count));
     for (std::size_t i = 0; i < losses.size(); ++i) {
       CAPTURE(i);

@@ -13,7 +13,7 @@
 namespace {
 
 using tests::Process;
-using tests::RunPlace;
+using tests::TestRun;
 
 constexpr const char* kRecipe = R"(
 run_name: faulty
@@ -46,8 +46,8 @@ std::string table(const std::string& bad_target, int without = kRows) {
   return text;
 }
 
-struct Place : RunPlace {
-  explicit Place(const std::string& data) : RunPlace(kRecipe) { write("data.csv", data); }
+struct Location : TestRun {
+  explicit Location(const std::string& data) : TestRun(kRecipe) { write("data.csv", data); }
   runner::store::RunDetails details() const {
     return std::move(runner::store::read_details(run_dir().string())).value();
   }
@@ -71,7 +71,7 @@ struct Place : RunPlace {
 
 TEST_CASE("a loss that is not finite stops the run before the parameters move, and names its samples",
           "[ranks][faults]") {
-  const Place place(table(kHuge));
+  const Location place(table(kHuge));
   const auto ended = place.run();
   INFO(ended.output);
   CHECK(ended.status == 1);
@@ -84,7 +84,7 @@ TEST_CASE("a loss that is not finite stops the run before the parameters move, a
 }
 
 TEST_CASE("a skipped step leaves what a run on data without its samples leaves", "[ranks][faults]") {
-  const Place skips(table(kHuge)), without(table(kHuge, 176));
+  const Location skips(table(kHuge)), without(table(kHuge, 176));
   const auto ended = skips.run({"faults.on_nan=skip"});
   INFO(ended.output);
   REQUIRE(ended.status == 0);
@@ -100,7 +100,7 @@ TEST_CASE("a skipped step leaves what a run on data without its samples leaves",
 }
 
 TEST_CASE("a rollback opens a branch at the last checkpoint and leaves the named samples out", "[ranks][faults]") {
-  const Place rolls(table(kHuge)), without(table(kHuge, 176));
+  const Location rolls(table(kHuge)), without(table(kHuge, 176));
   const auto ended = rolls.run({"faults.on_nan=rollback"});
   INFO(ended.output);
   REQUIRE(ended.status == 0);
@@ -116,7 +116,7 @@ TEST_CASE("a rollback opens a branch at the last checkpoint and leaves the named
 
 TEST_CASE("a rollback passes over a damaged checkpoint, names it, and goes on from the newest that is whole",
           "[ranks][faults]") {
-  const Place place(table(kHuge));
+  const Location place(table(kHuge));
   // It ends, as a whole checkpoint, between the one that a rollback is planned to and the bad step.
   const std::vector<std::string> settings = {"faults.on_nan=rollback", "training.max_steps=22"};
   REQUIRE(place.run(settings).status == 0);
@@ -124,7 +124,7 @@ TEST_CASE("a rollback passes over a damaged checkpoint, names it, and goes on fr
   std::filesystem::resize_file(checkpoints + "/step-000020/model.safetensors", 100);
   std::vector<std::string> command = place.command({"faults.on_nan=rollback"});
   command.insert(command.end(), {"--checkpoint", "last", "--allow-change", "training.max_steps"});
-  Process process(command, RunPlace::environment(), place.path().string());
+  Process process(command, TestRun::environment(), place.path().string());
   const int status = process.wait();
   INFO(process.output());
   REQUIRE(status == 0);
@@ -139,21 +139,21 @@ TEST_CASE("a rollback passes over a damaged checkpoint, names it, and goes on fr
 }
 
 TEST_CASE("a loss that jumps up is a spike, and skipping it leaves it out", "[ranks][faults]") {
-  const Place skips(table(kJump)), without(table(kJump, 176));
+  const Location skips(table(kJump)), without(table(kJump, 176));
   const auto ended = skips.run({"faults.on_spike=skip", "faults.spike_window=16"});
   INFO(ended.output);
   REQUIRE(ended.status == 0);
   CHECK(ended.output.find("deviations above the mean of the last 16 steps") != std::string::npos);
   REQUIRE(without.run().status == 0);
   tests::check_same_end(skips, without, "step-000040");
-  const Place ignores(table(kJump));
+  const Location ignores(table(kJump));
   REQUIRE(ignores.run().status == 0);
   CHECK(ignores.saved("step-000040", "model.safetensors") != skips.saved("step-000040", "model.safetensors"));
 }
 
 TEST_CASE("a spent budget fails the run", "[ranks][faults]") {
   const std::string policy = GENERATE("skip", "rollback");
-  const Place place(table(kHuge));
+  const Location place(table(kHuge));
   // Beyond step 4 every loss overflows: nothing that is left out helps.
   const auto ended = place.run({"faults.on_nan=" + policy, "faults.budget=3", "optimizer={type: sgd, lr: 1.0e+4}"});
   INFO(ended.output);
@@ -167,7 +167,7 @@ TEST_CASE("a spent budget fails the run", "[ranks][faults]") {
 }
 
 TEST_CASE("a rollback that does not help reaches back further each time", "[ranks][faults]") {
-  const Place place(table(kHuge));
+  const Location place(table(kHuge));
   const auto ended = place.run(
       {"faults.on_nan=rollback", "faults.budget=4", "optimizer={type: sgd, lr: 1.0e+4}", "checkpoint.save_steps=1000"});
   INFO(ended.output);
@@ -186,12 +186,12 @@ TEST_CASE("a run that is killed after a bad step ends as one that is not", "[ran
   const int signal = GENERATE(SIGKILL, SIGTERM);
   const std::vector<std::string> settings = {"faults.on_nan=" + policy, "faults.on_spike=" + policy,
                                              "faults.spike_window=8", "faults.rollback_skip_steps=3"};
-  const Place straight(table(kHuge)), broken(table(kHuge));
+  const Location straight(table(kHuge)), broken(table(kHuge));
   REQUIRE(straight.run(settings).status == 0);
   const char* const until = GENERATE("step-000010", "step-000020", "step 23", "step-000025");
   INFO(policy << " " << signal << " " << until);
   {
-    Process process(broken.command(settings), RunPlace::environment(), broken.path().string());
+    Process process(broken.command(settings), TestRun::environment(), broken.path().string());
     REQUIRE(process.wait_for(until));
     process.send(signal);
     const int status = process.wait();
@@ -208,7 +208,7 @@ TEST_CASE("a run that is killed after a bad step ends as one that is not", "[ran
 
 TEST_CASE("a time limit stops with 75 again and again, and the end is that of one go", "[ranks][faults][time_limit]") {
   const std::vector<std::string> settings = {"training.max_steps=8", "checkpoint.save_steps=4"};
-  const Place straight(table("0")), pieces(table("0"));
+  const Location straight(table("0")), pieces(table("0"));
   REQUIRE(straight.run(settings).status == 0);
   std::vector<std::string> limited = settings;
   limited.insert(limited.end(), {"launch.time_limit=0.01s", "launch.save_margin=0s"});  // one step each time
@@ -233,7 +233,7 @@ TEST_CASE("several processes judge a step together, and name the samples of the 
   // The last four samples of the window are the second process's.
   const std::string culprit = "samples 180, 181, 182, 183 of data.train on rank 1";
   SECTION("stop") {
-    const Place place(table(kHuge));
+    const Location place(table(kHuge));
     const auto ended = place.run(both);
     INFO(ended.output);
     CHECK(ended.status == 1);
@@ -245,7 +245,7 @@ TEST_CASE("several processes judge a step together, and name the samples of the 
     auto settings = with("skip");
     settings.insert(settings.end(), {"model.hidden=[16, 16]", "ddp.comm_hook=power_sgd",
                                      "ddp.comm_state_option.start_power_sgd_iter=2"});
-    const Place place(table(kHuge));
+    const Location place(table(kHuge));
     const auto ended = place.run(settings);
     INFO(ended.output);
     REQUIRE(ended.status == 0);
@@ -256,7 +256,7 @@ TEST_CASE("several processes judge a step together, and name the samples of the 
   SECTION("skip and roll back") {
     const std::string policy = GENERATE("skip", "rollback");
     CAPTURE(policy);
-    const Place faulty(table(kHuge)), without(table(kHuge, 176));
+    const Location faulty(table(kHuge)), without(table(kHuge, 176));
     const auto ended = faulty.run(with(policy));
     INFO(ended.output);
     REQUIRE(ended.status == 0);

@@ -12,7 +12,8 @@
 #include <thread>
 #include <utility>
 
-#include "tests/support/process.h"
+#include "tests/support/process/process.h"
+#include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"
 
 namespace {
@@ -33,13 +34,13 @@ training: {max_steps: 300, micro_batch_size: 2}
 checkpoint: {save_steps: 50}
 )";
 
-/// A file system of its own below a folder; nothing when this user may not mount one.
+/// A file system of its own below a folder; the test is skipped when this user may not mount one.
 class SmallDisk {
  public:
   explicit SmallDisk(const std::string& megabytes) : path_(dir_ / "disk") {
     fs::create_directory(path_);
     mounted_ = ::mount("tmpfs", path_.c_str(), "tmpfs", 0, ("size=" + megabytes + "m").c_str()) == 0;
-    if (!mounted_) WARN("skipped: no file system can be mounted here (root can)");
+    if (!mounted_) tests::skip("no file system can be mounted (root can)");
     std::ofstream(dir_ / "recipe.yaml") << kRecipe;
     std::ofstream corpus(dir_ / "corpus.txt");
     for (int i = 0; i < 200; ++i) corpus << "line " << i * i << " of a small corpus\n";
@@ -48,7 +49,6 @@ class SmallDisk {
     if (mounted_) ::umount2(path_.c_str(), MNT_DETACH);
   }
 
-  bool mounted() const { return mounted_; }
   const std::string& path() const { return path_; }
   void fill() const {
     std::ofstream file(filler(), std::ios::binary);
@@ -108,7 +108,6 @@ TEST_CASE("a save that finds no room waits for it, and the run ends as if nothin
   for (const char* async : {"true", "false"}) {
     DYNAMIC_SECTION("async_save " << async) {
       const SmallDisk disk("24");
-      if (!disk.mounted()) return;
       Process process(disk.run({"--set", std::string("checkpoint.async_save=") + async}), kOneThread, disk.folder());
       REQUIRE(process.wait_for("step-000050"));
       disk.fill();
@@ -125,7 +124,6 @@ TEST_CASE("a save that finds no room waits for it, and the run ends as if nothin
 
 TEST_CASE("with on_full_disk: stop the run ends resumable, and goes on when there is room", "[ranks][full_disk]") {
   const SmallDisk disk("24");
-  if (!disk.mounted()) return;
   {
     Process process(disk.run({"--set", "checkpoint.on_full_disk=stop"}), kOneThread, disk.folder());
     REQUIRE(process.wait_for("step-000050"));
@@ -148,7 +146,6 @@ TEST_CASE("with on_full_disk: stop the run ends resumable, and goes on when ther
 TEST_CASE("a resume that finds the disk full leaves as resumable, and goes on when there is room",
           "[ranks][full_disk]") {
   const SmallDisk disk("24");
-  if (!disk.mounted()) return;
   {
     Process process(disk.run(), kOneThread, disk.folder());
     REQUIRE(process.wait_for("step-000050"));
@@ -181,7 +178,6 @@ TEST_CASE("a signal and the end of the patience stop a save that waits", "[ranks
   for (const Case& c : {Case{"signal", "1h", true}, Case{"patience", "0.3s", false}}) {
     DYNAMIC_SECTION(c.name) {
       const SmallDisk disk("24");
-      if (!disk.mounted()) return;
       Process process(disk.run({"--set", std::string("checkpoint.full_disk_timeout=") + c.timeout}), kOneThread,
                       disk.folder());
       REQUIRE(process.wait_for("step-000050"));
@@ -199,7 +195,6 @@ TEST_CASE("a signal and the end of the patience stop a save that waits", "[ranks
 TEST_CASE("metrics that find no room wait for it in memory, and the run ends as if nothing had been",
           "[ranks][full_disk]") {
   const SmallDisk disk("4");
-  if (!disk.mounted()) return;
   const std::vector<std::string> words = {"--set", "checkpoint={save_at_end: false, full_disk_timeout: 1h}", "--set",
                                           "logging_steps=1"};
   {
@@ -228,7 +223,6 @@ TEST_CASE("a run without checkpoints whose metrics find no room ends as resumabl
   for (const auto& [policy, way_out] : cases) {
     DYNAMIC_SECTION(policy) {
       const SmallDisk disk("4");
-      if (!disk.mounted()) return;
       Process process(disk.run({"--set", "checkpoint={save_at_end: false, " + std::string(policy) + "}", "--set",
                                 "logging_steps=1", "--set", "training={max_time: 1h, micro_batch_size: 2}"}),
                       kOneThread, disk.folder());
@@ -245,7 +239,6 @@ TEST_CASE("a run without checkpoints whose metrics find no room ends as resumabl
 
 TEST_CASE("a disk without room for the checkpoints is told before anything is trained", "[ranks][full_disk]") {
   const SmallDisk disk("3");
-  if (!disk.mounted()) return;
   Process process(disk.run({"--set", "checkpoint.save_total_limit=2"}), kOneThread, disk.folder());
   const int status = process.wait();
   INFO(process.output());

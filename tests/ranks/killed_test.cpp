@@ -14,17 +14,18 @@
 
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/store/run_reader.h"
+#include "tests/support/disk/tracer.h"
 #include "tests/support/run_place.h"
 #include "tests/support/same_end.h"
-#include "tests/support/tracer.h"
+#include "tests/support/skip.h"
 
 namespace {
 
 namespace artifact = runner::artifact;
 namespace store = runner::store;
 
-using tests::RunPlace;
 using tests::Strike;
+using tests::TestRun;
 
 constexpr int kKills = 40;
 constexpr int kKept = 2;           // save_total_limit
@@ -46,8 +47,8 @@ logging_steps: 1
 launch: {num_cpu_threads_per_process: 1}
 )";
 
-struct Place : RunPlace {
-  Place() : RunPlace(kRecipe) { write_corpus(3'000); }
+struct Location : TestRun {
+  Location() : TestRun(kRecipe) { write_corpus(3'000); }
   std::vector<std::string> traced_command() const {
     return {"/usr/bin/env", "--chdir=" + path().string(), tests::roux_program(), "run", "recipe.yaml", "--verbose"};
   }
@@ -59,7 +60,7 @@ struct Restorable {
   std::int64_t newest = 0, branch = 0;
 };
 
-Restorable restorable(const Place& place) {
+Restorable restorable(const Location& place) {
   Restorable found;
   if (!place.has_run()) return found;
   const std::string folder = (place.run_dir() / "checkpoints").string();
@@ -76,7 +77,7 @@ Restorable restorable(const Place& place) {
 }
 
 /// Points of the loss along a branch (-1: the newest), up to a step; none where a death came before the first of them.
-std::vector<store::SeriesPoint> losses(const Place& place, std::int64_t branch, std::int64_t until) {
+std::vector<store::SeriesPoint> losses(const Location& place, std::int64_t branch, std::int64_t until) {
   auto points = store::read_series(place.run_dir().string(), "loss", "train", branch).value_or({});
   std::erase_if(points, [until](const store::SeriesPoint& point) { return point.step > until; });
   return points;
@@ -88,7 +89,7 @@ struct Lost {
 };
 
 /// What was trained and is not in run.db, by the run's log.
-Lost lost_metrics(const Place& place) {
+Lost lost_metrics(const Location& place) {
   const std::vector<store::SeriesPoint> points = losses(place, -1, kSteps);
   const std::int64_t last = points.empty() ? 0 : points.back().step;
   std::ifstream log(place.run_dir() / "logs/rank-0.log");
@@ -116,7 +117,7 @@ tests::WindowBegin from_draft(int save) { return {"mkdir", "/.step-", save}; }
 
 /// Calls from the making of one draft's folder to the making of the next one's.
 int calls_of_a_save() {
-  const Place one, other;
+  const Location one, other;
   const auto first = tests::trace(one.traced_command(), {.begin = from_draft(1)});
   const auto second = tests::trace(other.traced_command(), {.begin = from_draft(2)});
   INFO(first->output.substr(0, 3000));
@@ -128,16 +129,12 @@ int calls_of_a_save() {
 }  // namespace
 
 TEST_CASE("a program that is killed again and again in its saves ends where an undisturbed one does",
-          "[ranks][killed]") {
-  const Place straight, killed;
+          "[ranks][killed][ptrace]") {
+  if (!tests::trace({"/bin/true"}, {})) tests::skip("ptrace is not permitted");
+  const Location straight, killed;
   REQUIRE(straight.run().status == 0);
   const std::vector<store::SeriesPoint> expected = losses(straight, -1, kSteps);
   REQUIRE(expected.size() == kSteps);
-
-  if (!tests::trace({"/bin/true"}, {})) {
-    WARN("skipped: ptrace is not permitted here");
-    return;
-  }
   const int calls = calls_of_a_save();
   REQUIRE(calls > 20);
   const char* chosen = std::getenv("ROUX_TEST_SEED");

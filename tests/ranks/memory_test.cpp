@@ -11,7 +11,7 @@
 
 namespace {
 
-using tests::RunPlace;
+using tests::TestRun;
 
 constexpr const char* kRecipe = R"(
 run_name: large
@@ -31,8 +31,8 @@ logging_steps: 1
 /// Plain SGD, which some of these train with, remembers nothing.
 const std::vector<std::string> kFiles = {"model", "random_states_0"};
 
-struct Place : RunPlace {
-  Place() : RunPlace(kRecipe) { write_corpus(40'000); }
+struct Location : TestRun {
+  Location() : TestRun(kRecipe) { write_corpus(40'000); }
   std::vector<runner::store::EventRow> shortages() const {
     std::vector<runner::store::EventRow> found;
     const auto details = runner::store::read_details(run_dir().string());
@@ -43,7 +43,7 @@ struct Place : RunPlace {
   }
 };
 
-std::int64_t peak_of(const RunPlace& place) {
+std::int64_t peak_of(const TestRun& place) {
   const auto run = runner::store::find_run((place.path() / "runs").string(), "last", runner::core::system_clock());
   return run.value().summary.find("peak_tensor_bytes")->as_integer();
 }
@@ -51,7 +51,7 @@ std::int64_t peak_of(const RunPlace& place) {
 }  // namespace
 
 TEST_CASE("a step that does not fit fails with figures and ways out", "[ranks][memory]") {
-  const Place place;
+  const Location place;
   const auto ended = place.run({"training.max_memory=10MB"});
   INFO(ended.output);
   CHECK(ended.status == 1);
@@ -62,7 +62,7 @@ TEST_CASE("a step that does not fit fails with figures and ways out", "[ranks][m
 }
 
 TEST_CASE("a micro-batch that was halved gives what the smaller one gives from the start", "[ranks][memory]") {
-  const Place halved, small;
+  const Location halved, small;
   // sgd keeps nothing beside the parameters: what fits in the first step fits in all of them.
   const std::string sgd = "optimizer={type: sgd, lr: 0.1}";
   const auto ended = halved.run({"training.max_memory=10MB", "training.auto_micro_batch=halve", sgd});
@@ -78,19 +78,19 @@ TEST_CASE("a micro-batch that was halved gives what the smaller one gives from t
 }
 
 TEST_CASE("a size that does not divide the batch leaves the batch as it is", "[ranks][memory]") {
-  const Place shrunk, small;
+  const Location shrunk, small;
   const auto ended = shrunk.run({"training.max_memory=11MB", "training.auto_micro_batch=minus:5"});
   INFO(ended.output);
   REQUIRE(ended.status == 0);
   REQUIRE_FALSE(shrunk.shortages().empty());
   // Windows of 32 samples in passes of 11 or 6: the same as one micro-batch of 32 but for rounding.
-  const auto of = [](const Place& place) {
+  const auto of = [](const Location& place) {
     return runner::store::read_series(place.run_dir().string(), "loss").value();
   };
   REQUIRE(
       small.run({"training.micro_batch_size=32", "training.gradient_accumulation_steps=1", "model.dropout=0"}).status ==
       0);
-  const Place plain;
+  const Location plain;
   REQUIRE(plain.run({"training.max_memory=11MB", "training.auto_micro_batch=minus:5", "model.dropout=0"}).status == 0);
   REQUIRE_FALSE(plain.shortages().empty());
   REQUIRE(of(plain).size() == 6);
@@ -99,10 +99,10 @@ TEST_CASE("a size that does not divide the batch leaves the batch as it is", "[r
 
 TEST_CASE("a resumed run goes on with the micro-batch that fits", "[ranks][memory][resume]") {
   const std::vector<std::string> settings = {"training.max_memory=10MB", "training.auto_micro_batch=halve"};
-  const Place straight, broken;
+  const Location straight, broken;
   REQUIRE(straight.run(settings).status == 0);
   {
-    tests::Process process(broken.command(settings), RunPlace::environment(), broken.path().string());
+    tests::Process process(broken.command(settings), TestRun::environment(), broken.path().string());
     REQUIRE(process.wait_for("step-000002"));
     process.send(SIGKILL);
     if (process.wait() == 0) return;  // it was faster than the signal, and there is nothing to resume
@@ -116,7 +116,7 @@ TEST_CASE("a resumed run goes on with the micro-batch that fits", "[ranks][memor
 }
 
 TEST_CASE("an evaluation that does not fit shrinks as a step does", "[ranks][memory]") {
-  const Place place, refused;
+  const Location place, refused;
   const std::vector<std::string> settings = {"training.max_memory=12MB", "training.micro_batch_size=2",
                                              "training.gradient_accumulation_steps=16", "eval.micro_batch_size=64"};
   const auto without = refused.run(settings);
@@ -135,7 +135,7 @@ TEST_CASE("an evaluation that does not fit shrinks as a step does", "[ranks][mem
 }
 
 TEST_CASE("when nothing fits, the figures say why", "[ranks][memory]") {
-  const Place place;
+  const Location place;
   const auto ended = place.run({"training.max_memory=2MB", "training.auto_micro_batch=halve"});
   INFO(ended.output);
   CHECK(ended.status == 1);
@@ -143,7 +143,7 @@ TEST_CASE("when nothing fits, the figures say why", "[ranks][memory]") {
   CHECK(ended.output.find("weights, gradients and the optimizer's state take ") != std::string::npos);
   CHECK(place.shortages().size() == 4);
 
-  const Place tiny;
+  const Location tiny;
   const auto at_once = tiny.run({"training.max_memory=500KB"});
   INFO(at_once.output);
   CHECK(at_once.status == 2);
@@ -153,7 +153,7 @@ TEST_CASE("when nothing fits, the figures say why", "[ranks][memory]") {
 
 TEST_CASE("the copies of an asynchronous save count towards max_memory", "[ranks][memory]") {
   const std::string notice = "no memory for a copy of the state: training waits for each save";
-  const Place waits, roomy, tight;
+  const Location waits, roomy, tight;
   REQUIRE(waits.run({"training.max_memory=1GB", "checkpoint.async_save=false"}).status == 0);
   const std::int64_t steps_take = peak_of(waits);
   const auto checkpoint = static_cast<std::int64_t>(waits.saved("step-000006", "model.safetensors").size() +
@@ -176,9 +176,9 @@ TEST_CASE("the copies of an asynchronous save count towards max_memory", "[ranks
 TEST_CASE("a step that the copies of a save left too little for gets their memory", "[ranks][memory][resume]") {
   // An epoch is a batch of 4096 samples and one of a single sample, which is all that a resumed run has seen when it
   // takes its first copies.
-  struct Uneven : RunPlace {
+  struct Uneven : TestRun {
     Uneven()
-        : RunPlace(R"(
+        : TestRun(R"(
 run_name: uneven
 model: {type: mlp, hidden: [1024, 1024], out_features: 1}
 data: {train: {type: synthetic, task: regression, num_samples: 4097}}
@@ -202,7 +202,7 @@ checkpoint: {save_steps: 1}
 
 TEST_CASE("what the system refuses shrinks the micro-batch as max_memory does", "[ranks][memory]") {
   // 4096 activations a sample, 330 MB for all of them, several times over; the program itself needs half of the limit.
-  const Place place;
+  const Location place;
   place.write("wide.yaml", R"(
 run_name: wide
 model: {type: mlp, hidden: [4096], out_features: 1}
@@ -212,8 +212,7 @@ optimizer: {type: sgd, lr: 1.0e-3}
 training: {max_steps: 1, micro_batch_size: 20000, auto_micro_batch: halve}
 )");
   const std::string limited = "ulimit -v 1400000 && exec \"$0\" run wide.yaml";
-  tests::Process process({"bash", "-c", limited, tests::roux_program()}, RunPlace::environment(),
-                         place.path().string());
+  tests::Process process({"bash", "-c", limited, tests::roux_program()}, TestRun::environment(), place.path().string());
   const int status = process.wait();
   INFO(process.output());
   CHECK(status == 0);
@@ -237,7 +236,7 @@ TEST_CASE("a step that does not fit into one of the processes is made again by a
                                              "training.micro_batch_size=2",
                                              "training.gradient_accumulation_steps=null",
                                              "training.global_batch_size=8"};
-  const Place alone, together;
+  const Location alone, together;
   alone.write("lines.txt", lines);
   together.write("lines.txt", lines);
   const auto one = alone.run(settings);
@@ -253,7 +252,7 @@ TEST_CASE("a step that does not fit into one of the processes is made again by a
   REQUIRE(together.shortages().size() == 1);
   CHECK(together.shortages()[0].data.find("to")->as_integer() == 1);
   CHECK(together.shortages()[0].data.find("error")->as_string().starts_with("rank 1: max_memory is 3.0 MB"));
-  const auto losses_of = [](const Place& place) {
+  const auto losses_of = [](const Location& place) {
     return runner::store::read_series(place.run_dir().string(), "loss").value();
   };
   const auto expected = losses_of(alone), found = losses_of(together);
@@ -268,7 +267,7 @@ TEST_CASE("an evaluation that does not fit shrinks on all processes", "[ranks][m
                                              "training.global_batch_size=16",
                                              "eval.micro_batch_size=64",
                                              "launch.num_processes=2"};
-  const Place free, limited;
+  const Location free, limited;
   REQUIRE(free.run(settings).status == 0);
   auto tight = settings;
   tight.insert(tight.end(), {"training.max_memory=12MB", "training.auto_micro_batch=halve"});
@@ -276,7 +275,7 @@ TEST_CASE("an evaluation that does not fit shrinks on all processes", "[ranks][m
   INFO(ended.output);
   REQUIRE(ended.status == 0);
   CHECK_FALSE(limited.shortages().empty());
-  const auto loss_of = [](const Place& place) {
+  const auto loss_of = [](const Location& place) {
     return runner::store::read_series(place.run_dir().string(), "val/loss").value();
   };
   REQUIRE(loss_of(limited).size() == 2);

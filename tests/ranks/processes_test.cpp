@@ -13,24 +13,26 @@
 #include <sstream>
 
 #include "runner/core/clock.h"
-#include "runner/core/listening_socket.h"
+#include "runner/core/platform/listening_socket.h"
 #include "runner/store/run_reader.h"
-#include "tests/support/file_events.h"
-#include "tests/support/launched.h"
-#include "tests/support/ranks_place.h"
+#include "tests/support/disk/file_events.h"
+#include "tests/support/process/launched.h"
+#include "tests/support/process/launched.h"
+#include "tests/support/process/ranks_place.h"
+#include "tests/support/process/ranks_place.h"
 #include "tests/support/same_end.h"
 
 namespace {
 
 namespace store = runner::store;
 
-using Place = tests::RanksPlace;
+using Location = tests::RanksPlace;
 using tests::check_same_end;
 using tests::is_gone;
 using tests::Process;
 using tests::processes;
-using tests::RunPlace;
 using tests::tensors_of_ranks;
+using tests::TestRun;
 using tests::wait_for_ranks;
 using tests::ranks_recipes::kGpt;
 using tests::ranks_recipes::kTable;
@@ -65,7 +67,7 @@ class Stopwatch {
 };
 
 /// The phase of a step that the last line of a rank's log names; "" when it names none.
-std::string last_phase(const Place& place, int rank) {
+std::string last_phase(const Location& place, int rank) {
   std::ifstream log(place.run_dir() / "logs" / ("rank-" + std::to_string(rank) + ".log"));
   std::string line, last;
   while (std::getline(log, line)) last = line;
@@ -83,9 +85,9 @@ class Store {
   }
 
   /// One of two ranks: the second one of its host, or the only one there.
-  std::unique_ptr<Process> start(const RunPlace& place, int rank, std::vector<std::string> settings,
+  std::unique_ptr<Process> start(const TestRun& place, int rank, std::vector<std::string> settings,
                                  bool alone_on_host = false) const {
-    auto environment = RunPlace::environment();
+    auto environment = TestRun::environment();
     environment.insert({{"RANK", std::to_string(rank)},
                         {"WORLD_SIZE", "2"},
                         {"LOCAL_RANK", std::to_string(alone_on_host ? 0 : rank)},
@@ -107,7 +109,7 @@ class Store {
 
 TEST_CASE("the curve does not depend on the number of processes", "[ranks][processes]") {
   const char* recipe = GENERATE(kGpt, kTable);
-  const Place alone(recipe);
+  const Location alone(recipe);
   const auto one = alone.run();
   INFO(one.output);
   REQUIRE(one.status == 0);
@@ -115,7 +117,7 @@ TEST_CASE("the curve does not depend on the number of processes", "[ranks][proce
   REQUIRE(losses.size() == 50);
   for (const int count : {2, 3, 4}) {
     CAPTURE(count);
-    const Place together(recipe);
+    const Location together(recipe);
     const auto ended = together.run({processes(count)});
     INFO(ended.output);
     REQUIRE(ended.status == 0);
@@ -145,7 +147,7 @@ TEST_CASE("who reads a batch, and how it is cut, is not seen in the curve", "[ra
                std::vector<std::string>{"loader.dispatch_batches=true", "loader.num_workers=0", processes(3)},
                std::vector<std::string>{"loader.split_batches=true", "training.global_batch_size=16", processes(2)});
   CAPTURE(settings.front());
-  const Place alone(kTable), together(kTable);
+  const Location alone(kTable), together(kTable);
   REQUIRE(alone.run().status == 0);
   const auto ended = together.run(settings);
   INFO(ended.output);
@@ -166,14 +168,14 @@ TEST_CASE("running statistics follow the samples of all processes", "[ranks][pro
       "0.3}, {type: residual, body: [{type: relu}, {type: linear, out_features: 8, bias: false}, {type: "
       "batch_norm}]}, {type: linear, out_features: 1}]}",
       "loader.drop_last=true"};
-  const Place alone(kTable);
+  const Location alone(kTable);
   const auto one = alone.run(normed);
   INFO(one.output);
   REQUIRE(one.status == 0);
   for (const int count : {2, 3}) {
     for (const bool of_first : {false, true}) {
       CAPTURE(count, of_first);
-      const Place together(kTable);
+      const Location together(kTable);
       auto settings = normed;
       settings.insert(settings.end(), {processes(count), "ddp.bucket_cap_mb=0.0001"});
       if (of_first) settings.emplace_back("ddp.broadcast_buffers=true");
@@ -193,7 +195,7 @@ TEST_CASE("running statistics follow the samples of all processes", "[ranks][pro
 }
 
 TEST_CASE("each process writes a profile of its own, and that of the first is shown", "[ranks][processes]") {
-  const Place place(kTable);
+  const Location place(kTable);
   const auto ended = place.run({processes(2), "training.max_steps=4",
                                 "profiler={activities: [cpu], schedule: {wait: 1, warmup: 1, active: 2}}"});
   INFO(ended.output);
@@ -211,7 +213,7 @@ TEST_CASE("each process writes a profile of its own, and that of the first is sh
 }
 
 TEST_CASE("processes that share random numbers stand at the same place", "[ranks][processes]") {
-  const Place place(kKilled);
+  const Location place(kKilled);
   const auto ended = place.run({processes(2), "training.max_steps=6", "loader.rng_types=[generator, torch]"});
   INFO(ended.output);
   REQUIRE(ended.status == 0);
@@ -234,11 +236,11 @@ TEST_CASE("figures are exact where the samples cannot be shared evenly", "[ranks
                           Case{kGpt, "1000", {"val/loss", "val/perplexity", "val/accuracy"}});  // all in one batch
   const std::vector<std::string> still = {"optimizer.lr=1e-30", "training.max_steps=1", "eval.eval_on_start=true",
                                           std::string("eval.micro_batch_size=") + c.batch};
-  const Place alone(c.recipe);
+  const Location alone(c.recipe);
   REQUIRE(alone.run(still).status == 0);
   for (const int count : {2, 3, 4}) {
     CAPTURE(c.batch, count);
-    const Place together(c.recipe);
+    const Location together(c.recipe);
     auto settings = still;
     settings.push_back(processes(count));
     const auto ended = together.run(settings);
@@ -256,7 +258,7 @@ TEST_CASE("figures are exact where the samples cannot be shared evenly", "[ranks
 TEST_CASE("processes that are killed again and again end where undisturbed ones do", "[ranks][processes][killed]") {
   const int count = GENERATE(2, 4);
   CAPTURE(count);
-  const Place straight(kKilled), killed(kKilled);
+  const Location straight(kKilled), killed(kKilled);
   const auto undisturbed = straight.run({processes(count)});
   INFO(undisturbed.output);
   REQUIRE(undisturbed.status == 0);
@@ -266,7 +268,7 @@ TEST_CASE("processes that are killed again and again end where undisturbed ones 
       chosen != nullptr ? static_cast<unsigned>(std::strtoul(chosen, nullptr, 10)) : std::random_device()();
   std::mt19937 random(seed);
   CAPTURE(seed);
-  Process process(killed.verbose({processes(count), "launch.max_restarts=2"}), RunPlace::environment(),
+  Process process(killed.verbose({processes(count), "launch.max_restarts=2"}), TestRun::environment(),
                   killed.path().string());
   std::size_t seen = 0;
   std::vector<pid_t> all;
@@ -296,21 +298,23 @@ TEST_CASE("processes that are killed again and again end where undisturbed ones 
 }
 
 TEST_CASE("a rank that dies is named, nobody is left behind, and the same command goes on", "[ranks][processes]") {
-  const Place straight(kKilled), killed(kKilled);
+  const Location straight(kKilled), killed(kKilled);
   REQUIRE(straight.run({processes(2)}).status == 0);
   {
-    Process process(killed.verbose({processes(2)}), RunPlace::environment(), killed.path().string());
+    Process process(killed.verbose({processes(2)}), TestRun::environment(), killed.path().string());
     std::size_t seen = 0;
     const auto pids = wait_for_ranks(process, seen);
     REQUIRE(process.wait_for("trained step 11\n"));
     kill(pids.at(1), SIGKILL);
     const int status = process.wait();
     INFO(process.output());
-    CHECK(status == 128 + SIGKILL);
+    CHECK(status == 1);
     CHECK(process.output().find("error: rank 1 (process " + std::to_string(pids.at(1)) + ") was killed by SIGKILL") !=
           std::string::npos);
     for (const pid_t pid : pids) CHECK(is_gone(pid));
   }
+  CHECK(store::list_runs((killed.path() / "runs").string(), runner::core::system_clock()).at(0).status ==
+        store::RunStatus::kCrashed);
   const auto ended = killed.run({processes(2)});
   INFO(ended.output);
   CHECK(ended.status == 0);
@@ -320,10 +324,10 @@ TEST_CASE("a rank that dies is named, nobody is left behind, and the same comman
 TEST_CASE("a rank that is killed in any phase of a step ends the others in two seconds", "[ranks][processes]") {
   const std::string phase = GENERATE("forward", "backward", "exchange");
   CAPTURE(phase);
-  const Place place(kKilled);
+  const Location place(kKilled);
   Process process(place.verbose({processes(2), "training.max_steps=100000", "eval.eval_steps=100000",
                                  "checkpoint.save_steps=100000"}),
-                  RunPlace::environment(), place.path().string());
+                  TestRun::environment(), place.path().string());
   std::size_t seen = 0;
   const auto pids = wait_for_ranks(process, seen);
   REQUIRE(process.wait_for("trained step 3\n"));
@@ -351,9 +355,9 @@ TEST_CASE("a rank that is killed in any phase of a step ends the others in two s
 }
 
 TEST_CASE("a rank that hangs is named by those that wait for it", "[ranks][processes]") {
-  const Place place(kKilled);
+  const Location place(kKilled);
   // Long enough for a busy machine to start in.
-  Process process(place.verbose({processes(2), "launch.timeout=15s"}), RunPlace::environment(), place.path().string());
+  Process process(place.verbose({processes(2), "launch.timeout=15s"}), TestRun::environment(), place.path().string());
   std::size_t seen = 0;
   const auto pids = wait_for_ranks(process, seen);
   REQUIRE(process.wait_for("trained step 8\n"));
@@ -370,7 +374,7 @@ TEST_CASE("a rank that hangs is named by those that wait for it", "[ranks][proce
 }
 
 TEST_CASE("each host saves on a disk of its own, and goes on from there", "[ranks][processes]") {
-  const Place here(kKilled), there(kKilled);
+  const Location here(kKilled), there(kKilled);
   for (const int last : {6, 12}) {  // the second time from what was saved
     const Store store;
     std::vector<std::string> settings = {"training.max_steps=" + std::to_string(last),
@@ -389,7 +393,7 @@ TEST_CASE("each host saves on a disk of its own, and goes on from there", "[rank
 }
 
 TEST_CASE("ranks that somebody else starts meet at the store, and have to be the same", "[ranks][processes]") {
-  const Place place(kKilled);
+  const Location place(kKilled);
   const Store store;
   const auto start = [&](int rank, const std::vector<std::string>& settings) {
     return store.start(place, rank, settings);
@@ -414,7 +418,7 @@ TEST_CASE("ranks that somebody else starts meet at the store, and have to be the
 }
 
 TEST_CASE("what one rank alone finds wrong is told in its words", "[ranks][processes]") {
-  const Place place(R"(
+  const Location place(R"(
 run_name: ranks
 model: {type: gpt, n_layer: 1, n_head: 2, n_embd: 16}
 data: {train: {type: tokens, path: ids.bin, vocab_size: 100, max_seq_len: 8}}
@@ -435,15 +439,15 @@ launch: {num_processes: 2}
 }
 
 TEST_CASE("a signal stops all ranks at the same step, and the same command goes on", "[ranks][processes]") {
-  const int signal = GENERATE(SIGTERM, SIGINT);
+  const int signal = GENERATE(SIGTERM, SIGINT, SIGHUP);
   CAPTURE(signal);
-  const Place straight(kKilled), stopped(kKilled);
+  const Location straight(kKilled), stopped(kKilled);
   REQUIRE(straight.run({processes(2)}).status == 0);
   {
     // Ctrl-C reaches the whole process group of the terminal.
     auto command = stopped.verbose({processes(2)});
     command.insert(command.begin(), "/usr/bin/setsid");
-    Process process(command, RunPlace::environment(), stopped.path().string());
+    Process process(command, TestRun::environment(), stopped.path().string());
     REQUIRE(process.wait_for("trained step 7\n"));
     kill(signal == SIGINT ? -process.pid() : process.pid(), signal);
     const int status = process.wait();

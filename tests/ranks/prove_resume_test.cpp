@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <string>
 
-#include "tests/support/process.h"
+#include "tests/support/process/process.h"
 #include "tests/support/temp_dir.h"
 
 namespace {

@@ -12,7 +12,7 @@
 namespace {
 
 namespace fs = std::filesystem;
-using tests::RunPlace;
+using tests::TestRun;
 
 constexpr const char* kRecipe = R"(recipe_version: 1
 run_name: again
@@ -28,19 +28,19 @@ eval: {eval_steps: 10}
 logging_steps: 2
 )";
 
-struct Workplace : RunPlace {
-  Workplace() : RunPlace(kRecipe) {
+struct Workplace : TestRun {
+  Workplace() : TestRun(kRecipe) {
     write_corpus(20'000);
     const auto trained = roux({"run", "recipe.yaml"});
     INFO(trained.output);
     REQUIRE(trained.status == 0);
   }
   Ended roux(const std::vector<std::string>& words, const std::string& threads = "2") const {
-    return RunPlace::roux(words, {{"OMP_NUM_THREADS", threads}});
+    return TestRun::roux(words, {{"OMP_NUM_THREADS", threads}});
   }
 };
 
-bool has(const RunPlace::Ended& result, const std::string& text) {
+bool has(const TestRun::Ended& result, const std::string& text) {
   return result.output.find(text) != std::string::npos;
 }
 

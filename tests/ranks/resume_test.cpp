@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using tests::Process;
-using tests::RunPlace;
+using tests::TestRun;
 
 // Long enough that a signal after an early checkpoint always comes before the end.
 constexpr const char* kRecipe = R"(
@@ -33,8 +33,8 @@ callbacks: [{type: early_stopping, monitor: val/loss, patience: 50}]
 )";
 constexpr const char* kLast = "step-000300";
 
-struct Workplace : RunPlace {
-  Workplace() : RunPlace(kRecipe) { write_corpus(40'000); }
+struct Workplace : TestRun {
+  Workplace() : TestRun(kRecipe) { write_corpus(40'000); }
   int runs() const {
     const auto runs = fs::directory_iterator(path() / "runs");
     return static_cast<int>(
@@ -44,7 +44,7 @@ struct Workplace : RunPlace {
 
 /// Trains until that checkpoint is told of, sends the signal, and returns how it ended.
 int interrupted(const Workplace& place, const std::string& checkpoint, int signal) {
-  Process process(place.command(), RunPlace::environment(), place.path());
+  Process process(place.command(), TestRun::environment(), place.path());
   REQUIRE(process.wait_for(checkpoint));
   process.send(signal);
   const int status = process.wait();
@@ -89,7 +89,7 @@ TEST_CASE("SIGTERM saves and exits 75, and the same command goes on to the same 
 TEST_CASE("a second run of a living one is refused with its owner", "[ranks][resume]") {
   const Workplace place;
   const std::vector<std::string> endless = {"training.max_steps=1000000"};
-  Process first(place.command(endless), RunPlace::environment(), place.path());
+  Process first(place.command(endless), TestRun::environment(), place.path());
   REQUIRE(first.wait_for("step-000010"));
   const auto second = place.run(endless);
   CHECK(second.status == 2);

@@ -7,18 +7,19 @@
 #include <memory>
 
 #include "runner/core/clock.h"
-#include "runner/core/machine.h"
+#include "runner/core/platform/machine.h"
 #include "runner/store/run_reader.h"
-#include "tests/support/launched.h"
-#include "tests/support/postgres.h"
+#include "tests/support/process/launched.h"
+#include "tests/support/process/postgres.h"
 #include "tests/support/run_place.h"
 #include "tests/support/same_end.h"
+#include "tests/support/skip.h"
 #include "tests/support/swept.h"
 
 namespace {
 
 using tests::Process;
-using tests::RunPlace;
+using tests::TestRun;
 
 constexpr const char* kRecipe = R"(
 run_name: queued
@@ -45,13 +46,10 @@ logging_steps: 100000
 launch: {num_processes: 2, num_cpu_threads_per_process: 1, save_margin: 55s}
 )";
 
-bool skipped(const std::vector<std::string>& programs, const char* package) {
+void need(const std::vector<std::string>& programs, const char* package) {
   for (const std::string& program : programs) {
-    if (access(program.c_str(), X_OK) == 0) continue;
-    WARN("skipped: " + program + " is not installed (" + package + ")");
-    return true;
+    if (access(program.c_str(), X_OK) != 0) tests::skip(program + " is not installed (" + package + ")");
   }
-  return false;
 }
 
 /// A cluster of this machine, with everything it keeps in a folder of its own; ended with the object.
@@ -110,25 +108,25 @@ constexpr const char* kSlurmPackages = "slurmctld slurmd slurm-client munge";
 
 }  // namespace
 
-TEST_CASE("mpirun's processes are the ranks", "[ranks][schedulers]") {
-  if (skipped({"/usr/bin/mpirun"}, "openmpi-bin")) return;
-  const RunPlace ours(kRecipe), theirs(kRecipe);
+TEST_CASE("mpirun's processes are the ranks", "[ranks][schedulers][mpi]") {
+  need({"/usr/bin/mpirun"}, "openmpi-bin");
+  const TestRun ours(kRecipe), theirs(kRecipe);
   REQUIRE(ours.run({"launch.num_processes=2"}).status == 0);
   Process process({"/usr/bin/mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2", tests::roux_program(), "run",
                    "recipe.yaml"},
-                  RunPlace::environment(), theirs.path().string());
+                  TestRun::environment(), theirs.path().string());
   const int status = process.wait();
   INFO(process.output());
   CHECK(status == 0);
   tests::check_same_end(ours, theirs, "step-000010", tests::tensors_of_ranks(2));
 }
 
-TEST_CASE("what concerns all of mpirun's processes is said by the first one", "[ranks][schedulers]") {
-  if (skipped({"/usr/bin/mpirun"}, "openmpi-bin")) return;
-  const RunPlace place(kRecipe);
+TEST_CASE("what concerns all of mpirun's processes is said by the first one", "[ranks][schedulers][mpi]") {
+  need({"/usr/bin/mpirun"}, "openmpi-bin");
+  const TestRun place(kRecipe);
   Process process({"/usr/bin/mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "3", tests::roux_program(), "run",
                    "recipe.yaml"},
-                  RunPlace::environment(), place.path().string());
+                  TestRun::environment(), place.path().string());
   const int status = process.wait();
   const std::string& said = process.output();
   INFO(said);
@@ -140,10 +138,10 @@ TEST_CASE("what concerns all of mpirun's processes is said by the first one", "[
   }
 }
 
-TEST_CASE("srun's processes are the ranks", "[ranks][schedulers]") {
-  if (skipped(kSlurmPrograms, kSlurmPackages)) return;
+TEST_CASE("srun's processes are the ranks", "[ranks][schedulers][slurm]") {
+  need(kSlurmPrograms, kSlurmPackages);
   const Slurm slurm;
-  const RunPlace ours(kRecipe), theirs(kRecipe);
+  const TestRun ours(kRecipe), theirs(kRecipe);
   REQUIRE(ours.run({"launch.num_processes=2"}).status == 0);
   Process process({"/usr/bin/srun", "-n", "2", tests::roux_program(), "run", "recipe.yaml"}, slurm.environment(),
                   theirs.path().string());
@@ -153,10 +151,10 @@ TEST_CASE("srun's processes are the ranks", "[ranks][schedulers]") {
   tests::check_same_end(ours, theirs, "step-000010", tests::tensors_of_ranks(2));
 }
 
-TEST_CASE("a batch job saves before its time is up, queues again and completes", "[ranks][schedulers]") {
-  if (skipped(kSlurmPrograms, kSlurmPackages)) return;
+TEST_CASE("a batch job saves before its time is up, queues again and completes", "[ranks][schedulers][slurm]") {
+  need(kSlurmPrograms, kSlurmPackages);
   Slurm slurm;
-  const RunPlace place(kEndless);
+  const TestRun place(kEndless);
   Process emit({"/bin/sh", "-c", tests::roux_program() + " launch --emit slurm recipe.yaml > job.sh"}, {},
                place.path().string());
   REQUIRE(emit.wait() == 0);
@@ -183,8 +181,10 @@ TEST_CASE("a batch job saves before its time is up, queues again and completes",
   CHECK(runs.front().status == runner::store::RunStatus::kFinished);
 }
 
-TEST_CASE("an array of jobs works on one sweep, and each trial has one of them", "[ranks][schedulers][postgres]") {
-  if (skipped(kSlurmPrograms, kSlurmPackages) || !tests::Postgres::is_installed()) return;
+TEST_CASE("an array of jobs works on one sweep, and each trial has one of them",
+          "[ranks][schedulers][slurm][postgres]") {
+  need(kSlurmPrograms, kSlurmPackages);
+  tests::Postgres server;
   constexpr const char* kSwept = R"(
 run_name: array
 seed: 3
@@ -199,11 +199,10 @@ sweep:
   sampler: {type: random, seed: 5}
   parameters: {optimizer.lr: {distribution: log_uniform, min: 1.0e-4, max: 1.0e-1}}
 )";
-  const RunPlace calm(kSwept);
+  const TestRun calm(kSwept);
   REQUIRE(calm.roux({"sweep", "run", "recipe.yaml"}).status == 0);
-  tests::Postgres server;
-  const RunPlace place(kSwept + ("  store: " + server.address() + "\n"));
-  Process begun({tests::roux_program(), "sweep", "run", "recipe.yaml"}, RunPlace::environment(), place.path().string());
+  const TestRun place(kSwept + ("  store: " + server.address() + "\n"));
+  Process begun({tests::roux_program(), "sweep", "run", "recipe.yaml"}, TestRun::environment(), place.path().string());
   REQUIRE(begun.wait_for("trial 0 "));
   begun.send(SIGINT);
   REQUIRE(begun.wait() == 75);

@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/postgres.h"
+#include "tests/support/process/postgres.h"
 #include "tests/support/swept.h"
 
 namespace {
 
 using tests::Process;
-using tests::RunPlace;
+using tests::TestRun;
 
 constexpr const char* kRecipe = R"(run_name: swept
 model: {type: mlp, hidden: [8]}
@@ -34,17 +34,17 @@ sweep:
 
 std::vector<std::string> undisturbed() {
   static const std::vector<std::string> list = [] {
-    const RunPlace place(kRecipe);
+    const TestRun place(kRecipe);
     REQUIRE(place.roux({"sweep", "run", "recipe.yaml"}).status == 0);
     return tests::trials_of(place);
   }();
   return list;
 }
 
-std::unique_ptr<Process> worker(const RunPlace& place, std::vector<std::string> words,
+std::unique_ptr<Process> worker(const TestRun& place, std::vector<std::string> words,
                                 std::map<std::string, std::string> environment = {}) {
   words.insert(words.begin(), tests::roux_program());
-  environment.merge(RunPlace::environment());
+  environment.merge(TestRun::environment());
   return std::make_unique<Process>(words, environment, place.path().string());
 }
 
@@ -52,11 +52,10 @@ std::unique_ptr<Process> worker(const RunPlace& place, std::vector<std::string> 
 
 TEST_CASE("four workers on PostgreSQL end each trial once, whatever becomes of one of them",
           "[ranks][sweep][postgres]") {
-  if (!tests::Postgres::is_installed()) return;
-  const auto expected = undisturbed();
   tests::Postgres server;
+  const auto expected = undisturbed();
   // Long enough for a worker of a machine that is busy.
-  const RunPlace place(std::string(kRecipe) + "  worker_timeout: 15s\n  store: " + server.address() + "\n");
+  const TestRun place(std::string(kRecipe) + "  worker_timeout: 15s\n  store: " + server.address() + "\n");
   const auto first = worker(place, {"sweep", "run", "recipe.yaml"});
   REQUIRE(first->wait_for("runs/sweeps/"));
   server.hold();  // so that there is something left for each of them

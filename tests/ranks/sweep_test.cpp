@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "runner/core/json.h"
-#include "tests/support/file_events.h"
-#include "tests/support/process.h"
+#include "tests/support/disk/file_events.h"
+#include "tests/support/process/process.h"
 #include "tests/support/run_place.h"
 #include "tests/support/swept.h"
 
@@ -38,7 +38,7 @@ sweep:
 
 std::vector<std::string> undisturbed() {
   static const std::vector<std::string> list = [] {
-    const tests::RunPlace place(kRecipe);
+    const tests::TestRun place(kRecipe);
     REQUIRE(place.roux({"sweep", "run", "recipe.yaml"}).status == 0);
     return tests::trials_of(place);
   }();
@@ -86,7 +86,7 @@ TEST_CASE("a sweep that was killed anywhere goes on as if it had not been", "[ra
     const bool parent = i % 3 != 1, training = i % 3 != 0;
     DYNAMIC_SECTION("killed after " << moment << " writes:" << (parent ? " parent" : "")
                                     << (training ? " training" : "")) {
-      const tests::RunPlace place(kRecipe);
+      const tests::TestRun place(kRecipe);
       std::filesystem::create_directory(place.path() / "runs");
       tests::FileEvents writes(place.path() / "runs");
       tests::Process sweep({tests::roux_program(), "sweep", "run", "recipe.yaml"}, place.environment(),
@@ -109,7 +109,7 @@ TEST_CASE("a sweep that was killed anywhere goes on as if it had not been", "[ra
 }
 
 TEST_CASE("a sweep that was told to stop drains, and goes on", "[ranks][sweep]") {
-  const tests::RunPlace place(kRecipe);
+  const tests::TestRun place(kRecipe);
   tests::Process sweep({tests::roux_program(), "sweep", "run", "recipe.yaml"}, place.environment(),
                        place.path().string());
   REQUIRE(sweep.wait_for("trial 1 "));
@@ -120,7 +120,7 @@ TEST_CASE("a sweep that was told to stop drains, and goes on", "[ranks][sweep]")
 }
 
 TEST_CASE("two workers share a sweep, each trial has one", "[ranks][sweep]") {
-  const tests::RunPlace place(kRecipe);
+  const tests::TestRun place(kRecipe);
   tests::Process first({tests::roux_program(), "sweep", "run", "recipe.yaml"}, place.environment(),
                        place.path().string());
   REQUIRE(first.wait_for("runs/sweeps/"));
@@ -131,7 +131,7 @@ TEST_CASE("two workers share a sweep, each trial has one", "[ranks][sweep]") {
 }
 
 TEST_CASE("of sweeps that are begun at once the first is that of all", "[ranks][sweep]") {
-  const tests::RunPlace place(kRecipe);
+  const tests::TestRun place(kRecipe);
   std::filesystem::create_directories(place.path() / "runs/sweeps/swept-1qj5pbzaez7.new");  // of one that was killed
   std::vector<std::unique_ptr<tests::Process>> workers;
   for (int i = 0; i < 3; ++i) {  // with more trials than they come to before they are ended
@@ -147,7 +147,7 @@ TEST_CASE("of sweeps that are begun at once the first is that of all", "[ranks][
 TEST_CASE("a trial comes to the same bits whatever process it has", "[ranks][sweep]") {
   for (const char* isolation : {"exec", "none"}) {
     DYNAMIC_SECTION(isolation) {
-      const tests::RunPlace place(kRecipe);
+      const tests::TestRun place(kRecipe);
       const auto sweep =
           place.roux({"sweep", "run", "recipe.yaml", "--set", std::string("sweep.isolation=") + isolation});
       INFO(sweep.output);
@@ -160,7 +160,7 @@ TEST_CASE("a trial comes to the same bits whatever process it has", "[ranks][swe
 TEST_CASE("a sweep outlives the process that its trials are forked from, and each of them", "[ranks][sweep]") {
   for (const bool trial : {false, true}) {
     DYNAMIC_SECTION((trial ? "a trial" : "their origin") << " is killed") {
-      const tests::RunPlace place(kRecipe);
+      const tests::TestRun place(kRecipe);
       tests::Process sweep({tests::roux_program(), "sweep", "run", "recipe.yaml"}, place.environment(),
                            place.path().string());
       REQUIRE(sweep.wait_for("trial 0 "));
@@ -179,7 +179,7 @@ TEST_CASE("a sweep outlives the process that its trials are forked from, and eac
 }
 
 TEST_CASE("trials are no worse for a program that cannot be started for them", "[ranks][sweep]") {
-  const tests::RunPlace place(kRecipe);
+  const tests::TestRun place(kRecipe);
   tests::Process sweep({tests::roux_program(), "sweep", "run", "recipe.yaml"}, place.environment(),
                        place.path().string());
   REQUIRE(sweep.wait_for("trial 1 "));
@@ -196,7 +196,7 @@ TEST_CASE("trials are no worse for a program that cannot be started for them", "
 }
 
 TEST_CASE("a sweep without isolation drains, and goes on", "[ranks][sweep]") {
-  const tests::RunPlace place(kRecipe);
+  const tests::TestRun place(kRecipe);
   tests::Process sweep({tests::roux_program(), "sweep", "run", "recipe.yaml", "--set", "sweep.isolation=none"},
                        place.environment(), place.path().string());
   REQUIRE(sweep.wait_for("trial 1 "));
@@ -223,11 +223,11 @@ sweep:
   // recipe that it is trained by some 10 kB, its empty run.db 50 kB.
   constexpr std::int64_t kFirst = 200, kLast = 1000, kEachMax_kb = 4;
   // So that pages which are not used go back at once, and count in fours of a kB.
-  std::map<std::string, std::string> environment = tests::RunPlace::environment();
+  std::map<std::string, std::string> environment = tests::TestRun::environment();
   environment["MALLOC_CONF"] = "thp:never,dirty_decay_ms:0,muzzy_decay_ms:0";
   for (const char* isolation : {"fork", "none"}) {
     DYNAMIC_SECTION("isolation " << isolation) {
-      const tests::RunPlace place(kTiny);
+      const tests::TestRun place(kTiny);
       tests::Process sweep(
           {tests::roux_program(), "sweep", "run", "recipe.yaml", "--set", std::string("sweep.isolation=") + isolation},
           environment, place.path().string());
@@ -248,7 +248,7 @@ sweep:
 }
 
 TEST_CASE("failures are classed, and handled by their policies", "[ranks][sweep]") {
-  const tests::RunPlace place(kRecipe);
+  const tests::TestRun place(kRecipe);
   const auto sweep = [&](std::vector<std::string> more) {
     std::vector<std::string> words = {"sweep", "run",   "recipe.yaml",         "--new", "--sampler",
                                       "grid",  "--set", "sweep.n_trials=null", "--set", "~sweep.parameters"};
@@ -285,7 +285,7 @@ TEST_CASE("failures are classed, and handled by their policies", "[ranks][sweep]
 TEST_CASE("what really goes wrong with a trial is classed, handled and told", "[ranks][sweep]") {
   // Of the first SGD keeps nothing, so that what fits once fits always; 4096 activations a sample are 330 MB a layer,
   // 100,000 x 100,000 weights 40 GB.
-  const tests::RunPlace place(R"(run_name: faulty
+  const tests::TestRun place(R"(run_name: faulty
 model: {type: mlp, hidden: [8], out_features: 1}
 data: {train: {type: synthetic, task: regression, num_samples: 20000}, val: {type: synthetic, task: regression, num_samples: 64}}
 loss: mse
@@ -296,10 +296,10 @@ sweep: {parameters: {model.hidden: {values: [[4096], [100000, 100000], [8]]}}}
 )");
   const auto limited = [&](const std::string& more) {
     const std::string command = "ulimit -v 1400000 && exec \"$0\" sweep run recipe.yaml --new " + more;
-    tests::Process process({"bash", "-c", command, tests::roux_program()}, tests::RunPlace::environment(),
+    tests::Process process({"bash", "-c", command, tests::roux_program()}, tests::TestRun::environment(),
                            place.path().string());
     const int status = process.wait();
-    return tests::RunPlace::Ended{status, process.output()};
+    return tests::TestRun::Ended{status, process.output()};
   };
   SECTION("memory: smaller micro-batches, and when those do not help either, nothing") {
     const auto ended = limited("");
@@ -326,7 +326,7 @@ sweep: {parameters: {model.hidden: {values: [[4096], [100000, 100000], [8]]}}}
 
 TEST_CASE("a trial that crashes each time is given up after its retries", "[ranks][sweep]") {
   // A file of more than 100 KB, which is the checkpoint of the wide one, ends its process by SIGXFSZ.
-  const tests::RunPlace place(R"(run_name: crashing
+  const tests::TestRun place(R"(run_name: crashing
 model: {type: mlp, hidden: [8], out_features: 1}
 data: {train: {type: synthetic, task: regression, num_samples: 64}, val: {type: synthetic, task: regression, num_samples: 64}}
 loss: mse
@@ -337,7 +337,7 @@ sweep: {failures: {max_retries: 1}, parameters: {model.hidden: {values: [[1000, 
 )");
   tests::Process process(
       {"bash", "-c", "ulimit -c 0 && ulimit -f 1000 && exec \"$0\" sweep run recipe.yaml", tests::roux_program()},
-      tests::RunPlace::environment(), place.path().string());
+      tests::TestRun::environment(), place.path().string());
   const int status = process.wait();
   INFO(process.output());
   CHECK(status == 0);
@@ -360,12 +360,12 @@ TEST_CASE("a trial that was killed, or hangs, goes on from its checkpoint", "[ra
                                           "--set",
                                           "sweep.failures={hang_timeout: 5s, max_retries: 1000}"};
   static const std::vector<std::string> undisturbed = [&words] {
-    const tests::RunPlace calm(kRecipe);
+    const tests::TestRun calm(kRecipe);
     REQUIRE(calm.roux(words).status == 0);
     return tests::trials_of(calm);
   }();
   const int signal = GENERATE(SIGKILL, SIGSEGV, SIGABRT, SIGSTOP);
-  const tests::RunPlace place(kRecipe);
+  const tests::TestRun place(kRecipe);
   std::vector<std::string> command = words;
   command.insert(command.begin(), tests::roux_program());
   tests::Process sweep(command, place.environment(), place.path().string());
@@ -394,7 +394,7 @@ sweep:
   failures: {nan: stop}
   parameters: {data.train.path: {values: [here.csv, gone.csv]}, optimizer.lr: {values: [1.0e+30, 0.1]}}
 )";
-  const tests::RunPlace place(recipe);
+  const tests::TestRun place(recipe);
   for (const char* file : {"here.csv", "gone.csv"}) place.write(file, "x,y\n1,2\n2,4\n3,6\n4,8\n");
   const auto begun = place.roux({"sweep", "run", "recipe.yaml"});  // stopped by its first trial
   INFO(begun.output);
@@ -413,7 +413,7 @@ sweep:
 
 TEST_CASE("a trial is given up at the same step however the sweep is disturbed", "[ranks][sweep]") {
   const std::string recipe = std::string(kRecipe) + "  pruner: {type: asha, min_steps: 10, reduction_factor: 2}\n";
-  const tests::RunPlace calm(recipe), killed(recipe);
+  const tests::TestRun calm(recipe), killed(recipe);
   const auto ended = calm.roux({"sweep", "run", "recipe.yaml"});
   INFO(ended.output);
   REQUIRE(ended.status == 0);
@@ -429,7 +429,7 @@ TEST_CASE("a trial is given up at the same step however the sweep is disturbed",
 
 TEST_CASE("a trial is complete at its last step, also where that is counted in epochs", "[ranks][sweep]") {
   const std::string recipe = std::string(kRecipe) + "  pruner: {type: asha, min_steps: 10, reduction_factor: 2}\n";
-  const tests::RunPlace by_steps(recipe), by_epochs(recipe);
+  const tests::TestRun by_steps(recipe), by_epochs(recipe);
   REQUIRE(by_steps.roux({"sweep", "run", "recipe.yaml"}).status == 0);
   const auto ended = by_epochs.roux({"sweep", "run", "recipe.yaml", "--set", "training.max_steps=null", "--set",
                                      "training.max_epochs=20"});  // of two steps each
@@ -441,7 +441,7 @@ TEST_CASE("a trial is complete at its last step, also where that is counted in e
 TEST_CASE("trials that are promoted go on from their checkpoints, however the sweep is disturbed", "[ranks][sweep]") {
   // By two, so that with six trials somebody enters the best half of a rung late.
   const std::string recipe = std::string(kRecipe) + "  pruner: {type: asha, min_steps: 10, reduction_factor: 2}\n";
-  const tests::RunPlace calm(recipe), killed(recipe), whole(kRecipe);
+  const tests::TestRun calm(recipe), killed(recipe), whole(kRecipe);
   const std::vector<std::string> words = {"sweep", "run", "recipe.yaml", "--n-trials", "8"};
   REQUIRE(calm.roux(words).status == 0);
   std::vector<std::string> command = words;
@@ -473,7 +473,7 @@ TEST_CASE("the lineage of a population's best member replays to the same bits", 
   const std::string recipe = std::string(kRecipe).replace(std::string(kRecipe).find("  n_trials: 6"), 13,
                                                           "  population: {size: 3, interval: 10}") +
                              "lr_scheduler: cosine\n";
-  const tests::RunPlace calm(recipe), killed(recipe);
+  const tests::TestRun calm(recipe), killed(recipe);
   const auto run = calm.roux({"sweep", "run", "recipe.yaml"});
   INFO(run.output);
   REQUIRE(run.status == 0);
@@ -488,7 +488,7 @@ TEST_CASE("the lineage of a population's best member replays to the same bits", 
   for (std::size_t at = 0; (at = replayed.output.find("  the same bits\n", at)) != std::string::npos; ++at) ++same;
   CHECK(same >= 2);
   // Who goes on as before is at each step what one that was trained in one piece is, rates of a cosine included.
-  const tests::RunPlace whole(std::string(kRecipe) + "lr_scheduler: cosine\n");
+  const tests::TestRun whole(std::string(kRecipe) + "lr_scheduler: cosine\n");
   REQUIRE(whole.roux({"sweep", "run", "recipe.yaml", "--n-trials", "3"}).status == 0);
   const auto members = tests::trials_of(calm), straight = tests::trials_of(whole);
   const auto of = [](const std::string& trial, const char* key) {
@@ -522,7 +522,7 @@ TEST_CASE("trials of several processes are given up at the same step by all of t
   const std::string recipe = std::string(kRecipe) + "  pruner: {type: asha, min_steps: 10, reduction_factor: 2}\n";
   const std::vector<std::string> words = {"sweep", "run",   "recipe.yaml",           "--n-trials",
                                           "4",     "--set", "launch.num_processes=2"};
-  const tests::RunPlace once(recipe), again(recipe);
+  const tests::TestRun once(recipe), again(recipe);
   const auto first = once.roux(words), second = again.roux(words);
   INFO(first.output);
   REQUIRE(first.status == 0);
@@ -540,7 +540,7 @@ TEST_CASE("BOHB: Hyperband gives up trials that TPE proposes, however the sweep 
                                           "10",
                                           "--set",
                                           "sweep.sampler={type: tpe, n_startup_trials: 4, seed: 2}"};
-  const tests::RunPlace calm(recipe), killed(recipe);
+  const tests::TestRun calm(recipe), killed(recipe);
   const auto ended = calm.roux(words);
   INFO(ended.output);
   REQUIRE(ended.status == 0);
@@ -558,7 +558,7 @@ TEST_CASE("BOHB: Hyperband gives up trials that TPE proposes, however the sweep 
 }
 
 TEST_CASE("a limit ends a sweep, a resume knows it, and another limit lets it go on", "[ranks][sweep]") {
-  const tests::RunPlace place(kRecipe);
+  const tests::TestRun place(kRecipe);
   const auto begun = place.roux({"sweep", "run", "recipe.yaml", "--set", "sweep.stop.max_steps=100"});
   INFO(begun.output);
   CHECK(begun.status == 0);
@@ -575,7 +575,7 @@ TEST_CASE("a limit ends a sweep, a resume knows it, and another limit lets it go
 }
 
 TEST_CASE("only the best checkpoints of a sweep are kept", "[ranks][sweep]") {
-  const tests::RunPlace place(kRecipe);
+  const tests::TestRun place(kRecipe);
   REQUIRE(place.roux({"sweep", "run", "recipe.yaml", "--set", "sweep.checkpoints.keep_best=2"}).status == 0);
   int with_checkpoints = 0;
   for (const auto& entry : std::filesystem::directory_iterator(place.path() / "runs")) {

@@ -5,13 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/postgres.h"
+#include "tests/support/process/postgres.h"
 #include "tests/support/swept.h"
 
 namespace {
 
 using tests::Process;
-using tests::RunPlace;
+using tests::TestRun;
 
 constexpr const char* kRecipe = R"(run_name: swept
 model: {type: mlp, hidden: [8]}
@@ -31,9 +31,9 @@ constexpr const char* kLongTrial = R"(  isolation: none
   parameters: {training.max_steps: {values: [100000000, 4]}}
 )";
 
-Process started(const RunPlace& place, std::vector<std::string> words) {
+Process started(const TestRun& place, std::vector<std::string> words) {
   words.insert(words.begin(), tests::roux_program());
-  return Process(words, RunPlace::environment(), place.path().string());
+  return Process(words, TestRun::environment(), place.path().string());
 }
 
 }  // namespace
@@ -44,13 +44,13 @@ TEST_CASE("two workers share a population, whatever becomes of one of them", "[r
   parameters: {optimizer.lr: {distribution: log_uniform, min: 1.0e-4, max: 1.0e-1}}
 )";
   static const std::vector<std::string> undisturbed = [&recipe] {
-    const RunPlace calm(recipe);
+    const TestRun calm(recipe);
     REQUIRE(calm.roux({"sweep", "run", "recipe.yaml"}).status == 0);
     return tests::trials_of(calm);
   }();
   enum class Killed { kNobody, kFirst, kSecond };
   const Killed killed = GENERATE(Killed::kNobody, Killed::kFirst, Killed::kSecond);
-  const RunPlace place(recipe);
+  const TestRun place(recipe);
   Process first = started(place, {"sweep", "run", "recipe.yaml"});
   REQUIRE(first.wait_for("runs/sweeps/"));
   Process second = started(place, {"sweep", "work", "last"});
@@ -65,7 +65,7 @@ TEST_CASE("two workers share a population, whatever becomes of one of them", "[r
 }
 
 TEST_CASE("a trial that takes its worker along is given up after its retries", "[ranks][sweep]") {
-  const RunPlace place(std::string(kRecipe) + kLongTrial + "  failures: {max_retries: 1}\n");
+  const TestRun place(std::string(kRecipe) + kLongTrial + "  failures: {max_retries: 1}\n");
   for (const char* command : {"run", "resume"}) {
     const std::vector<std::string> more = {command == std::string("run") ? "recipe.yaml" : "last"};
     Process sweep = started(place, {"sweep", command, more.front()});
@@ -87,7 +87,7 @@ TEST_CASE("a trial that takes its worker along is given up after its retries", "
 }
 
 TEST_CASE("a worker is heard while a trial trains in its own process", "[ranks][sweep]") {
-  const RunPlace place(std::string(kRecipe) + kLongTrial);
+  const TestRun place(std::string(kRecipe) + kLongTrial);
   Process sweep = started(place, {"sweep", "run", "recipe.yaml"});
   REQUIRE(sweep.wait_for("runs/sweeps/"));
   REQUIRE(tests::owner_of_trial(place, "0").has_value());
@@ -97,10 +97,9 @@ TEST_CASE("a worker is heard while a trial trains in its own process", "[ranks][
 }
 
 TEST_CASE("a sweep is not removed while a worker of another machine is at it", "[ranks][sweep][postgres]") {
-  if (!tests::Postgres::is_installed()) return;
   tests::Postgres server;
-  const RunPlace place(std::string(kRecipe) + kLongTrial + "  store: " + server.address() + "\n");
-  const RunPlace other("");
+  const TestRun place(std::string(kRecipe) + kLongTrial + "  store: " + server.address() + "\n");
+  const TestRun other("");
   Process worker = started(place, {"sweep", "run", "recipe.yaml"});
   REQUIRE(worker.wait_for("runs/sweeps/"));
   REQUIRE(tests::owner_of_trial(place, "0").has_value());
@@ -119,13 +118,12 @@ TEST_CASE("a sweep is not removed while a worker of another machine is at it", "
 }
 
 TEST_CASE("a population wants one folder for all of its workers", "[ranks][sweep][population][postgres]") {
-  if (!tests::Postgres::is_installed()) return;
   tests::Postgres server;
   const std::string recipe = std::string(kRecipe) + "  store: " + server.address() + R"(
   population: {size: 2, interval: 10}
   parameters: {optimizer.lr: {distribution: log_uniform, min: 1.0e-4, max: 1.0e-1}}
 )";
-  const RunPlace place(recipe), other(recipe);
+  const TestRun place(recipe), other(recipe);
   // The first generation, and then whoever runs the sweep without the limit goes on.
   REQUIRE(place.roux({"sweep", "run", "recipe.yaml", "--set", "sweep.stop.max_steps=20"}).status == 0);
   const auto elsewhere = other.roux({"sweep", "run", "recipe.yaml"});

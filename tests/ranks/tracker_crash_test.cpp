@@ -18,20 +18,21 @@
 #include <vector>
 
 #include "runner/core/clock.h"
-#include "runner/core/files.h"
+#include "runner/core/platform/files.h"
 #include "runner/store/run_writer.h"
 #include "tests/support/at_each.h"
+#include "tests/support/disk/tracer.h"
 #include "tests/support/run_place.h"
+#include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"
-#include "tests/support/tracer.h"
 
 namespace {
 
 namespace fs = std::filesystem;
 using runner::store::RunWriter;
 using tests::DiskEvent;
-using tests::RunPlace;
 using tests::TempDir;
+using tests::TestRun;
 
 constexpr const char* kRecipe = R"(
 run_name: tracked
@@ -61,7 +62,7 @@ void log(RunWriter& run, int from, int to, double value) {
 }
 
 /// In `output_dir`; with every tracker as far as step 30 of a branch that was left at step 10.
-fs::path prepare(const RunPlace& place, const std::string& output_dir) {
+fs::path prepare(const TestRun& place, const std::string& output_dir) {
   runner::store::NewRun run;
   run.output_dir = output_dir;
   run.run_name = "tracked";
@@ -153,7 +154,7 @@ fs::path copy_of(const fs::path& run_dir, const TempDir& into) {
 
 TEST_CASE("a sync that is killed at any change it makes, twice, gives each tool the same in the end",
           "[ranks][crash]") {
-  const RunPlace place(kRecipe);
+  const TestRun place(kRecipe);
   const TempDir prepared(TempDir::On::kMemory);
   const fs::path run_dir = prepare(place, prepared.path());
   for (const std::string tracker : kTrackers) {
@@ -161,10 +162,7 @@ TEST_CASE("a sync that is killed at any change it makes, twice, gives each tool 
     const TempDir calm_dir(TempDir::On::kMemory), again_dir(TempDir::On::kMemory);
     const fs::path calm_run = copy_of(run_dir, calm_dir), again_run = copy_of(run_dir, again_dir);
     const auto traced = trace_sync(calm_run, tracker, {}, true);
-    if (!traced) {
-      WARN("skipped: ptrace is not permitted here");
-      return;
-    }
+    if (!traced) tests::skip("ptrace is not permitted");
     REQUIRE(traced->status == 0);
     sync_calmly(again_run, tracker);
     const Tree calm = tree_of(calm_run), again = tree_of(again_run);

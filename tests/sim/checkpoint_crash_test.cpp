@@ -10,15 +10,15 @@
 #include <random>
 
 #include "runner/artifact/retention.h"
-#include "tests/support/faulty_io.h"
+#include "tests/support/disk/faulty_io.h"
 #include "tests/support/temp_dir.h"
 
 namespace {
 
 namespace fs = std::filesystem;
 
-using runner::artifact::CheckpointDraft;
 using runner::artifact::CheckpointInfo;
+using runner::artifact::CheckpointWriter;
 using runner::artifact::Io;
 using runner::artifact::ManifestFields;
 using runner::artifact::TensorBytes;
@@ -33,7 +33,7 @@ std::vector<float> weights_of(std::int64_t step, std::int64_t branch) {
 }
 
 runner::core::Result<std::string> save(const std::string& dir, std::int64_t step, std::int64_t branch, Io& io) {
-  auto draft = CheckpointDraft::begin(dir, step, 1 << 16, io);
+  auto draft = CheckpointWriter::begin(dir, step, 1 << 16, io);
   if (!draft) return draft.failure();
   const std::vector<float> weights = weights_of(step, branch);
   const TensorBytes tensor{"w", "F32", {1000}, weights.data(), 4000};

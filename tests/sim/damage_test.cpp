@@ -10,7 +10,7 @@
 #include <sstream>
 
 #include "runner/artifact/checkpoint_dir.h"
-#include "runner/artifact/io.h"
+#include "runner/artifact/io/io.h"
 #include "runner/artifact/retention.h"
 #include "tests/support/checkpoints.h"
 #include "tests/support/temp_dir.h"
@@ -36,7 +36,7 @@ void write(const std::string& path, const std::string& content) {
 std::string save_like_a_training(const std::string& dir, std::int64_t step) {
   const std::vector<float> weights(5000, static_cast<float>(step));
   const std::vector<std::int64_t> counts(300, step);
-  auto draft = artifact::CheckpointDraft::begin(dir, step, 0).value();
+  auto draft = artifact::CheckpointWriter::begin(dir, step, 0).value();
   draft
       ->add_safetensors("model.safetensors",
                         {{"blocks.0.weight", "F32", {50, 100}, weights.data(), 20000},

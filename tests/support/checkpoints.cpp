@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "runner/artifact/io.h"
+#include "runner/artifact/io/io.h"
 
 namespace tests {
 namespace {
@@ -19,7 +19,7 @@ class FastDisk final : public runner::artifact::Io {
 std::string save_checkpoint(const std::string& checkpoints_dir, const runner::artifact::ManifestFields& fields,
                             const std::string& content, std::int64_t now_ms) {
   FastDisk io;
-  const auto draft = runner::artifact::CheckpointDraft::begin(checkpoints_dir, fields.step, 0, io).value();
+  const auto draft = runner::artifact::CheckpointWriter::begin(checkpoints_dir, fields.step, 0, io).value();
   draft->add_text("trainer.json", content).value();
   return draft->commit(fields, nullptr, now_ms).value();
 }

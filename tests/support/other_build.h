@@ -6,7 +6,7 @@
 #include <string>
 
 #include "runner/core/build_info.h"
-#include "tests/support/process.h"
+#include "tests/support/process/process.h"
 
 namespace tests {
 

@@ -7,15 +7,15 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/process.h"
+#include "tests/support/process/process.h"
 #include "tests/support/temp_dir.h"
 
 namespace tests {
 
 /// A folder with a recipe in it, and the real program run there with one thread.
-class RunPlace {
+class TestRun {
  public:
-  explicit RunPlace(const std::string& recipe) { write("recipe.yaml", recipe); }
+  explicit TestRun(const std::string& recipe) { write("recipe.yaml", recipe); }
 
   void write(const std::string& name, const std::string& content) const { std::ofstream(path() / name) << content; }
   /// corpus.txt, of lines that all differ.

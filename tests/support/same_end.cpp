@@ -10,7 +10,7 @@ std::vector<std::string> tensors_of_ranks(int ranks) {
   return files;
 }
 
-void check_same_end(const RunPlace& a, const RunPlace& b, const std::string& step,
+void check_same_end(const TestRun& a, const TestRun& b, const std::string& step,
                     const std::vector<std::string>& files) {
   for (const std::string& file : files) {
     const std::string name = file + ".safetensors";

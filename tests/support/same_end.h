@@ -11,7 +11,7 @@ namespace tests {
 std::vector<std::string> tensors_of_ranks(int ranks = 1);
 
 /// Fails the test unless the checkpoints that two runs have of a step hold the same bytes in these .safetensors files.
-void check_same_end(const RunPlace& a, const RunPlace& b, const std::string& step,
+void check_same_end(const TestRun& a, const TestRun& b, const std::string& step,
                     const std::vector<std::string>& files = tensors_of_ranks());
 
 }  // namespace tests

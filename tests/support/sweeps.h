@@ -7,7 +7,7 @@
 #include "runner/core/diagnostics.h"
 #include "runner/recipe/compose.h"
 #include "runner/recipe/read.h"
-#include "runner/sweep/sweep.h"
+#include "runner/sweep/spec/sweep.h"
 
 namespace tests {
 

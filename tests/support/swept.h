@@ -11,16 +11,16 @@
 
 #include "runner/core/clock.h"
 #include "runner/core/json.h"
+#include "runner/store/database/text.h"
 #include "runner/store/lease.h"
 #include "runner/store/run_files.h"
 #include "runner/store/run_reader.h"
-#include "runner/store/text.h"
 #include "tests/support/run_place.h"
 
 namespace tests {
 
 /// What `roux sweep export` says of each trial, without names and times.
-inline std::vector<std::string> trials_of(const RunPlace& place, const std::string& sweep = "last") {
+inline std::vector<std::string> trials_of(const TestRun& place, const std::string& sweep = "last") {
   const auto exported = place.roux({"sweep", "export", sweep, "--format", "json"});
   INFO(exported.output);
   REQUIRE(exported.status == 0);
@@ -34,7 +34,7 @@ inline std::vector<std::string> trials_of(const RunPlace& place, const std::stri
 }
 
 /// Finished runs of each trial.
-inline std::map<std::string, int> finished_runs(const RunPlace& place) {
+inline std::map<std::string, int> finished_runs(const TestRun& place) {
   const auto listed = place.roux({"runs", "list", "--format", "json"});
   REQUIRE(listed.status == 0);
   std::map<std::string, int> count;
@@ -46,7 +46,7 @@ inline std::map<std::string, int> finished_runs(const RunPlace& place) {
 }
 
 /// The trials of `place` are those of a sweep that nobody disturbed, and each of them was trained to its end once.
-inline void check_nothing_is_lost_or_doubled(const RunPlace& place, const std::vector<std::string>& undisturbed,
+inline void check_nothing_is_lost_or_doubled(const TestRun& place, const std::vector<std::string>& undisturbed,
                                              const std::string& sweep = "last") {
   CHECK(trials_of(place, sweep) == undisturbed);
   const auto runs = finished_runs(place);
@@ -58,7 +58,7 @@ inline void check_nothing_is_lost_or_doubled(const RunPlace& place, const std::v
 }
 
 /// Who trains this trial now, waited for; nothing when its run has ended before anybody looked.
-inline std::optional<runner::store::LeaseOwner> owner_of_trial(const RunPlace& place, const std::string& trial) {
+inline std::optional<runner::store::LeaseOwner> owner_of_trial(const TestRun& place, const std::string& trial) {
   for (;; sched_yield()) {
     for (const auto& entry : std::filesystem::directory_iterator(place.path() / "runs")) {
       const auto name = runner::store::parse_folder_name(entry.path().filename().string());

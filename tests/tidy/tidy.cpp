@@ -1,5 +1,6 @@
-// Reads the tree and names what STYLE forbids, as `file:line: error: ...`: layer arrows that point the wrong way,
-// LibTorch where it may not be, dead files, lines over 120 columns, generated pages that are out of date.
+// Reads the tree and names what docs/style.md forbids, as `file:line: error: ...`: layer arrows that point the wrong
+// way, circles of folders, LibTorch where it may not be, dead files, folders that are too large, lines over 120
+// columns, generated pages that are out of date.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -11,50 +12,17 @@
 #include <string_view>
 #include <vector>
 
+#include "arrows.h"
+
 namespace fs = std::filesystem;
 
 namespace {
 
 constexpr std::size_t kColumnsMax = 120;
 
-using Names = std::set<std::string>;
-
-/// What a layer may include from, beside itself. The text in front of the first '/' of a component is its layer.
-const std::map<std::string, Names>& arrows() {
-  static const Names base = {"core", "recipe", "registry", "store", "artifact"};
-  static const auto with = [](Names names, std::initializer_list<const char*> more) {
-    names.insert(more.begin(), more.end());
-    return names;
-  };
-  static const Names torch_free = with(base, {"sampler", "pruner", "trackers", "dashboard", "launch", "sweep"});
-  static const std::map<std::string, Names> allowed = {
-      {"core", {}},
-      {"recipe", {"core"}},
-      {"registry", {"core", "recipe"}},
-      {"store", {"core"}},
-      {"artifact", {"core"}},
-      {"trackers", {"core", "store"}},
-      {"dashboard", {"core", "store"}},
-      {"sampler", {"core", "registry"}},
-      {"pruner", {"core", "registry"}},
-      {"launch", with(base, {"sampler", "pruner"})},
-      {"sweep", with(base, {"sampler", "pruner", "launch"})},
-      {"cli", torch_free},  // and runner/engine/engine.h, runner/cuda/cuda.h
-      {"distributed", {"core"}},
-      {"cuda", {"core", "distributed"}},
-      {"kernels", {}},
-      {"components", {"core", "distributed", "kernels"}},
-      {"checkpoint", {"core", "registry", "store", "artifact", "components"}},
-      {"train", {"core", "registry", "store", "artifact", "components", "checkpoint", "distributed"}},
-      {"engine", with(base, {"distributed", "components", "checkpoint", "train"})},
-      {"schema_gen", {"core", "recipe", "registry"}},
-  };
-  return allowed;
-}
-
-const Names kWithTorch = {"cuda", "distributed", "components", "checkpoint", "train", "engine", "tests"};
-/// They know a component by its kind's interface only.
-const Names kInterfacesOnly = {"checkpoint", "train", "engine"};
+// Of a folder's own files, without its sub-folders.
+constexpr int kFilesMax = 40;
+constexpr int kLinesMax = 4000;
 
 struct Source {
   std::string path;  // relative to the root, '/' between
@@ -119,12 +87,17 @@ bool is_torch(const Include& include) {
   return false;
 }
 
-/// components/optimizer/optimizer.h, and what lies in components/ itself.
-bool is_kind_interface(const std::string& path) {
+std::string folder_of(const std::string& path) {
+  const auto slash = path.rfind('/');
+  return slash == std::string::npos ? "" : path.substr(0, slash);
+}
+
+/// components/optimizer/optimizer.h, and what else of components/ the runner may include.
+bool is_open_to_runner(const std::string& path) {
   if (!path.starts_with("components/")) return false;
-  const auto rest = path.substr(11);
-  const auto slash = rest.find('/');
-  return slash == std::string::npos || rest == rest.substr(0, slash) + "/" + rest.substr(0, slash) + ".h";
+  const std::string folder = folder_of(path);
+  return kOpenToRunner.contains(folder) || kOpenToRunner.contains(path) ||
+         path == folder + "/" + folder.substr(folder.rfind('/') + 1) + ".h";
 }
 
 std::size_t columns(std::string_view line) {
@@ -135,7 +108,9 @@ std::size_t columns(std::string_view line) {
 
 class Tidy {
  public:
-  Tidy(fs::path root, fs::path generated) : root_(std::move(root)), generated_(std::move(generated)) {}
+  /// `generated`: where the build wrote the reference, or empty. `whole_tree`: arrows that no file needs are errors.
+  Tidy(fs::path root, fs::path generated, bool whole_tree)
+      : root_(std::move(root)), generated_(std::move(generated)), whole_tree_(whole_tree) {}
 
   int run() {
     collect();
@@ -151,13 +126,17 @@ class Tidy {
       }
     }
     for (const Source& source : sources_) check_alive(source);
+    check_sizes();
+    check_circles();
+    if (whole_tree_) check_unused_arrows();
     if (!generated_.empty()) check_reference();
     std::cout << sources_.size() << " files, " << errors_ << " errors\n";
     return errors_ == 0 ? 0 : 1;
   }
 
  private:
-  static bool is_cpp(const std::string& path) { return path.ends_with(".cpp") || path.ends_with(".h"); }
+  static bool is_cpp(const std::string& path) { return path.ends_with(".cpp") || is_included(path); }
+  static bool is_included(const std::string& path) { return path.ends_with(".h") || path.ends_with(".inl"); }
 
   void error(const std::string& path, int line, const std::string& what) {
     std::cout << path << ":" << line << ": error: " << what << "\n";
@@ -237,10 +216,12 @@ class Tidy {
       return error(source.path, include.line,
                    "\"" + target + "\" is in no layer; write paths from the root of the tree");
     }
-    if (to == source.layer) return;
+    note_folders(source, include, resolved);
+    if (to == source.layer) return check_folder_arrow(source, include, resolved);
     if (source.layer == "cli" && (resolved == "runner/engine/engine.h" || resolved == "runner/cuda/cuda.h")) return;
-    const auto rule = arrows().find(source.layer);
-    if (rule == arrows().end()) {
+    used_arrows_.insert(source.layer + " -> " + to);
+    const auto rule = layer_arrows().find(source.layer);
+    if (rule == layer_arrows().end()) {
       return error(source.path, include.line,
                    "no arrow is known for the layer " + source.layer + "; add it to the tidy test");
     }
@@ -248,9 +229,99 @@ class Tidy {
       return error(source.path, include.line,
                    source.layer + " must not know " + to + ", yet it includes \"" + target + "\"");
     }
-    if (kInterfacesOnly.contains(source.layer) && to == "components" && !is_kind_interface(resolved)) {
+    if (kInterfacesOnly.contains(source.layer) && to == "components" && !is_open_to_runner(resolved)) {
       error(source.path, include.line,
             source.layer + " knows kinds, never a component: \"" + target + "\" is not a kind's interface");
+    }
+  }
+
+  void check_folder_arrow(const Source& source, const Include& include, const std::string& resolved) {
+    const std::string from = folder_of(source.path), to = folder_of(resolved);
+    if (from == to) return;
+    used_arrows_.insert(from + " -> " + to);
+    const auto rule = folder_arrows().find(from);
+    if (rule != folder_arrows().end() && rule->second.contains(to)) return;
+    error(source.path, include.line, from + " must not know " + to + ", yet it includes \"" + include.target + "\"");
+  }
+
+  /// For the circles: which folder includes which, and where first.
+  void note_folders(const Source& source, const Include& include, const std::string& resolved) {
+    const std::string from = folder_of(source.path), to = folder_of(resolved);
+    if (from != to) folders_[from].emplace(to, source.path + ":" + std::to_string(include.line));
+  }
+
+  void check_circles() {
+    std::map<std::string, int> state;  // 1: on the way, 2: done
+    std::vector<std::string> way;
+    for (const auto& [folder, others] : folders_) walk(folder, state, way);
+  }
+
+  void walk(const std::string& folder, std::map<std::string, int>& state, std::vector<std::string>& way) {
+    if (state[folder] == 2) return;
+    if (state[folder] == 1) {
+      const auto begin = std::find(way.begin(), way.end(), folder);
+      std::string circle;
+      for (auto at = begin; at != way.end(); ++at) circle += *at + " -> ";
+      const std::string place = folders_[way.back()].at(folder);
+      return error(place.substr(0, place.find(':')), std::stoi(place.substr(place.find(':') + 1)),
+                   "closes a circle of folders: " + circle + folder);
+    }
+    state[folder] = 1;
+    way.push_back(folder);
+    if (const auto found = folders_.find(folder); found != folders_.end()) {
+      for (const auto& [to, place] : found->second) walk(to, state, way);
+    }
+    way.pop_back();
+    state[folder] = 2;
+  }
+
+  void check_unused_arrows() {
+    const auto check = [this](const std::map<std::string, Names>& arrows) {
+      for (const auto& [from, all] : arrows) {
+        for (const std::string& to : all) {
+          if (used_arrows_.contains(from + " -> " + to)) continue;
+          error("tests/tidy/arrows.h", 1, "no file needs the arrow " + from + " -> " + to + ": remove it");
+        }
+      }
+    };
+    check(layer_arrows());
+    check(folder_arrows());
+  }
+
+  /// Generated pages, test vectors, recipes of tests and fixtures are data.
+  static bool is_data(const std::string& folder) {
+    for (const char* data : {"schemas/reference", "tests/golden/", "tests/fixtures", "tests/bench/peers"}) {
+      if (folder.starts_with(data)) return true;
+    }
+    return false;
+  }
+
+  void check_sizes() {
+    std::map<std::string, std::pair<int, int>> sizes;  // files, lines
+    for (const char* top : {"runner", "components", "trackers", "schemas", "tests", "docs"}) {
+      if (!fs::exists(root_ / top)) continue;
+      for (const auto& entry : fs::recursive_directory_iterator(root_ / top)) {
+        const std::string path = fs::relative(entry.path(), root_).generic_string();
+        const std::string folder = folder_of(path);
+        if (!entry.is_regular_file() || is_data(folder) || path == "schemas/recipe.schema.json") continue;
+        const std::string extension = entry.path().extension().string();
+        if (extension == ".pyc" || extension == ".svg" || extension == ".png") continue;
+        auto& [files, lines] = sizes[folder];
+        ++files;
+        lines += static_cast<int>(read_lines(entry.path()).size());
+      }
+    }
+    for (const auto& [folder, size] : sizes) {
+      if (size.first > kFilesMax) {
+        error(folder, 1,
+              std::to_string(size.first) + " files, and " + std::to_string(kFilesMax) +
+                  " is the limit: make sub-folders");
+      }
+      if (size.second > kLinesMax) {
+        error(folder, 1,
+              std::to_string(size.second) + " lines, and " + std::to_string(kLinesMax) +
+                  " is the limit: make sub-folders");
+      }
     }
   }
 
@@ -261,7 +332,7 @@ class Tidy {
                    source.layer + " is without LibTorch, yet it includes <" + include.target + ">");
     }
     const bool interface = source.path == "runner/engine/engine.h" ||
-                           (is_kind_interface(source.path) && source.path != "components/tensors.h");
+                           (is_open_to_runner(source.path) && source.path != "components/tensor/tensors.h");
     if (interface && source.path.ends_with(".h")) {
       error(source.path, include.line,
             "an interface that others include brings no LibTorch: use runner/core/tensor_fwd.h");
@@ -277,19 +348,15 @@ class Tidy {
 
   void check_alive(const Source& source) {
     if (source.path == "runner/cmake/torch_pch.h") return;
-    if (source.path.ends_with(".h") && !used_.contains(source.path)) {
+    if (is_included(source.path) && !used_.contains(source.path)) {
       error(source.path, 1, "no file includes this header");
     }
     if (!source.path.ends_with(".cpp")) return;
     const std::string folder = source.path.substr(0, source.path.rfind('/'));
-    if (source.layer != "tests" && !arrows().contains(source.layer)) {
+    if (source.layer != "tests" && !layer_arrows().contains(source.layer)) {
       error(source.path, 1, "belongs to no target: " + folder + " is no layer");
     }
     if (folder == "tests") error(source.path, 1, "belongs to no target: tests mirror the tree, in folders");
-    const bool nested = std::count(source.path.begin(), source.path.end(), '/') > 2;
-    if (source.path.starts_with("runner/") && nested) {
-      error(source.path, 1, "belongs to no target: a layer of the runner has no folders");
-    }
   }
 
   void check_same(const fs::path& committed, const fs::path& generated) {
@@ -317,7 +384,9 @@ class Tidy {
 
   fs::path root_, generated_;
   std::vector<Source> sources_;
-  Names used_;
+  bool whole_tree_;
+  Names used_, used_arrows_;
+  std::map<std::string, std::map<std::string, std::string>> folders_;
   int errors_ = 0;
 };
 
@@ -325,10 +394,12 @@ class Tidy {
 
 int main(int argc, char** argv) {
   fs::path root = ".", generated;
-  for (int i = 1; i + 1 < argc; i += 2) {
+  bool whole_tree = false;
+  for (int i = 1; i < argc; ++i) {
     const std::string_view option = argv[i];
-    if (option == "--root") root = argv[i + 1];
-    if (option == "--generated") generated = argv[i + 1];
+    if (option == "--whole-tree") whole_tree = true;
+    if (option == "--root" && i + 1 < argc) root = argv[++i];
+    if (option == "--generated" && i + 1 < argc) generated = argv[++i];
   }
-  return Tidy(fs::canonical(root), generated).run();
+  return Tidy(fs::canonical(root), generated, whole_tree).run();
 }

@@ -2,13 +2,13 @@
 #include <string>
 #include <vector>
 
-#include "runner/core/base64.h"
 #include "runner/core/json.h"
 #include "runner/core/log.h"
-#include "tests/support/http_server.h"
+#include "runner/core/picture/base64.h"
+#include "tests/support/process/http_server.h"
 #include "tests/trackers/followed_run.h"
-#include "trackers/aim_tree.h"
-#include "trackers/blake2b.h"
+#include "trackers/server/aim_tree.h"
+#include "trackers/server/blake2b.h"
 
 namespace {
 

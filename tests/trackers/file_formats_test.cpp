@@ -5,13 +5,13 @@
 #include <set>
 #include <string>
 
-#include "runner/core/crc32.h"
+#include "runner/core/picture/crc32.h"
 #include "runner/core/utf8.h"
 #include "tests/support/folder.h"
-#include "trackers/safe_name.h"
-#include "trackers/sha256.h"
+#include "trackers/io/safe_name.h"
+#include "trackers/io/sha256.h"
+#include "trackers/io/wire.h"
 #include "trackers/wandb_file.h"
-#include "trackers/wire.h"
 
 namespace {
 

@@ -265,6 +265,14 @@ TEST_CASE("a follower goes on until the run has ended", "[trackers][follow]") {
   CHECK_FALSE(std::filesystem::exists(f.run.dir + "/run.db-wal"));
 }
 
+TEST_CASE("a run that lost one of its processes has crashed", "[trackers][follow]") {
+  Fixture f;
+  f.log(1, 5);
+  f.writer->finish(RunStatus::kCrashed, "rank 1 is lost");
+  f.follow(true);
+  CHECK(f.tool.ended == Ending::kCrashed);
+}
+
 TEST_CASE("a run without an owner has crashed", "[trackers][follow]") {
   Fixture f;
   f.log(1, 5);

@@ -8,7 +8,7 @@
 #include <string>
 #include <tuple>
 
-#include "tests/support/http_server.h"
+#include "tests/support/process/http_server.h"
 
 namespace tracker_tests {
 

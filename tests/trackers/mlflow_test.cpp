@@ -5,9 +5,10 @@
 #include <string>
 
 #include "runner/core/log.h"
+#include "runner/store/cursors.h"
 #include "tests/trackers/followed_run.h"
 #include "tests/trackers/mlflow_stand_in.h"
-#include "trackers/mlflow_names.h"
+#include "trackers/server/mlflow_names.h"
 
 namespace {
 
@@ -86,6 +87,18 @@ TEST_CASE("a later call goes on with the same run", "[trackers][mlflow]") {
   f.commit();
   CHECK(f.follow(block(server)).points == 1);
   CHECK(only_run(server).points() == kSmallRun);
+}
+
+TEST_CASE("a password in the server's address is used, and not written down", "[trackers][mlflow]") {
+  FollowedRun f;
+  MlflowStandIn server;
+  const std::string host = server.url().substr(std::string("http://").size());
+  f.log(1, 0.5);
+  f.commit();
+  CHECK(f.follow(R"({"type": "mlflow", "tracking_uri": "http://me:hush@)" + host + "\"}").problem.empty());
+  CHECK(only_run(server).points() == Points{{"loss", 1, "0.5"}});
+  CHECK(server.authorization == "Basic bWU6aHVzaA==");
+  CHECK(runner::store::read_cursors(f.run.dir).at("tool").state.find("tracking_uri")->as_string() == server.url());
 }
 
 TEST_CASE("more than one request holds is sent in several", "[trackers][mlflow]") {

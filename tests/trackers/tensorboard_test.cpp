@@ -3,11 +3,11 @@
 #include <iterator>
 #include <string>
 
-#include "runner/core/crc32.h"
+#include "runner/core/picture/crc32.h"
 #include "tests/support/folder.h"
-#include "trackers/record_file.h"
+#include "trackers/io/record_file.h"
+#include "trackers/io/wire.h"
 #include "trackers/tracker.h"
-#include "trackers/wire.h"
 
 namespace {
 

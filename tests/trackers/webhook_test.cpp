@@ -1,8 +1,10 @@
 #include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
-#include "tests/support/http_server.h"
+#include "tests/support/process/http_server.h"
 #include "tests/trackers/followed_run.h"
 
 namespace {
@@ -101,6 +103,25 @@ TEST_CASE("a secret address is not told", "[trackers][webhook]") {
   const auto result =
       f.follow(R"({"type": "webhook", "events": ["started"], "secret_url": ")" + listener.server.url() + R"(/T0P"})");
   CHECK(result.problem == "the webhook at secret_url does not take the event started");
+}
+
+TEST_CASE("a secret may lie in a file", "[trackers][webhook]") {
+  FollowedRun f;
+  Listener listener;
+  const std::string path = f.output.path + "/secret";
+  std::ofstream(path) << listener.server.url() << "\r\n";
+  f.log(1, 1);
+  f.commit();
+  const std::string file = R"({"file": ")" + path + "\"}";
+  const std::string block = R"({"type": "webhook", "events": ["started"], "secret_url": )" + file +
+                            R"(, "secret_headers": {"X-Key": )" + file + "}}";
+  CHECK(f.follow(block).problem.empty());
+  CHECK(listener.bodies.size() == 1);
+  CHECK(listener.headers.at("x-key") == listener.server.url());
+  std::ofstream(path, std::ios::trunc) << "\n";
+  CHECK_THROWS_WITH(f.follow(block), "the file of a secret is empty: " + path);
+  std::filesystem::remove(path);
+  CHECK_THROWS_WITH(f.follow(block), "the file of a secret: cannot read " + path + ": there is no such file");
 }
 
 TEST_CASE("a condition that is none is refused", "[trackers][webhook]") {

@@ -13,6 +13,8 @@ import sys
 import tempfile
 import time
 
+from lib.skip import skipped
+
 PATIENCE_S = 60
 SOURCE = {
     "bash": (["bash", "--norc", "--noprofile", "-i"], "source <(roux completion bash)"),
@@ -22,6 +24,14 @@ SOURCE = {
 # What is typed before a tabulator, and the line that then stands there.
 TYPED = {"roux expl": "roux explain", "roux explain optimizer/adag": "roux explain optimizer/adagrad",
          "roux runs sho": "roux runs show", "roux list opt": "roux list optimizer", "roux run my_re": "roux run my_recipe.yaml"}
+# What is typed before and after a tabulator, and what then stands there: no blank and no backslash at the `=`.
+KEY = ("roux run my_recipe.yaml --set training.max_st", "7", "eps=7")
+RECIPE = """model: {type: mlp, hidden: [8]}
+data: {train: {type: synthetic}}
+loss: mse
+optimizer: sgd
+training: {max_steps: 2, micro_batch_size: 8}
+"""
 
 
 class Terminal:
@@ -65,21 +75,25 @@ def check(shell, roux, folder):
             # Some add what was missing, some write the word once more.
             terminal.wait_for(whole[len(typed):], whole.split()[-1])
             terminal.type("\x15")  # takes the line away
+        before, after, then = KEY
+        terminal.type(before + "\t" + after)
+        terminal.wait_for(then)
     finally:
         terminal.close()
 
 
 def main():
     roux = pathlib.Path(sys.argv[2]).resolve()
-    checked = []
+    missing = [shell for shell in SOURCE if not shutil.which(shell)]
+    assert len(missing) < len(SOURCE), f"no shell to complete in: install one of {', '.join(SOURCE)}"
     with tempfile.TemporaryDirectory() as folder:
-        (pathlib.Path(folder) / "my_recipe.yaml").write_text("run_name: mine\n")
+        (pathlib.Path(folder) / "my_recipe.yaml").write_text(RECIPE)
         for shell in SOURCE:
-            if shutil.which(shell):
+            if shell not in missing:
                 check(shell, roux, folder)
-                checked.append(shell)
-    missing = [shell for shell in SOURCE if shell not in checked]
-    print(f"completed in {', '.join(checked)}" + (f"; not installed: {', '.join(missing)}" if missing else ""))
+    print(f"completed in {', '.join(shell for shell in SOURCE if shell not in missing)}")
+    if missing:
+        sys.exit(skipped(f"not installed: {', '.join(missing)}"))
 
 
 main()

@@ -118,7 +118,8 @@ def check_alone(roux, study):
     roux("sweep", "import", "--optuna", "study.db", "--study", "tuning", "--output-dir", "alone")
     at = ("--output-dir", "alone")
     best = roux("sweep", "best", *at)
-    assert str(study.best_value)[:12] in best, (best, study.best_value)
+    assert f"{study.best_value:.5g}" in best, (best, study.best_value)
+    assert str(study.best_value)[:12] in roux("sweep", "list", "--format", "json", *at)
     shares = json.loads(roux("sweep", "importance", "--format", "json", *at))
     evaluator = optuna.importance.FanovaImportanceEvaluator(seed=0)
     for name, share in optuna.importance.get_param_importances(study, evaluator=evaluator).items():

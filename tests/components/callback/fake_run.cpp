@@ -4,7 +4,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "runner/core/canvas.h"
+#include "runner/core/picture/canvas.h"
 #include "runner/recipe/read.h"
 #include "tests/support/blocks.h"
 

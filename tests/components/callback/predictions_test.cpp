@@ -8,14 +8,14 @@
 #include <vector>
 
 #include "components/loss/loss.h"
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "runner/core/json.h"
 #include "tests/components/callback/fake_run.h"
 #include "tests/components/data/building.h"
 #include "tests/support/blocks.h"
 #include "tests/support/folder.h"
-#include "tests/support/held_model_torch.h"
-#include "tests/support/tensors_torch.h"
+#include "tests/support/torch/held_model_torch.h"
+#include "tests/support/torch/tensors_torch.h"
 
 using components::Dtype;
 using components::TensorMap;

@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "components/model/model.h"
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "tests/components/callback/fake_run.h"
 #include "tests/components/data/building.h"
 #include "tests/support/blocks.h"

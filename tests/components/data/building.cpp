@@ -4,7 +4,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "tests/support/blocks.h"
 
 namespace tests {

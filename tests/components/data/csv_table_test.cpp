@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 
@@ -25,6 +26,54 @@ TEST_CASE("a table becomes numbers and one-hot categories", "[data][csv_table]")
   const auto two = good_data("{type: csv_table, path: t.csv, target: [price, size]}");
   CHECK(two->describe() == "3 rows of t.csv, 2 inputs from 1 column, targets price, size");
   CHECK(fetched(*two, {1}, "target") == Values{20, 2});
+}
+
+TEST_CASE("two shares of a table have every row once, and the same ones each time", "[data][csv_table]") {
+  const tests::Folder folder;
+  std::string table = "x,y\n";
+  Values all;
+  for (int i = 0; i < 40; ++i) {
+    table += std::to_string(i) + "," + std::to_string(i) + "\n";
+    all.push_back(i);
+  }
+  folder.write("t.csv", table);
+  const auto rows = [](const std::string& keys) {
+    const auto data = good_data("{type: csv_table, path: t.csv, target: y, " + keys + "}");
+    std::vector<std::int64_t> indices;
+    for (std::int64_t i = 0; i < data->size(); ++i) indices.push_back(i);
+    return fetched(*data, indices, "target");
+  };
+  const Values train = rows("split: ':90%'"), held_out = rows("split: '90%:'");
+  CHECK(train.size() == 36);
+  CHECK(held_out == rows("split: '90%:'"));
+  CHECK(held_out != Values{36, 37, 38, 39});  // a sample of a table that is sorted
+  Values both = train;
+  both.insert(both.end(), held_out.begin(), held_out.end());
+  std::sort(both.begin(), both.end());
+  CHECK(both == all);
+  CHECK(rows("split: '90%:', split_by: order") == Values{36, 37, 38, 39});
+  CHECK(good_data("{type: csv_table, path: t.csv, target: y, split: ':90%'}")->describe() ==
+        "36 rows of t.csv (split :90%), 1 input from 1 column, target y");
+  CHECK(build_data("{type: csv_table, path: t.csv, target: y, split: '0%:1%'}").messages ==
+        "r.yaml: error: split \"0%:1%\" of 40 rows holds no row\n  hint: take a larger share\n");
+}
+
+TEST_CASE("a column of free text is warned of", "[data][csv_table]") {
+  const tests::Folder folder;
+  std::string table = "size,comment,price\n";
+  for (int i = 0; i < 24; ++i) table += std::to_string(i) + ",remark " + std::to_string(i % 22) + ",1\n";
+  folder.write("t.csv", table);
+  const std::string recipe = "{type: csv_table, path: t.csv, target: price";
+  CHECK(
+      build_data(recipe + "}").messages ==
+      "data.yaml:1:25: warning: t.csv: column \"comment\" looks like free text: its 22 different values in 24 rows are "
+      "22 inputs\n  hint: name the other columns in features, or say types: {comment: category}\n");
+  CHECK(build_data(recipe + ", types: {comment: category}}").messages.empty());
+  CHECK(build_data(recipe + ", features: size}").messages.empty());
+  CHECK(build_data("{type: csv_table, path: t.csv, target: comment}").messages.empty());
+  for (int i = 0; i < 24; ++i) table += std::to_string(i) + ",remark " + std::to_string(i % 22) + ",1\n";
+  folder.write("t.csv", table);
+  CHECK(build_data(recipe + "}").messages.empty());  // each value has two rows to learn from
 }
 
 TEST_CASE("classes that are numbers are put in order by size", "[data][csv_table]") {

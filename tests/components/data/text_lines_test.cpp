@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "components/loss/loss.h"
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "tests/components/data/building.h"
 #include "tests/support/blocks.h"
 #include "tests/support/folder.h"

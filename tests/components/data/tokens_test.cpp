@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "runner/core/error.h"
-#include "runner/train/loader.h"
+#include "runner/train/data/loader.h"
 #include "tests/components/data/building.h"
 #include "tests/support/folder.h"
 

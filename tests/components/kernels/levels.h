@@ -10,7 +10,7 @@
 #include "components/kernels/images_levels.h"
 #include "components/kernels/processor.h"
 #include "components/kernels/transformer_levels.h"
-#include "runner/train/rounded_weights.h"
+#include "runner/train/experiment/bf16_master_weights.h"
 
 // What tests of kernels share: the levels that this processor can run, and references in double precision.
 

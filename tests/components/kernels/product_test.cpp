@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "components/kernels/product.h"
-#include "components/products.h"
-#include "components/tensors.h"
+#include "components/ops/matmul.h"
+#include "components/tensor/tensors.h"
 
 namespace {
 

@@ -11,7 +11,7 @@
 
 #include "components/kernels/processor.h"
 #include "components/kernels/transformer_levels.h"
-#include "runner/train/rounded_weights.h"
+#include "runner/train/experiment/bf16_master_weights.h"
 
 namespace {
 

@@ -13,11 +13,13 @@
 #include <optional>
 #include <vector>
 
-#include "components/autocast.h"
-#include "components/fused.h"
+#include "components/kernels/processor.h"
 #include "components/layer/fused_batch_norm.h"
 #include "components/layer/winograd_conv2d.h"
-#include "components/tensors.h"
+#include "components/ops/kernel_policy.h"
+#include "components/tensor/autocast.h"
+#include "components/tensor/tensors.h"
+#include "tests/support/skip.h"
 
 using components::layer::fused_batch_norm;
 using components::layer::takes_winograd;
@@ -45,6 +47,12 @@ struct NormCase {
   std::vector<std::int64_t> shape;
   bool affine, addend, relu;
 };
+
+void need_winograd(bool low) {
+  using components::kernels::has_avx512, components::kernels::has_avx512_bf16;
+  if (!has_avx512()) tests::skip("this processor has no AVX-512 F, BW, DQ and VL");
+  if (low && !has_avx512_bf16()) tests::skip("this processor has no AVX-512 BF16");
+}
 
 }  // namespace
 
@@ -114,7 +122,7 @@ TEST_CASE("a mean far from zero costs no digits of the variance", "[layer][fused
 }
 
 TEST_CASE("Winograd's convolution gives the gradients of the plain one in double precision",
-          "[layer][fused][winograd]") {
+          "[layer][fused][winograd][avx512]") {
   struct Case {
     const char* name;
     std::int64_t samples, in, out, height, width;
@@ -130,6 +138,7 @@ TEST_CASE("Winograd's convolution gives the gradients of the plain one in double
   using components::AutocastOptions;
   const auto type = GENERATE(AutocastOptions::Type::kNone, AutocastOptions::Type::kBf16);
   const bool low = type == AutocastOptions::Type::kBf16;
+  need_winograd(low);
   // Transformed tiles are rounded to bfloat16 too, which has 8 bits.
   const double bound = low ? 0.02 : 2e-6;
   const components::Autocast autocast({type});
@@ -139,7 +148,9 @@ TEST_CASE("Winograd's convolution gives the gradients of the plain one in double
       const at::ScalarType images_type = low ? at::kBFloat16 : at::kFloat;
       const at::Tensor x = learns(images({c.samples, c.in, c.height, c.width}, images_type));
       const at::Tensor weight = learns(at::randn({c.out, c.in, 3, 3}).mul(0.05));
-      if (!takes_winograd(x, weight)) return;  // a processor without these instructions
+      const bool is_faster = !low || !components::kernels::has_amx_bf16();
+      REQUIRE(takes_winograd(x, weight) == is_faster);
+      if (!is_faster) continue;
       const at::Tensor dy = images({c.samples, c.out, c.height, c.width}, images_type);
       const at::Tensor y = winograd_conv2d(x, weight);
       y.backward(dy);
@@ -159,8 +170,11 @@ TEST_CASE("Winograd's convolution gives the gradients of the plain one in double
   }
 }
 
-TEST_CASE("Winograd's convolution is taken where it knows the tensors, and may be turned off", "[layer][winograd]") {
+TEST_CASE("Winograd's convolution is taken where it knows the tensors, and may be turned off",
+          "[layer][winograd][avx512]") {
+  need_winograd(false);
   const at::Tensor x = images({1, 64, 4, 4}), weight = at::randn({64, 64, 3, 3});
+  CHECK(takes_winograd(x, weight));
   CHECK_FALSE(takes_winograd(x.contiguous(), weight));
   CHECK_FALSE(takes_winograd(x.to(at::kBFloat16), weight));
   CHECK_FALSE(takes_winograd(x, at::randn({64, 64, 1, 1})));

@@ -12,12 +12,12 @@
 #include <vector>
 
 #include "components/model/model.h"
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "runner/core/error.h"
-#include "runner/registry/load.h"
 #include "runner/registry/registry.h"
+#include "runner/resolve/load.h"
 #include "tests/support/blocks.h"
-#include "tests/support/tensors_torch.h"
+#include "tests/support/torch/tensors_torch.h"
 
 using components::DataSignature;
 using components::NamedTensor;
@@ -214,8 +214,8 @@ TEST_CASE("a layer of images that does not fit is told at its place", "[layer][i
 
 TEST_CASE("the recipe of ResNet-18 has as many parameters as its model in PyTorch", "[layer][images]") {
   runner::core::Diagnostics diagnostics;
-  const auto recipe = runner::registry::load_recipe(ROUX_SOURCE_DIR "/recipes/lib/resnet18.yaml", {},
-                                                    runner::registry::Registry::builtin(), diagnostics);
+  const auto recipe = runner::resolve::load_recipe(ROUX_SOURCE_DIR "/recipes/lib/resnet18.yaml", {},
+                                                   runner::registry::Registry::builtin(), diagnostics);
   REQUIRE(recipe);
   const auto data = tests::image_data(3, 32, 32, 10);
   const auto model = components::model::build(recipe->at("model"), {data, true, recipe->at("model"), diagnostics});

@@ -6,7 +6,7 @@
 
 #include "components/model/model.h"
 #include "tests/support/blocks.h"
-#include "tests/support/tensors_torch.h"
+#include "tests/support/torch/tensors_torch.h"
 
 using components::DataSignature;
 using tests::make_model;

@@ -7,7 +7,7 @@
 
 #include "components/loss/loss.h"
 #include "tests/support/blocks.h"
-#include "tests/support/tensors_torch.h"
+#include "tests/support/torch/tensors_torch.h"
 
 using components::Dtype;
 using components::kBatch;

@@ -126,7 +126,7 @@ TEST_CASE("a plateau of a metric that is not there is refused", "[lr_scheduler][
   runner::core::Diagnostics diagnostics;
   const std::vector<std::string> names{"loss", "val/loss"};
   const auto node = block("lr_scheduler", "{type: plateau, monitor: val/los}");
-  CHECK(build(node, {&diagnostics, &names, node.find("monitor")->place()}) == nullptr);
+  CHECK(build(node, {&diagnostics, &names, node.find("monitor")->location()}) == nullptr);
   CHECK(runner::core::render(diagnostics, {.color = false, .excerpts = false}) ==
         "lr_scheduler.yaml:1:26: error: no metric of this recipe is called \"val/los\"\n"
         "  hint: did you mean \"val/loss\"?\n");

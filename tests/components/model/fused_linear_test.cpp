@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 
 using components::model::fused_linear;
 

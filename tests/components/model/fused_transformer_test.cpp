@@ -16,14 +16,14 @@
 #include <string>
 #include <vector>
 
-#include "components/autocast.h"
-#include "components/fused.h"
 #include "components/kernels/product.h"
 #include "components/loss/loss.h"
 #include "components/model/model.h"
-#include "components/tensors.h"
+#include "components/ops/kernel_policy.h"
+#include "components/tensor/autocast.h"
+#include "components/tensor/tensors.h"
 #include "tests/support/blocks.h"
-#include "tests/support/tensors_torch.h"
+#include "tests/support/torch/tensors_torch.h"
 
 namespace {
 
@@ -37,7 +37,7 @@ struct Plain {
   ~Plain() { components::set_fused_kernels(true); }
 };
 
-/// Products and attention as on a processor for which there are no kernels of our own.
+/// SavedOutputs and attention as on a processor for which there are no kernels of our own.
 struct LibTorchProducts {
   LibTorchProducts() { components::kernels::pretend_no_product_kernel(true); }
   ~LibTorchProducts() { components::kernels::pretend_no_product_kernel(false); }

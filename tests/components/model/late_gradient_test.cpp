@@ -7,7 +7,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 
 using components::model::with_late_gradient;
 
@@ -34,6 +34,6 @@ TEST_CASE("changes of a weight show in its other name, and without a graph there
   const at::NoGradGuard no_grad;
   const auto version = late._version();
   weight.add_(1.0);
-  CHECK(late._version() > version);  // by which SteadyWeight knows that its copy is stale
+  CHECK(late._version() > version);  // by which Bf16WeightCache knows that its copy is stale
   CHECK(with_late_gradient(weight).is_same(weight));
 }

@@ -4,9 +4,9 @@
 #include <set>
 #include <vector>
 
-#include "components/sampler/parzen.h"
+#include "components/sampler/math/grid_points.h"
+#include "components/sampler/math/parzen.h"
 #include "components/sampler/sampler.h"
-#include "components/sampler/walk.h"
 #include "runner/registry/registry.h"
 #include "runner/registry/validate.h"
 
@@ -89,7 +89,7 @@ TEST_CASE("a range of more values than can be counted out is drawn from as a who
     const PlainSpace space({d});
     const Point tried = {d.quantile(0.25)};
     const components::sampler::Parzen model(space, {0}, {&tried}, 1.0);
-    components::sampler::Draws draws(3, 0);
+    components::sampler::CounterRng draws(3, 0);
     for (int i = 0; i < 20; ++i) {
       Point drawn(1);
       model.draw(draws, drawn);
@@ -311,7 +311,7 @@ TEST_CASE("a density over values that can be counted adds up to 1", "[sampler][t
   const std::vector<Point> points = {{0, 3, 4, 0.5}, {2, 5, 1, 1}, {2, 20, 20, 0}};
   const components::sampler::Parzen density(space, {0, 1, 2, 3}, {&points[0], &points[1], &points[2]}, 1.0);
   double sum = 0;
-  components::sampler::walk_points(space, [&](const Point& point) {
+  components::sampler::for_each_grid_point(space, [&](const Point& point) {
     sum += std::exp(density.log_density(point));
     return true;
   });

@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <regex>
 
-#include "runner/core/files.h"
-#include "runner/registry/load.h"
+#include "runner/core/platform/files.h"
+#include "runner/resolve/load.h"
 
 using runner::core::Diagnostics;
 
@@ -44,7 +44,7 @@ TEST_CASE("a wrong recipe is told what is wrong with it", "[golden][recipe]") {
   for (const std::string& path : recipes) {
     DYNAMIC_SECTION(path) {
       Diagnostics diagnostics;
-      const auto recipe = runner::registry::load_recipe(path, {}, runner::registry::Registry::builtin(), diagnostics);
+      const auto recipe = runner::resolve::load_recipe(path, {}, runner::registry::Registry::builtin(), diagnostics);
       CHECK_FALSE(recipe);
       CHECK(diagnostics.has_errors());
       const std::string expected_path = path.substr(0, path.rfind('.')) + ".expected";

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "runner/sweep/importance.h"
+#include "runner/sweep/analysis/importance.h"
 #include "tests/golden/fast/histories.h"
 
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "components/sampler/space.h"
+#include "components/sampler/math/space.h"
 #include "tests/support/golden.h"
 
 namespace tests::golden {

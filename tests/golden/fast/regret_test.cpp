@@ -1,6 +1,6 @@
 // Bounds on the regret, and their median, as Optuna's terminator has them, topic regret.
 
-#include "components/sampler/regret_bound.h"
+#include "components/sampler/math/regret_bound.h"
 
 #include <catch2/catch.hpp>
 #include <vector>

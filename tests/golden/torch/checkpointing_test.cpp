@@ -1,5 +1,5 @@
 // What Accelerate's save_model writes, topic checkpointing. The kinds save_model_twice, files and rotation document how
-// Accelerate goes about it; runner/decisions/0005-checkpoints-and-accelerate.md says where roux differs and why.
+// Accelerate goes about it; docs/decisions/0005-checkpoints-and-accelerate.md says where roux differs and why.
 
 #include <ATen/ops/zeros.h>
 
@@ -11,20 +11,20 @@
 #include <string>
 #include <vector>
 
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "runner/checkpoint/checkpoint.h"
 #include "runner/core/units.h"
 #include "tests/golden/refused_sizes.h"
 #include "tests/support/golden.h"
-#include "tests/support/held_model_torch.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/torch/held_model_torch.h"
 
 namespace {
 
 namespace fs = std::filesystem;
 
 using components::NamedTensors;
-using components::model::Tie;
+using components::block::Tie;
 using tests::golden::Json;
 
 at::ScalarType type_of(const std::string& name) {

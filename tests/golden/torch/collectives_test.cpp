@@ -13,12 +13,12 @@
 
 #include "runner/core/error.h"
 #include "runner/core/json.h"
-#include "runner/distributed/nested.h"
-#include "runner/train/batch_shards.h"
-#include "runner/train/local_sgd.h"
+#include "runner/distributed/pytree.h"
+#include "runner/train/data/batch_shards.h"
+#include "runner/train/step/local_sgd.h"
 #include "tests/support/golden.h"
-#include "tests/support/ranks_torch.h"
-#include "tests/support/tensors_torch.h"
+#include "tests/support/torch/ranks_torch.h"
+#include "tests/support/torch/tensors_torch.h"
 
 namespace {
 
@@ -38,19 +38,19 @@ bool are_whole(const Json& json) {
 Node data_of(const Json& json) { return runner::core::parse_json(json.dump()).value(); }
 
 /// `{"t": numbers}` is a tensor, unless there are other keys beside it.
-Nested nested_of(const Json& json) {
+Pytree nested_of(const Json& json) {
   if (is_tensor(json) && !json.at("t").is_object()) {
     const Json& numbers = json.at("t");
     return {are_whole(numbers) ? tests::ids(numbers) : tests::floats(numbers)};
   }
   if (json.is_object()) {
-    Nested::Mapping mapping;
+    Pytree::Mapping mapping;
     for (const auto& [key, item] : json.items()) mapping.emplace_back(key, nested_of(item));
     return {std::move(mapping)};
   }
   const bool of_data = !json.is_array() || json.empty() || !json.front().is_structured();
   if (of_data) return {data_of(json)};
-  Nested::List list;
+  Pytree::List list;
   for (const Json& item : json) list.push_back(nested_of(item));
   return {std::move(list)};
 }
@@ -65,12 +65,12 @@ Json numbers_of(const at::Tensor& tensor) {
   return rows;
 }
 
-Json json_of(const Nested& value) {
+Json json_of(const Pytree& value) {
   if (value.tensor() != nullptr) return {{"t", numbers_of(*value.tensor())}};
   if (value.data() != nullptr) return json_of(*value.data());
   if (value.list() != nullptr) {
     Json list = Json::array();
-    for (const Nested& item : *value.list()) list.push_back(json_of(item));
+    for (const Pytree& item : *value.list()) list.push_back(json_of(item));
     return list;
   }
   Json mapping = Json::object();
@@ -134,7 +134,7 @@ Json walk(const Json& input, ProcessGroup& group) {
     if (as_objects) {
       steps.push_back(json_of(gather_object_for_metrics(group, data_of(ids), end, kSite)));
     } else {
-      const Nested all = gather_for_metrics(group, {tests::ids(ids)}, end, kSite);
+      const Pytree all = gather_for_metrics(group, {tests::ids(ids)}, end, kSite);
       steps.push_back(json_of(all).at("t"));
     }
   }
@@ -191,7 +191,7 @@ Json outcome(const std::string& kind, const Json& input, const Json& expected, P
   if (kind == "gather_for_metrics") return walk(input, group);
   if (kind == "pad_across_processes") {
     const PadOptions options{input.value("dim", 0), input.value("pad_index", 0.0), input.value("pad_first", false)};
-    const Nested padded = pad_across_processes(group, mine(), options, kSite);
+    const Pytree padded = pad_across_processes(group, mine(), options, kSite);
     Json found = {{"padded", json_of(padded)}};
     // A tensor without that dimension stays as it is, and what differs cannot be gathered.
     if (expected.contains("gathered")) found["gathered"] = json_of(gather(group, padded, kSite));
@@ -262,7 +262,7 @@ TEST_CASE("collectives agree with Accelerate on every vector", "[golden][collect
 
 TEST_CASE("plain data is refused where tensors are taken", "[distributed][collectives]") {
   const auto errors = tests::errors_of_ranks({1}, [](ProcessGroup& group) {
-    gather(group, {Nested::Mapping{{"name", {Node::string("a")}}}}, kSite);
+    gather(group, {Pytree::Mapping{{"name", {Node::string("a")}}}}, kSite);
   });
   CHECK(errors.front() == "gather takes tensors, lists and mappings of them, got \"a\"");
 }

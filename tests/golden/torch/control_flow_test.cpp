@@ -11,10 +11,10 @@
 
 #include "runner/core/error.h"
 #include "runner/distributed/collectives.h"
-#include "runner/distributed/nested.h"
-#include "runner/train/shortage.h"
+#include "runner/distributed/pytree.h"
+#include "runner/train/step/out_of_memory.h"
 #include "tests/support/golden.h"
-#include "tests/support/ranks_torch.h"
+#include "tests/support/torch/ranks_torch.h"
 
 namespace runner::train {
 namespace {
@@ -64,14 +64,14 @@ std::vector<bool> fired_triggers(const Json& input, distributed::ProcessGroup& g
 }
 
 /// Zeros of a shape, or of each shape of a list or mapping.
-distributed::Nested zeros_of(const Json& shape) {
+distributed::Pytree zeros_of(const Json& shape) {
   if (shape.is_array() && !shape.empty() && shape.front().is_structured()) {
-    distributed::Nested::List list;
+    distributed::Pytree::List list;
     for (const Json& item : shape) list.push_back(zeros_of(item));
     return {std::move(list)};
   }
   if (shape.is_array()) return {at::zeros(shape.get<std::vector<std::int64_t>>())};
-  distributed::Nested::Mapping mapping;
+  distributed::Pytree::Mapping mapping;
   for (const auto& [key, item] : shape.items()) mapping.emplace_back(key, zeros_of(item));
   return {std::move(mapping)};
 }

@@ -12,8 +12,8 @@
 
 #include "runner/distributed/gradient_buckets.h"
 #include "tests/support/golden.h"
-#include "tests/support/ranks_torch.h"
-#include "tests/support/tensors_torch.h"
+#include "tests/support/torch/ranks_torch.h"
+#include "tests/support/torch/tensors_torch.h"
 
 namespace {
 

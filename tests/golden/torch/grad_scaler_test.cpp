@@ -8,13 +8,13 @@
 #include <utility>
 #include <vector>
 
-#include "components/tensors.h"
-#include "runner/train/grad_scaler.h"
-#include "runner/train/gradients.h"
-#include "runner/train/stepper.h"
+#include "components/tensor/tensors.h"
+#include "runner/train/experiment/grad_scaler.h"
+#include "runner/train/experiment/gradients.h"
+#include "runner/train/step/stepper.h"
 #include "tests/support/golden.h"
-#include "tests/support/small_experiment_torch.h"
-#include "tests/support/tensors_torch.h"
+#include "tests/support/torch/small_experiment_torch.h"
+#include "tests/support/torch/tensors_torch.h"
 
 namespace runner::train {
 namespace {

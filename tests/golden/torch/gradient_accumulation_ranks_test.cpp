@@ -9,13 +9,13 @@
 #include <catch2/catch.hpp>
 #include <numeric>
 
-#include "runner/train/batch_shards.h"
-#include "runner/train/rank_gradients.h"
-#include "runner/train/stepper.h"
+#include "runner/train/data/batch_shards.h"
+#include "runner/train/step/rank_gradients.h"
+#include "runner/train/step/stepper.h"
 #include "tests/support/golden.h"
-#include "tests/support/ranks_torch.h"
-#include "tests/support/small_experiment_torch.h"
-#include "tests/support/tensors_torch.h"
+#include "tests/support/torch/ranks_torch.h"
+#include "tests/support/torch/small_experiment_torch.h"
+#include "tests/support/torch/tensors_torch.h"
 
 namespace runner::train {
 namespace {

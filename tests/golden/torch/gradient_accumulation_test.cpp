@@ -4,9 +4,9 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "runner/train/stepper.h"
+#include "runner/train/step/stepper.h"
 #include "tests/support/golden.h"
-#include "tests/support/small_experiment_torch.h"
+#include "tests/support/torch/small_experiment_torch.h"
 
 namespace runner::train {
 namespace {
@@ -16,7 +16,7 @@ using tests::flat_weights;
 using tests::make_experiment;
 using tests::Setup;
 
-/// compat: accelerate, as runner/recipe/consistency.cpp spells it out.
+/// compat: accelerate, as runner/resolve/consistency.cpp spells it out.
 StepperOptions accelerate_options(std::int64_t batch_size, std::int64_t steps) {
   StepperOptions options;
   options.accumulation_steps = steps;

@@ -13,7 +13,7 @@
 #include "components/optimizer/optimizer.h"
 #include "tests/support/blocks.h"
 #include "tests/support/golden.h"
-#include "tests/support/tensors_torch.h"
+#include "tests/support/torch/tensors_torch.h"
 
 using components::NamedTensor;
 using components::loss::Loss;

@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "components/optimizer/optimizer.h"
-#include "runner/train/stepper.h"
+#include "runner/train/step/stepper.h"
 #include "tests/support/blocks.h"
 #include "tests/support/golden.h"
-#include "tests/support/small_experiment_torch.h"
-#include "tests/support/tensors_torch.h"
+#include "tests/support/torch/small_experiment_torch.h"
+#include "tests/support/torch/tensors_torch.h"
 
 using components::NamedTensor;
 using components::optimizer::Optimizer;

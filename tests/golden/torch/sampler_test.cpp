@@ -14,9 +14,9 @@
 #include <numeric>
 #include <set>
 
-#include "components/tensors.h"
-#include "runner/train/batch_shards.h"
-#include "runner/train/loader.h"
+#include "components/tensor/tensors.h"
+#include "runner/train/data/batch_shards.h"
+#include "runner/train/data/loader.h"
 #include "tests/support/golden.h"
 
 namespace runner::train {

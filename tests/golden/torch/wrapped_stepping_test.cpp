@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "components/lr_scheduler/lr_scheduler.h"
-#include "runner/train/accumulation.h"
+#include "runner/train/experiment/accumulation.h"
 #include "tests/support/blocks.h"
 #include "tests/support/golden.h"
 #include "tests/support/torch_schedules.h"

@@ -10,8 +10,8 @@
 #include <functional>
 #include <sstream>
 
-#include "runner/artifact/checksum.h"
-#include "runner/artifact/io.h"
+#include "runner/artifact/io/checksum.h"
+#include "runner/artifact/io/io.h"
 #include "runner/artifact/manifest.h"
 #include "runner/core/error.h"
 #include "tests/support/temp_dir.h"
@@ -48,7 +48,7 @@ class FastDisk final : public Io {
 
 std::string save(const std::string& dir, std::int64_t step, std::int64_t branch = 0) {
   FastDisk io;
-  const auto draft = CheckpointDraft::begin(dir, step, 1000, io).value();
+  const auto draft = CheckpointWriter::begin(dir, step, 1000, io).value();
   draft->add_text("trainer.json", "{\"step\": " + std::to_string(step) + "}").value();
   ManifestFields fields;
   fields.branch = branch;
@@ -245,7 +245,7 @@ TEST_CASE("what is pinned, or not ours, is put aside and not replaced", "[artifa
 TEST_CASE("a draft that is not committed leaves nothing, and begin clears what the dead left", "[artifact]") {
   const TempDir dir;
   {
-    const auto draft = CheckpointDraft::begin(dir.path(), 7, 0).value();
+    const auto draft = CheckpointWriter::begin(dir.path(), 7, 0).value();
     draft->add_text("trainer.json", "{}").value();
     REQUIRE(names(dir.path()).size() == 1);
     CHECK(list_checkpoints(dir.path()).empty());
@@ -279,7 +279,7 @@ TEST_CASE("a disk that is too full is refused before anything is written", "[art
    public:
     std::int64_t free_bytes(const std::string&) override { return 300'000'000; }
   } io;
-  const auto draft = CheckpointDraft::begin(dir.path(), 500, 1'200'000'000, io);
+  const auto draft = CheckpointWriter::begin(dir.path(), 500, 1'200'000'000, io);
   REQUIRE_FALSE(draft.ok());
   CHECK(draft.failure().message == "a checkpoint takes 1.2 GB, but " + dir.path() + " has 300.0 MB left");
   CHECK(draft.failure().hint ==
@@ -291,7 +291,7 @@ TEST_CASE("a disk that is too full is refused before anything is written", "[art
 TEST_CASE("disk errors name the path", "[artifact]") {
   const TempDir dir;
   overwrite(dir / "file", "");
-  const auto draft = CheckpointDraft::begin(dir / "file", 1, 0);
+  const auto draft = CheckpointWriter::begin(dir / "file", 1, 0);
   REQUIRE_FALSE(draft.ok());
   CHECK(draft.failure().message == "cannot create folder " + (dir / "file") + ": file exists");
 }
@@ -307,7 +307,7 @@ TEST_CASE("what the disk does not give back is never committed, not even over th
       if (path.ends_with("trainer.json")) overwrite(path, "{\"step\": 11}");
     }
   } io;
-  const auto draft = CheckpointDraft::begin(dir.path(), 10, 1000, io).value();
+  const auto draft = CheckpointWriter::begin(dir.path(), 10, 1000, io).value();
   draft->add_text("trainer.json", "{\"step\": 10}").value();
   ManifestFields fields;
   fields.run_id = "r1";
@@ -340,7 +340,7 @@ TEST_CASE("a commit that met a full disk may be tried again", "[artifact]") {
       }
       int at_;
     } io(refused);
-    const auto draft = CheckpointDraft::begin(dir.path(), 10, 1000, io).value();
+    const auto draft = CheckpointWriter::begin(dir.path(), 10, 1000, io).value();
     draft->add_text("trainer.json", "{}").value();
     io.armed = true;
     ManifestFields fields;
@@ -356,7 +356,7 @@ TEST_CASE("a commit that met a full disk may be tried again", "[artifact]") {
 TEST_CASE("state of a later version is passed over for an older checkpoint", "[artifact]") {
   const TempDir dir;
   save(dir.path(), 10);
-  const auto draft = CheckpointDraft::begin(dir.path(), 20, 1000).value();
+  const auto draft = CheckpointWriter::begin(dir.path(), 20, 1000).value();
   draft->add_text("trainer.json", "{\"format_version\": 2}").value();
   ManifestFields fields;
   fields.run_id = "r1";

@@ -13,7 +13,7 @@ namespace {
 using tests::TempDir;
 
 void save(const std::string& folder, std::int64_t step, double loss) {
-  const auto draft = CheckpointDraft::begin(folder, step, 0).value();
+  const auto draft = CheckpointWriter::begin(folder, step, 0).value();
   draft->add_text("trainer.json", "{}").value();
   ManifestFields fields;
   fields.step = step;

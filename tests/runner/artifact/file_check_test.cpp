@@ -7,7 +7,7 @@
 #include <fstream>
 #include <stdexcept>
 
-#include "runner/artifact/checksum.h"
+#include "runner/artifact/io/checksum.h"
 #include "tests/support/temp_dir.h"
 
 namespace runner::artifact {

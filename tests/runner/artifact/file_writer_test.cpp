@@ -7,7 +7,7 @@
 #include <random>
 #include <sstream>
 
-#include "tests/support/short_memory.h"
+#include "tests/support/disk/short_memory.h"
 #include "tests/support/temp_dir.h"
 
 namespace runner::artifact {

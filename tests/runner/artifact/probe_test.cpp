@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "tests/support/faulty_io.h"
+#include "tests/support/disk/faulty_io.h"
 #include "tests/support/temp_dir.h"
 
 namespace runner::artifact {

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "runner/artifact/io.h"
+#include "runner/artifact/io/io.h"
 #include "tests/support/checkpoints.h"
 #include "tests/support/temp_dir.h"
 

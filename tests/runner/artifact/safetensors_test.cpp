@@ -63,7 +63,7 @@ TEST_CASE("what was written is read back", "[artifact][safetensors]") {
   const std::vector<float> wide = {1.5f, -2.0f, 3.25f};
   const std::vector<char> large(3 << 20, 'q');
   const char name[] = "odd \"name\" \xc3\xa9\n";
-  const auto draft = CheckpointDraft::begin(dir.path(), 1, 0).value();
+  const auto draft = CheckpointWriter::begin(dir.path(), 1, 0).value();
   draft
       ->add_safetensors("x.safetensors",
                         {{name, "F32", {3}, wide.data(), 12},
@@ -92,6 +92,8 @@ TEST_CASE("a file that is none is refused with the reason", "[artifact][safetens
     const char* reason;
   };
   const std::string f32 = R"("dtype":"F32",)";
+  std::string many;
+  for (int i = 0; i < 2'000'000; ++i) many += "0,";
   const Case cases[] = {
       {"empty", "", "it holds 0 bytes, its length field alone takes 8"},
       {"seven bytes", "1234567", "it holds 7 bytes, its length field alone takes 8"},
@@ -103,6 +105,8 @@ TEST_CASE("a file that is none is refused with the reason", "[artifact][safetens
       {"not UTF-8", file_of("{\"\xff\":1}", 0), "its header cannot be read: it is no JSON from byte 3 on"},
       {"list", file_of("[]", 0), "its header is no object"},
       {"deep", file_of(R"({"a":[[[[[]]]]]})", 0), "its header cannot be read: it is nested deeper than 4 levels"},
+      {"very many values", file_of("{\"a\":[" + many + "0]}", 0),
+       "its header cannot be read: it holds more than 2000000 values"},
       {"name twice", file_of(R"({"a":{},"a":{}})", 0), "its header cannot be read: the key \"a\" stands there twice"},
       {"metadata no text", file_of(R"({"__metadata__":{"a":1}})", 0), "its __metadata__ entry \"a\" is no text"},
       {"no dtype", file_of(R"({"a":{"shape":[1],"data_offsets":[0,4]}})", 4),
@@ -111,6 +115,8 @@ TEST_CASE("a file that is none is refused with the reason", "[artifact][safetens
        "tensor \"a\" lacks dtype, shape or data_offsets"},
       {"unknown type", file_of(R"({"a":{"dtype":"F33","shape":[1],"data_offsets":[0,4]}})", 4),
        "tensor \"a\" has the unknown type \"F33\""},
+      {"controls in a name", file_of("{\"a\\u001b[2J\\n\":{}}", 0),
+       "tensor \"a\\x1b[2J\\x0a\" lacks dtype, shape or data_offsets"},
       {"negative size", file_of("{\"a\":{" + f32 + R"("shape":[-1],"data_offsets":[0,4]}})", 4),
        "tensor \"a\" has a size or offset that is no count"},
       {"fractional size", file_of("{\"a\":{" + f32 + R"("shape":[1.5],"data_offsets":[0,4]}})", 4),

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <limits>
 
-#include "runner/artifact/element.h"
+#include "runner/artifact/io/element.h"
 #include "runner/artifact/safetensors_layout.h"
 #include "tests/support/temp_dir.h"
 

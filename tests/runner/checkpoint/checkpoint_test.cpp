@@ -14,10 +14,10 @@
 #include <limits>
 #include <sstream>
 
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "runner/checkpoint/tensor_file.h"
-#include "tests/support/held_model_torch.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/torch/held_model_torch.h"
 
 namespace runner::checkpoint {
 namespace {

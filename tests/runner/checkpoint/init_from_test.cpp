@@ -9,16 +9,16 @@
 #include <filesystem>
 #include <fstream>
 
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "runner/artifact/safetensors_layout.h"
 #include "runner/checkpoint/checkpoint.h"
 #include "runner/checkpoint/tensor_file.h"
 #include "runner/core/error.h"
 #include "runner/recipe/compose.h"
-#include "runner/registry/load.h"
 #include "runner/registry/validate.h"
+#include "runner/resolve/load.h"
 #include "tests/support/temp_dir.h"
-#include "tests/support/tensors_torch.h"
+#include "tests/support/torch/tensors_torch.h"
 
 namespace runner::checkpoint {
 namespace {
@@ -204,6 +204,12 @@ TEST_CASE("what does not fit is told at once, before anything is read", "[checkp
               .messages.find("init_from.rename makes wte.weight of both wpe.weight and wte.weight") !=
           std::string::npos);
   }
+  SECTION("a name that would speak to the terminal") {
+    write(file, {{"x\x1b[2J\n", at::zeros({2})}});
+    const std::string messages = plan(dir, *model, file).messages;
+    CHECK(messages.find("in DIR/a.safetensors: x\\x1b[2J\\x0a\n") != std::string::npos);
+    CHECK(messages.find('\x1b') == std::string::npos);
+  }
   SECTION("nothing in common") {
     write(file, {{"x", at::zeros({2})}});
     const Answer answer = plan(dir, *model, "{path: " + file + ", strict: false}");
@@ -220,6 +226,37 @@ TEST_CASE("what does not fit is told at once, before anything is read", "[checkp
           "r.yaml:2:12: error: init_from: there is no DIR/gone\n"
           "  hint: give a checkpoint folder, or RUN:best, RUN:last, RUN:step-000500\n");
   }
+}
+
+TEST_CASE("a square weight of a transposed file is refused, strict or not", "[checkpoint][init_from]") {
+  const TempDir dir;
+  const auto model =
+      tests::make_model("{type: gpt, n_layer: 1, n_head: 2, n_embd: 8, positions: learned}", tests::text_data(11, 4));
+  NamedTensors tensors = model->parameters();
+  const std::string file = dir / "a.safetensors";
+  const std::string some = "{path: " + file + ", strict: false, exclude: ['*.attn_qkv.*', '*.mlp_*', 'head.*']}";
+  write(file, tensors);
+  CHECK(plan(dir, *model, some).messages == "");
+  // As Hugging Face's GPT-2 has it: the weight of a Conv1D layer is [in, out].
+  for (NamedTensor& named : tensors) {
+    if (named.name.starts_with("h.0.") && named.tensor.dim() == 2)
+      named.tensor = named.tensor.detach().t().contiguous();
+  }
+  write(file, tensors);
+  const std::string hint =
+      "  hint: write the file with these weights transposed (weight.t().contiguous()), or leave them as drawn with "
+      "init_from.exclude\n";
+  const std::string square =
+      "r.yaml:2:12: error: init_from: DIR/a.safetensors holds transposed weights (h.0.attn_qkv.weight is [8, 24] "
+      "beside "
+      "a bias of [24]), and 1 weight fits only for being square: h.0.attn_proj.weight\n" +
+      hint;
+  const std::string messages = plan(dir, *model, some).messages;
+  CHECK(messages.substr(messages.find("error")) == square.substr(square.find("error")));
+  const std::string all = plan(dir, *model, file).messages;
+  CHECK(all.find("of DIR/a.safetensors 3 tensors do not fit: h.0.attn_qkv.weight is [8, 24] there and [24, 8] in the "
+                 "model, ") != std::string::npos);
+  CHECK(all.find(square.substr(square.find("error"))) != std::string::npos);
 }
 
 TEST_CASE("without strict, and with exclude, the rest stays as it was drawn", "[checkpoint][init_from]") {

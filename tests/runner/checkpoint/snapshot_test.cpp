@@ -9,9 +9,9 @@
 #include <sstream>
 #include <thread>
 
-#include "components/tensors.h"
-#include "tests/support/held_model_torch.h"
+#include "components/tensor/tensors.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/torch/held_model_torch.h"
 
 namespace runner::checkpoint {
 namespace {

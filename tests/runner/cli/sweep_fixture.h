@@ -4,14 +4,14 @@
 #include <string>
 #include <vector>
 
-#include "runner/cli/sweep.h"
+#include "runner/sweep/studies.h"
 #include "tests/support/sweeps.h"
 #include "tests/support/temp_dir.h"
 
 namespace cli_test {
 
 /// A sweep of a small recipe without trials; `section` is its `sweep` but for n_trials.
-inline runner::cli::OpenSweep open_sweep(const std::string& folder, const std::string& section) {
+inline runner::sweep::OpenSweep open_sweep(const std::string& folder, const std::string& section) {
   runner::core::Diagnostics diagnostics;
   auto sweep = tests::read_sweep("  n_trials: 9\n" + section, diagnostics);
   INFO(render(diagnostics));
@@ -20,7 +20,7 @@ inline runner::cli::OpenSweep open_sweep(const std::string& folder, const std::s
   info.name = "tiny-1";
   info.recipe_json = sweep->identity();
   info.created_ms = 1000;
-  runner::cli::OpenSweep open{runner::sweep::Study::create(folder, info).value(), *std::move(sweep)};
+  runner::sweep::OpenSweep open{runner::sweep::Study::create(folder, info).value(), *std::move(sweep)};
   open.study->add_worker(info.created_ms);
   return open;
 }
@@ -36,7 +36,7 @@ struct MadeTrial {
 
 /// Trains nothing: the next variant comes out as `made` says. Each takes one second, and begins when the one before
 /// it ends.
-inline void add_trial(const runner::cli::OpenSweep& open, const runner::sweep::Point& point, const MadeTrial& made) {
+inline void add_trial(const runner::sweep::OpenSweep& open, const runner::sweep::Point& point, const MadeTrial& made) {
   using namespace runner::sweep;
   Study& study = *open.study;
   Study::Demand demand;

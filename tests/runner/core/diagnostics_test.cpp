@@ -16,7 +16,7 @@ TEST_CASE("a diagnostic shows place, line, carets and the way out", "[core][diag
   struct Case {
     const char* name;
     std::string text;
-    Place place;
+    Location place;
     const char* expected;
   };
   const Case cases[] = {
@@ -45,15 +45,20 @@ TEST_CASE("a diagnostic shows place, line, carets and the way out", "[core][diag
   };
   for (const Case& c : cases) {
     DYNAMIC_SECTION(c.name) {
-      Place place = c.place;
+      Location place = c.place;
       place.source = source("r.yaml", c.text);
       CHECK(render(Diagnostic{Severity::kError, place, "wrong", "mend it"}) == c.expected);
     }
   }
 }
 
+TEST_CASE("a diagnostic speaks to no terminal, whatever it quotes", "[core][diagnostics]") {
+  const Diagnostic said{Severity::kError, {}, "no \x1b[2Jtensor", "it is \x9b"};
+  CHECK(render(said) == "error: no \\x1b[2Jtensor\n  hint: it is \\x9b\n");
+}
+
 TEST_CASE("a long line is cut around the caret", "[core][diagnostics]") {
-  const Place place{source("r.yaml", std::string(500, 'x') + "Y" + std::string(500, 'z')), 1, 501, 1};
+  const Location place{source("r.yaml", std::string(500, 'x') + "Y" + std::string(500, 'z')), 1, 501, 1};
   const std::string expected = "r.yaml:1:501: error: wrong\n    1 | ..." + std::string(33, 'x') + "Y" +
                                std::string(66, 'z') + "...\n      | " + std::string(36, ' ') + "^\n";
   CHECK(render(Diagnostic{Severity::kError, place, "wrong", ""}) == expected);

@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <string>
 
-#include "runner/core/files.h"
 #include "runner/core/log.h"
+#include "runner/core/platform/files.h"
 
 namespace runner::core {
 

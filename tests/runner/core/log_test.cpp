@@ -68,8 +68,8 @@ TEST_CASE("who watches over a training in his process is heard, whatever that ma
   {
     const Caught caught;
     core::log_warning("no more of that");
-    core::log_error("once more");
-    CHECK(caught.text() == "error: once more\n");  // as the training has left it
+    core::log_error("once \x1b[2Jmore");                   // as of a file that it reads
+    CHECK(caught.text() == "error: once \\x1b[2Jmore\n");  // as the training has left it
   }
   core::configure_log(before);
 }

@@ -1,6 +1,9 @@
 #include "runner/core/name_map.h"
 
 #include <catch2/catch.hpp>
+#include <string>
+
+#include "runner/core/pattern.h"
 
 namespace runner::core {
 namespace {
@@ -22,6 +25,9 @@ TEST_CASE("names go through the rules in order", "[core][name_map]") {
       {{{"x*", "-"}}, "axxb", "-a--b-"},
       {{{"(a)|(b)", "[\\1\\2]"}}, "ab", "[a][b]"},
       {{{"/", "\\\\"}}, "a/b", "a\\b"},
+      {{{"^a|b", "-"}}, "aab", "-a-"},
+      {{{"(a|ab)(c|bcd)?", "[\\1]"}}, "abcd", "[a]"},  // POSIX: the longest of the leftmost
+      {{{"q*", "."}}, "\xC3\xA9", ".\xC3\xA9."},       // not into the midst of a character
       {{{"gamma$", "weight"}, {"beta$", "bias"}}, "ln.beta", "ln.bias"},
   };
   for (const Case& c : cases) {
@@ -40,7 +46,7 @@ TEST_CASE("a rule that would not mean what it says is refused", "[core][name_map
       {"h\\.\\d+", "", "\"h\\.\\d+\" uses \\d, which POSIX extended expressions have not"},
       {"(?:a)", "", "\"(?:a)\" uses (?, which POSIX extended expressions have not"},
       {"a.*?b", "", "\"a.*?b\" uses *?, which POSIX extended expressions have not"},
-      {"(a", "", "\"(a\" is no regular expression: unmatched ( or \\("},
+      {"(a", "", "\"(a\" is no regular expression: missing ) at \"(a\""},
       {"", "x", "an empty pattern matches everywhere"},
       {"a", "\\1", "\"\\1\" asks for group \\1, but \"a\" has 0"},
       {"a", "b\\.c", "\"b\\.c\" has a backslash that is neither \\1 to \\9 nor \\\\"},
@@ -53,6 +59,18 @@ TEST_CASE("a rule that would not mean what it says is refused", "[core][name_map
     CHECK(made.failure().message == c.message);
     CHECK_FALSE(made.failure().hint.empty());
   }
+}
+
+TEST_CASE("no expression costs more than its text is long", "[core][pattern][21]") {
+  const std::string deep = std::string(30'000, '(') + "a" + std::string(30'000, ')');
+  const std::string text(300'000, 'a');
+  CHECK(Pattern::make("((a?){255}){255}").failure().message ==
+        "\"((a?){255}){255}\" is no regular expression: invalid repetition size at \"{255}\"");
+  CHECK(Pattern::make("((((a{1,255}){1,255}){1,255}){1,255})").failure().hint ==
+        "a repetition counts to 1000 at most, with those around it multiplied");
+  CHECK(Pattern::make(deep).value().is_in(text));
+  CHECK_FALSE(Pattern::make("(a|b)*c").value().is_in(text));
+  CHECK_FALSE(Pattern::make("([^b]{1,25}){1,40}b").value().is_in(text));
 }
 
 TEST_CASE("a star stands for any text", "[core][name_map]") {

@@ -37,7 +37,8 @@ TEST_CASE("plain scalars follow the core schema of YAML 1.2", "[core][scalar]") 
       {"-.inf", Kind::kFloat, "\"-inf\""},
       {".NaN", Kind::kFloat, "\"nan\""},
       {"inf", Kind::kString, "\"inf\""},
-      {"1e-999", Kind::kFloat, "0.0"},
+      {"5e-324", Kind::kFloat, "5e-324"},
+      {"0e-999", Kind::kFloat, "0.0"},
       {"0x", Kind::kString, "\"0x\""},
       {"0xZZ", Kind::kString, "\"0xZZ\""},
       {"12:30", Kind::kString, "\"12:30\""},
@@ -54,5 +55,7 @@ TEST_CASE("plain scalars follow the core schema of YAML 1.2", "[core][scalar]") 
 TEST_CASE("numbers that fit nowhere are refused", "[core][scalar]") {
   CHECK(resolve_scalar("99999999999999999999").failure().message ==
         "the integer 99999999999999999999 does not fit into 64 bits");
+  CHECK(resolve_scalar("1e-400").failure().message == "the number 1e-400 does not fit into 64 bits");
+  CHECK(resolve_scalar("-1.5E-999").failure().hint == "the smallest is about 4.9e-324; write 0 for zero");
   CHECK(resolve_scalar("1e999").failure().message == "the number 1e999 does not fit into 64 bits");
 }

@@ -11,7 +11,7 @@
 #include <limits>
 #include <mutex>
 
-#include "tests/support/ranks_torch.h"
+#include "tests/support/torch/ranks_torch.h"
 
 namespace {
 

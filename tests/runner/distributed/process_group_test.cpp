@@ -11,8 +11,8 @@
 #include <regex>
 
 #include "runner/core/error.h"
-#include "runner/core/listening_socket.h"
-#include "tests/support/ranks_torch.h"
+#include "runner/core/platform/listening_socket.h"
+#include "tests/support/torch/ranks_torch.h"
 
 namespace {
 
@@ -48,7 +48,7 @@ TEST_CASE("a rank with nothing to do leaves only when the others have come in", 
 
 TEST_CASE("a port at which no store answers is told", "[distributed]") {
   const runner::core::ListeningSocket silent;
-  runner::core::RankPlace place;
+  runner::core::RankInfo place;
   place.rank = 1;
   place.size = 2;
   place.master_port = silent.port();
@@ -145,7 +145,7 @@ TEST_CASE("a broadcast of another length is refused by who would get it", "[dist
 
 TEST_CASE("ranks that do not come are named", "[distributed]") {
   runner::core::ListeningSocket free;
-  runner::core::RankPlace place;
+  runner::core::RankInfo place;
   place.size = 3;
   place.hosts_store = true;
   place.master_port = 0;

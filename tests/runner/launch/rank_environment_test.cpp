@@ -3,18 +3,18 @@
 #include <catch2/catch.hpp>
 #include <string>
 
-#include "tests/support/variables.h"
+#include "tests/support/process/variables.h"
 
 namespace {
 
-using runner::core::RankPlace;
+using runner::core::RankInfo;
 using runner::launch::rank_of_environment;
 using tests::Variables;
 
 }  // namespace
 
 TEST_CASE("what a starter says about a rank is read back", "[launch]") {
-  RankPlace place;
+  RankInfo place;
   place.rank = 3;
   place.size = 4;
   place.local_rank = 1;

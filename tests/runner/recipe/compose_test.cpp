@@ -5,7 +5,7 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 
-#include "runner/core/files.h"
+#include "runner/core/platform/files.h"
 #include "tests/support/temp_dir.h"
 
 using runner::core::Diagnostics;
@@ -115,7 +115,7 @@ TEST_CASE("a value knows the files it crossed", "[recipe][compose]") {
   files.compose("r.yaml");
   REQUIRE(files.composed);
   const Node& root = files.composed->root;
-  CHECK(root.find("a")->place().text() == files.path("lib/../base.yaml:1:4"));
+  CHECK(root.find("a")->location().text() == files.path("lib/../base.yaml:1:4"));
   CHECK(root.find("a")->history() == std::vector<std::string>{"extends " + files.path("lib/deep.yaml"),
                                                               "extends " + files.path("lib/../base.yaml")});
   CHECK(root.find("c")->history().empty());
@@ -319,7 +319,7 @@ TEST_CASE("a value knows the variables it came through", "[recipe][interpolate]"
   const std::vector<std::string> steps{"variable vars.t", "${env:ROUX_TEST_SET}"};
   CHECK(composed->root.find("a")->history() == steps);
   CHECK(composed->root.find("b")->history() == steps);
-  CHECK(composed->root.find("a")->place().text() == "r.yaml:2:4");
+  CHECK(composed->root.find("a")->location().text() == "r.yaml:2:4");
 }
 
 TEST_CASE("Jsonnet is evaluated, with imports and places", "[recipe][jsonnet]") {
@@ -332,9 +332,9 @@ TEST_CASE("Jsonnet is evaluated, with imports and places", "[recipe][jsonnet]") 
   options.ext["seed"] = "7";
   CHECK(files.compose("r.jsonnet", options) == R"({"max": 100, "model": {"type": "gpt", "width": 12}, "seed": 7})");
   CHECK(files.composed->sources.size() == 2);
-  CHECK(files.composed->root.find("max")->place().text() == files.path("r.jsonnet:4:8"));
-  CHECK(files.composed->root.find("seed")->place().text() == files.path("r.jsonnet:3:3"));
-  CHECK(files.composed->root.at_path("model.width")->place().text() == files.path("r.jsonnet"));
+  CHECK(files.composed->root.find("max")->location().text() == files.path("r.jsonnet:4:8"));
+  CHECK(files.composed->root.find("seed")->location().text() == files.path("r.jsonnet:3:3"));
+  CHECK(files.composed->root.at_path("model.width")->location().text() == files.path("r.jsonnet"));
   CHECK(files.compose("r.jsonnet") ==
         "r.jsonnet:3:22: error: undefined external variable: seed\n  hint: give it with --ext seed=VALUE\n");
 

@@ -22,10 +22,10 @@ TEST_CASE("JSON keeps kinds and places", "[recipe][json]") {
   Diagnostics diagnostics;
   const auto node = runner::recipe::read_json(
       std::make_shared<const Source>(Source{"r.json", text, Source::Kind::kFile}), {}, diagnostics);
-  CHECK(node->at_path("a[2]")->place().text() == "r.json:1:16");
+  CHECK(node->at_path("a[2]")->location().text() == "r.json:1:16");
   CHECK(node->at_path("a[2]")->scalar_text() == "-3e-2");
-  CHECK(node->at_path("b.e")->place().text() == "r.json:2:37");
-  CHECK(node->at_path("b")->find_entry("d")->key_place.text() == "r.json:2:21");
+  CHECK(node->at_path("b.e")->location().text() == "r.json:2:37");
+  CHECK(node->at_path("b")->find_entry("d")->key_location.text() == "r.json:2:21");
 }
 
 TEST_CASE("what is wrong with JSON is told at its place", "[recipe][json]") {
@@ -44,6 +44,9 @@ TEST_CASE("what is wrong with JSON is told at its place", "[recipe][json]") {
       {"[99999999999999999999]",
        "r.json:1:2: error: the integer 99999999999999999999 does not fit into 64 bits\n    1 | "
        "[99999999999999999999]\n      |  ^~~~~~~~~~~~~~~~~~~~\n"},
+      {"[0e-400, 1.0e-400]",
+       "r.json:1:10: error: the number 1.0e-400 does not fit into 64 bits\n    1 | [0e-400, 1.0e-400]\n      |     "
+       "     ^~~~~~~~\n"},
   };
   for (const Case& c : cases) {
     CAPTURE(c.json);

@@ -75,12 +75,12 @@ TEST_CASE("every value and key knows its place", "[recipe][yaml]") {
     CAPTURE(c.path);
     const Node* value = node->at_path(c.path);
     REQUIRE(value);
-    CHECK(value->place().line == c.line);
-    CHECK(value->place().column == c.column);
-    CHECK(value->place().width == c.width);
+    CHECK(value->location().line == c.line);
+    CHECK(value->location().column == c.column);
+    CHECK(value->location().width == c.width);
   }
-  CHECK(node->find_entry("\xC3\xA9")->key_place.text() == "r.yaml:5:1");
-  CHECK(node->find("g")->place().text() == "r.yaml:4:7");
+  CHECK(node->find_entry("\xC3\xA9")->key_location.text() == "r.yaml:5:1");
+  CHECK(node->find("g")->location().text() == "r.yaml:4:7");
   CHECK(node->find("g")->history() == std::vector<std::string>{"alias at r.yaml:10:4"});
 }
 
@@ -98,6 +98,16 @@ TEST_CASE("several mistakes that leave the rest readable are told together", "[r
         "    4 | <<: {c: 1}\n"
         "      | ^~\n"
         "  hint: use extends, or name the alias under a key of its own\n");
+}
+
+TEST_CASE("line ends and keys that the parser would take for something else are named", "[recipe][yaml]") {
+  const auto first_line = [](const std::string& told) { return told.substr(0, told.find('\n')); };
+  CHECK(first_line(read("# a recipe\rseed: 1\r")) == "r.yaml:1:11: error: the lines end with CR alone");
+  CHECK(first_line(read("seed: 1\r")) == "r.yaml:1:8: error: the lines end with CR alone");
+  const std::string key(1100, 'k');
+  CHECK(first_line(read("a:\n  " + key + ": 1\n")) == "r.yaml:2:3: error: a key of more than 1024 characters");
+  CHECK(first_line(read("a: {'" + key + "': 1}\n")) == "r.yaml:1:5: error: a key of more than 1024 characters");
+  CHECK(read("a:\n  ? " + key + "\n  : 1\n") == "{\"a\": {\"" + key + "\": 1}}");
 }
 
 TEST_CASE("hostile text is refused quickly", "[recipe][yaml]") {

@@ -169,8 +169,8 @@ TEST_CASE("a wrong fragment is refused line by line", "[registry][fragment]") {
       {"keeping, without tracking",
        R"({"title": "T", "description": "D.", "x-holds": ["texts"], "examples": ["thing"]})",
        "thing.json:1:1: error: x-holds applies to trackers only\n"},
-      {"once more, without tracking", R"({"title": "T", "description": "D.", "x-anew": "a", "examples": ["thing"]})",
-       "thing.json:1:47: error: x-anew applies to trackers only\n"},
+      {"once more, without tracking", R"({"title": "T", "description": "D.", "x-resync": "a", "examples": ["thing"]})",
+       "thing.json:1:49: error: x-resync applies to trackers only\n"},
       {"an example of another component", R"({"title": "T", "description": "D.", "examples": [{"type": "sgd"}]})",
        "thing.json:1:50: error: an example of this component must have type \"thing\"\n"},
       {"a rule that cannot be read",
@@ -196,11 +196,11 @@ TEST_CASE("a section may have a key called type and no examples", "[registry][fr
 }
 
 TEST_CASE("a tracker says what it keeps, in known words", "[registry][fragment]") {
-  CHECK(complaints(R"({"title": "T", "description": "D.", "x-anew": "a", "examples": ["thing"]})", "tracker") ==
+  CHECK(complaints(R"({"title": "T", "description": "D.", "x-resync": "a", "examples": ["thing"]})", "tracker") ==
         "thing.json:1:1: error: a tracker says in x-holds what it keeps\n");
   CHECK(
       complaints(
-          R"({"title": "T", "description": "D.", "x-holds": ["scalars", "smells"], "x-anew": "a", "examples": ["thing"]})",
+          R"({"title": "T", "description": "D.", "x-holds": ["scalars", "smells"], "x-resync": "a", "examples": ["thing"]})",
           "tracker") ==
       "thing.json:1:48: error: x-holds must name some of scalars, texts, histograms, images, tables, artifacts, "
       "console, hyperparameters, got \"smells\"\n");
@@ -208,7 +208,7 @@ TEST_CASE("a tracker says what it keeps, in known words", "[registry][fragment]"
 
 TEST_CASE("what shows that a tool is in use is a variable or a file", "[registry][fragment]") {
   const auto signs = [](const std::string& list) {
-    return complaints(R"({"title": "T", "description": "D.", "x-holds": [], "x-anew": "a",
+    return complaints(R"({"title": "T", "description": "D.", "x-holds": [], "x-resync": "a",
   "x-configured-by": )" + list +
                           R"(, "examples": ["thing"]})",
                       "tracker");

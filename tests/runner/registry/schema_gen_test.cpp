@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "runner/core/files.h"
+#include "runner/core/platform/files.h"
 #include "tests/support/temp_dir.h"
 
 namespace fs = std::filesystem;
@@ -42,6 +42,8 @@ class Tree {
     fs::create_directories(fs::path(schemas() + "/" + name).parent_path());
     runner::core::write_file_atomic(schemas() + "/" + name, text).value();
   }
+
+  void remove(const std::string& name) const { fs::remove(schemas() + "/" + name); }
 
   /// Exit status; what was said is in `said`, with the folder's own name taken out.
   int generate(std::string* said = nullptr) const {
@@ -97,6 +99,18 @@ struct Config {
   CHECK(contains(tree.out("base/fragments.cpp"), kStep));
   CHECK(contains(tree.out("reference/lr_scheduler.md"),
                  "| `every` | integer, at least 1; optimizer steps | **required** | Steps of one tread. |\n"));
+}
+
+TEST_CASE("a fragment that is removed takes its header and its row along", "[schema_gen]") {
+  const Tree tree;
+  tree.put("lr_scheduler/flat.json", R"({"title": "F", "description": "D.", "examples": ["flat"]})");
+  REQUIRE(tree.generate() == 0);
+  CHECK(tree.has("lr_scheduler/flat.h"));
+  tree.remove("lr_scheduler/flat.json");
+  REQUIRE(tree.generate() == 0);
+  CHECK_FALSE(tree.has("lr_scheduler/flat.h"));
+  CHECK(tree.has("lr_scheduler/step.h"));
+  CHECK_FALSE(contains(tree.out("engine/make_lr_scheduler.cpp"), "flat"));
 }
 
 TEST_CASE("a text that stays the same is not written again", "[schema_gen]") {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "runner/recipe/compose.h"
-#include "runner/registry/load.h"
+#include "runner/resolve/load.h"
 
 namespace runner::registry {
 namespace {
@@ -78,7 +78,7 @@ const char* kCommon = R"({
   "properties": {"no_decay": {"type": "array", "items": {"type": "string"}, "x-single": true, "default": [], "description": "d"}}})";
 
 const char* kWandb = R"({
-  "title": "W", "description": "d", "x-holds": ["scalars"], "x-anew": "a",
+  "title": "W", "description": "d", "x-holds": ["scalars"], "x-resync": "a",
   "properties": {"api_key": {"x-type": "secret", "default": null, "description": "d"}},
   "examples": [{"type": "wandb"}]})";
 
@@ -258,6 +258,13 @@ TEST_CASE("what does not fit is told with its place and a way out", "[registry][
        "r.yaml:2:35: error: training.hub.token.api_key looks like a secret in plain text\n"
        "  hint: write \"${env:NAME}\" and set it in the environment: a recipe is copied into every run\n"},
       {"vars: {pad_token: x, secretary: y}", ""},
+      {"vars: {server: \"http://me:hunter2@host:5000\"}",
+       "r.yaml:2:16: error: vars.server has a password in plain text\n"
+       "  hint: write \"${env:NAME}\" in its place and set it in the environment: a recipe is copied into every run\n"},
+      {"vars: {server: \"https://host/?token=hunter2\"}",
+       "r.yaml:2:16: error: vars.server has a password in plain text\n"
+       "  hint: write \"${env:NAME}\" in its place and set it in the environment: a recipe is copied into every run\n"},
+      {"vars: {a: \"ssh://git@host/x\", b: \"http://host/?q=a@b:c\", c: \"http://host:80/a@b\"}", ""},
       // Several at once, in the order of the file.
       {"seed: x\ntraining: {ratio: 2, sizes: 1}",
        "r.yaml:2:7: error: seed must be an integer, got \"x\"\n"
@@ -337,13 +344,13 @@ TEST_CASE("a valid recipe comes back whole", "[registry][validate]") {
       R"("flag": true, "name": "run", "note": null, "every": null, "limit": null, "cache": null, "path": ["a.txt"], )"
       R"("sizes": [1], "pair": [1.0, 2.0], "groups": [], "a_steps": 0, "a_ratio": null}, "trackers": []})");
   CHECK(result.root.at_path("optimizer.lr")->history() == std::vector<std::string>{"alias learning_rate"});
-  CHECK(result.root.at_path("optimizer.momentum")->place().text() == "default of optimizer/sgd");
+  CHECK(result.root.at_path("optimizer.momentum")->location().text() == "default of optimizer/sgd");
   CHECK(result.root.at_path("seed")->scalar_text() == "1e3");
 }
 
 TEST_CASE("a secret shows as its reference", "[registry][validate]") {
   REQUIRE(setenv("ROUX_TEST_SECRET", "hunter2", 1) == 0);
-  Recipe recipe;
+  resolve::Recipe recipe;
   const Checked result = checked(
       "optimizer: adam\nvars: {a: \"${env:ROUX_TEST_SECRET}\"}\n"
       "trackers: [{type: wandb, api_key: \"${env:ROUX_TEST_SECRET}\"}]\n");
@@ -355,9 +362,28 @@ TEST_CASE("a secret shows as its reference", "[registry][validate]") {
   CHECK(recipe.resolved().at_path("vars.a")->as_string() == "${env:ROUX_TEST_SECRET}");
 }
 
+TEST_CASE("a password in a URL shows as its reference", "[registry][validate]") {
+  REQUIRE(setenv("ROUX_TEST_SECRET", "hunter2", 1) == 0);
+  REQUIRE(setenv("ROUX_TEST_SERVER", "http://me:hunter2@host", 1) == 0);
+  for (const char* written : {"http://me:${env:ROUX_TEST_SECRET}@host/a", "${env:ROUX_TEST_SERVER}"}) {
+    INFO(written);
+    resolve::Recipe recipe;
+    const Checked result = checked("optimizer: adam\ntraining: {note: \"" + std::string(written) + "\"}\n");
+    CHECK(result.messages == "");
+    recipe.root = result.root;
+    CHECK(recipe.at("training.note").as_string().starts_with("http://me:hunter2@host"));
+    CHECK(recipe.resolved().at_path("training.note")->as_string() == written);
+  }
+  CHECK(
+      checked("optimizer: adam\ntraining: {note: \"http://me:word@${env:ROUX_TEST_SECRET}\"}\n").messages ==
+      "r.yaml:2:18: error: training.note has a password in plain text\n"
+      "  hint: write \"${env:NAME}\" in its place and set it in the environment: a recipe is copied into every run\n");
+  unsetenv("ROUX_TEST_SERVER");
+}
+
 TEST_CASE("the hash tells apart what trains differently", "[registry][load]") {
   const auto hash = [](const std::string& yaml) {
-    Recipe recipe;
+    resolve::Recipe recipe;
     recipe.root = checked(yaml).root;
     return recipe.hash();
   };

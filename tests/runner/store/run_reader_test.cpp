@@ -7,8 +7,8 @@
 
 #include "runner/core/json.h"
 #include "runner/store/annotations.h"
-#include "runner/store/schema.h"
-#include "runner/store/sqlite.h"
+#include "runner/store/database/schema.h"
+#include "runner/store/database/sqlite.h"
 #include "tests/runner/store/fixture.h"
 
 namespace {
@@ -190,6 +190,10 @@ TEST_CASE("auto goes on with the newest run that was stopped or crashed", "[stor
   finished_run(output, clock, "tiny", 1.0, true);                          // smoke: passed over
   finished_run(output, clock, "tiny-2", 1.0, false, RunStatus::kStopped);  // another name that begins the same
   CHECK(newest_unfinished(output.path, "tiny", clock)->id == stopped);
+  clock.now_ms += 1000;
+  const std::string crashed = finished_run(output, clock, "tiny", 1.0, false, RunStatus::kCrashed);
+  CHECK(newest_unfinished(output.path, "tiny", clock)->id == crashed);
+  CHECK(find_run(output.path, crashed, clock).value().status == RunStatus::kCrashed);
   clock.now_ms += 1000;
   finished_run(output, clock, "tiny", 1.0, false, RunStatus::kFailed);
   CHECK_FALSE(newest_unfinished(output.path, "tiny", clock));

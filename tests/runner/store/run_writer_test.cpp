@@ -6,16 +6,18 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
+#include <functional>
 #include <limits>
 #include <sstream>
 
 #include "runner/core/error.h"
-#include "runner/core/files.h"
-#include "runner/store/light_tables.h"
-#include "runner/store/schema.h"
-#include "runner/store/sqlite.h"
-#include "runner/store/text.h"
+#include "runner/core/platform/files.h"
+#include "runner/store/database/schema.h"
+#include "runner/store/database/sqlite.h"
+#include "runner/store/database/text.h"
+#include "runner/store/in_memory_run.h"
 #include "tests/runner/store/fixture.h"
 
 namespace {
@@ -76,7 +78,7 @@ TEST_CASE("a light run says what another one says", "[store][writer]") {
   const OutputDir output;
   const FixedClock clock;
   NewRun run = new_run(output);
-  run.light = std::make_shared<LightTables>();
+  run.light = std::make_shared<InMemoryRun>();
   const bool is_flushed = GENERATE(false, true);
   CAPTURE(is_flushed);
   auto writer = create(run, clock);
@@ -314,6 +316,21 @@ TEST_CASE("a full disk is waited for and nothing is lost", "[store][crash]") {
   CHECK(series(find_run(output.path, "last", clock).value().run_dir, "loss").size() == 20'000);
 }
 
+TEST_CASE("a lock of another program is not taken for a full disk", "[store][crash]") {
+  const OutputDir output;
+  const FixedClock clock;
+  auto writer = create(new_run(output), clock);
+  writer->flush_durable();
+  const std::string run_db = writer->run_dir() + "/run.db";
+  {
+    Database other(run_db, Database::Mode::kWrite);
+    const Transaction held(other);
+    log(*writer, "loss", 1, 2.5);
+    CHECK_THROWS_WITH(writer->flush_durable(-1), "another program holds a lock on " + run_db);
+  }
+  CHECK(writer->finish(RunStatus::kFinished, ""));
+}
+
 TEST_CASE("the patience with a full disk ends, and what was accepted is kept all the same", "[store][crash]") {
   const OutputDir output;
   const FixedClock clock;
@@ -344,6 +361,74 @@ TEST_CASE("the patience with a full disk ends, and what was accepted is kept all
   int status = -1;
   waitpid(child, &status, 0);
   CHECK(status == 0);
+}
+
+TEST_CASE("a run that is moved, removed or damaged while it is written notices", "[store][crash][22]") {
+  using Path = std::filesystem::path;
+  static const auto overwrite = [](const Path& path, std::int64_t at, std::size_t bytes) {
+    std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+    file.seekp(at) << std::string(bytes, 'x');
+  };
+  struct Case {
+    const char* name;
+    std::function<void(const Path& run_dir)> harm;
+    const char* message;  ///< DIR stands for the run's folder
+  };
+  const Case cases[] = {
+      {"moved", [](const Path& dir) { rename(dir, dir.string() + "-moved"); },
+       "the run's folder DIR was moved or removed while the run went on"},
+      {"removed", [](const Path& dir) { remove_all(dir); },
+       "the run's folder DIR was moved or removed while the run went on"},
+      {"run.db removed", [](const Path& dir) { remove(dir / "run.db"); },
+       "DIR/run.db was moved, removed or replaced while the run went on"},
+      {"run.db replaced",
+       [](const Path& dir) {
+         std::filesystem::copy(dir / "run.db", dir / "other");
+         rename(dir / "other", dir / "run.db");
+       },
+       "DIR/run.db was moved, removed or replaced while the run went on"},
+      {"run.db cut", [](const Path& dir) { resize_file(dir / "run.db", 5000); },
+       "another program has overwritten or cut DIR/run.db while the run went on"},
+      {"run.db overwritten", [](const Path& dir) { overwrite(dir / "run.db", 0, 5000); },
+       "another program has overwritten or cut DIR/run.db while the run went on"},
+  };
+  for (const Case& c : cases) {
+    DYNAMIC_SECTION(c.name) {
+      const OutputDir output;
+      const FixedClock clock;
+      auto writer = create(new_run(output), clock);
+      const std::string run_dir = writer->run_dir();
+      log(*writer, "loss", 1, 2.5);
+      writer->flush_durable();
+      c.harm(run_dir);
+      std::string message = c.message;
+      message.replace(message.find("DIR"), 3, run_dir);
+      const auto write_on = [&] {
+        log(*writer, "loss", 2, 1.5);
+        writer->flush_durable();
+      };
+      CHECK_THROWS_WITH(write_on(), message);
+      CHECK_THROWS_WITH(log(*writer, "loss", 3, 1.5), message);
+      CHECK_FALSE(writer->finish(RunStatus::kFinished, ""));
+      CHECK_THROWS_WITH(writer->throw_if_failed(), message);
+      if (std::filesystem::exists(run_dir + "-moved")) {
+        CHECK(series(run_dir + "-moved", "loss").front() == Points::value_type(1, 2.5));
+        CHECK(RunWriter::resume({run_dir + "-moved", 1, 0}, clock).ok());
+      }
+    }
+  }
+  SECTION("a part of run.db that it remembers, which shows in the end") {
+    const OutputDir output;
+    const FixedClock clock;
+    auto writer = create(new_run(output), clock);
+    const std::string run_db = writer->run_dir() + "/run.db";
+    for (int step = 1; step <= 5000; ++step) log(*writer, "loss", step, 2.5);
+    writer->flush_durable();
+    overwrite(run_db, 20 * 4096, 2 * 4096);  // of the metrics' pages, which the end of the run does not touch
+    CHECK_FALSE(writer->finish(RunStatus::kFinished, ""));
+    CHECK_THROWS_WITH(writer->throw_if_failed(),
+                      "another program has overwritten or cut " + run_db + " while the run went on");
+  }
 }
 
 TEST_CASE("half a transaction of a killed writer is taken back where WAL is not used", "[store][crash]") {

@@ -31,7 +31,7 @@ std::string reached(const std::string& stop, std::int64_t worked_ms = 0) {
   demand.propose = [](const std::vector<Variant>& variants, const std::vector<Trial>&) {
     return Variant{static_cast<std::int64_t>(variants.size()), {0}, ""};
   };
-  runner::sweep::Tally tally(*sweep);
+  runner::sweep::StudyCounters tally(*sweep);
   for (const double value : {0.5, 0.4, 0.39, 0.6}) {
     const auto trial = study->claim(demand);
     REQUIRE(trial.has_value());
@@ -42,7 +42,7 @@ std::string reached(const std::string& stop, std::int64_t worked_ms = 0) {
     study->end(trial->number, end, 2);
     if (trial->number == 1) tally.update(*study);  // how often somebody asks makes no difference
   }
-  runner::sweep::RegretWatch regret(*sweep);
+  runner::sweep::RegretMonitor regret(*sweep);
   return reached_limit(*sweep, *study, tally.update(*study), worked_ms, regret);
 }
 

@@ -8,7 +8,7 @@
 #include "tests/support/sweeps.h"
 
 using runner::core::Diagnostics;
-using runner::registry::Recipe;
+using runner::resolve::Recipe;
 using runner::sweep::Preflight;
 using tests::read_sweep;
 
@@ -52,7 +52,7 @@ TEST_CASE("a mistake behind a condition is found", "[sweep]") {
   const auto plan = [](const Recipe& recipe, Diagnostics& found) {
     const auto* momentum = recipe.root.at_path("optimizer.momentum");
     if (momentum != nullptr && momentum->is_number() && momentum->as_double() == 0.7)
-      found.error(momentum->place(), "it does not fit");
+      found.error(momentum->location(), "it does not fit");
   };
   std::string values;
   for (int i = 0; i < 300; ++i) values += std::to_string(i == 250 ? 0.7 : i / 1000.0) + ", ";

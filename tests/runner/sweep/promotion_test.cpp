@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "runner/artifact/checkpoint_dir.h"
-#include "runner/sweep/descent.h"
 #include "runner/sweep/next_variant.h"
 #include "runner/sweep/pruning.h"
-#include "runner/sweep/spare_checkpoints.h"
-#include "runner/sweep/tried_list.h"
+#include "runner/sweep/study/tried_list.h"
+#include "runner/sweep/trial/lineage.h"
+#include "runner/sweep/trial/spare_checkpoints.h"
 #include "tests/support/sweeps.h"
 #include "tests/support/temp_dir.h"
 
@@ -235,7 +235,7 @@ TEST_CASE("checkpoints go that nobody goes on from, but for the best", "[sweep][
       if (end.state != TrialState::kFailed) end.value = values[i];
       study->end(trial->number, end, 2);
     }
-    runner::sweep::Tally tally(*sweep);
+    runner::sweep::StudyCounters tally(*sweep);
     return spare_trials(*sweep, tally.update(*study), study->trials(), over);
   };
   using List = std::vector<std::int64_t>;
@@ -310,14 +310,14 @@ TEST_CASE("checkpoints that cannot go stay for the next worker, and what the las
   }
   const std::string folder = runner::sweep::trial_run_dir(*study, dir.path(), study->trials().front()) + "/checkpoints";
   fs::create_directories(folder);
-  const auto draft = runner::artifact::CheckpointDraft::begin(folder, 10, 0).value();
+  const auto draft = runner::artifact::CheckpointWriter::begin(folder, 10, 0).value();
   draft->add_text("trainer.json", "{}").value();
   draft->commit({}, nullptr, 10).value();
   const std::string taken = folder + "/.step-000010.deleted-" + std::to_string(getpid());  // its name on its way out
   fs::create_directories(taken + "/not_empty");
   fs::create_directory(folder + "/.step-000020.deleted-99999999");  // process ids end at 2^22
   std::set<std::int64_t> removed;
-  runner::sweep::Tally tally(*sweep);
+  runner::sweep::StudyCounters tally(*sweep);
   remove_spare_checkpoints(*sweep, *study, tally.update(*study), dir.path(), true, removed);
   CHECK(fs::exists(folder + "/step-000010"));
   CHECK_FALSE(fs::exists(folder + "/.step-000020.deleted-99999999"));

@@ -34,7 +34,7 @@ TEST_CASE("a sweep that was recorded compares and trains what it did when it was
   CHECK(recorded->metric() == "val/loss");
   CHECK(recorded->maximizes());
   CHECK(recorded->identity_of_trials() == sweep->identity_of_trials());
-  TrialPlace place;
+  TrialSettings place;
   place.run_name = "tiny-1-0";
   const auto trial = sweep->trial({0.5}, place, diagnostics);
   const auto again = recorded->trial({0.5}, place, diagnostics);

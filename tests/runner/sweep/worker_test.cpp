@@ -21,7 +21,7 @@
 
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
-#include "tests/support/postgres.h"
+#include "tests/support/process/postgres.h"
 #include "tests/support/sweeps.h"
 #include "tests/support/temp_dir.h"
 
@@ -136,8 +136,8 @@ int status_of(const std::function<void()>& work) {
   return status;
 }
 
-struct Place {
-  explicit Place(const std::string& more, const std::string& store = "") {
+struct Location {
+  explicit Location(const std::string& more, const std::string& store = "") {
     runner::core::Diagnostics diagnostics;
     sweep = tests::read_sweep("  parameters: {vars.width: {values: [8, 16]}}\n" + more, diagnostics);
     INFO(runner::core::render(diagnostics));
@@ -175,14 +175,14 @@ struct Place {
 TEST_CASE("where the system has no process for a trial it waits, and is tried again", "[sweep][worker]") {
   const bool tells_later = GENERATE(false, true);
   SECTION("for those that run") {
-    Place place("  max_concurrent_trials: 2\n");
+    Location place("  max_concurrent_trials: 2\n");
     CHECK(place.work(1, tells_later).failure.empty());
     CHECK(std::count(place.lines.begin(), place.lines.end(), "no room; it is tried again") == 1);
     for (const auto& trial : place.study->trials()) CHECK(trial.reason == "boom");  // its own end, and nothing else
     CHECK(place.study->trials().size() == 2);
   }
   SECTION("and the sweep stops where nothing runs that could leave room, after a while") {
-    Place place("");
+    Location place("");
     CHECK(place.work(0, tells_later).failure == "no room");
     CHECK(place.study->trials().front().state == TrialState::kWaiting);
     const std::vector<std::int64_t>& asked_ms = place.asked.at_ms;
@@ -214,8 +214,15 @@ TEST_CASE("who leaves before an end is on record has not come to one, whatever h
   }
 }
 
+TEST_CASE("a process of a trial that a signal killed is a crash, which is tried again", "[sweep][worker]") {
+  const auto outcome =
+      runner::sweep::judge(std::nullopt, 1, "rank 1 (process 12) was killed by SIGKILL", {{"val/loss", false, false}});
+  CHECK(outcome.kind == runner::sweep::Outcome::Kind::kCrash);
+  CHECK(outcome.reason == "rank 1 (process 12) was killed by SIGKILL");
+}
+
 TEST_CASE("a limit of time is kept to a second or two", "[sweep][worker]") {
-  Place place("  stop: {max_time: 3s, running: save}\n");
+  Location place("  stop: {max_time: 3s, running: save}\n");
   std::int64_t told_ms = 0;
   CHECK(place.work(std::make_unique<Endless>(place.clock, told_ms)).limit == "max_time 3.0 s is over");
   CHECK(told_ms < 8000);  // a heartbeat comes after ten seconds; each look at the clock here takes a tenth
@@ -223,9 +230,8 @@ TEST_CASE("a limit of time is kept to a second or two", "[sweep][worker]") {
 }
 
 TEST_CASE("a worker that breaks off leaves its trials to others", "[sweep][worker][postgres]") {
-  if (!tests::Postgres::is_installed()) return;
   tests::Postgres server;
-  Place place("", server.address());
+  Location place("", server.address());
   CHECK_THROWS_WITH(place.work(std::make_unique<Broken>()), "the disk is gone");
   CHECK_FALSE(place.study->has_workers());
   place.study->add_worker(place.study->now_ms());
@@ -268,7 +274,7 @@ TEST_CASE("what takes a worker along leaves a note of the trial", "[sweep][worke
 }
 
 TEST_CASE("a trial that ended its worker is handled by its policy", "[sweep][worker]") {
-  Place place("  failures: {crash: fail}\n  n_trials: 1\n  sampler: random\n");
+  Location place("  failures: {crash: fail}\n  n_trials: 1\n  sampler: random\n");
   const std::string folder = place.study->folder();
   status_of([&folder] {  // in place of a worker that has claimed it, and trains it
     const auto lost = Study::open(folder).value();

@@ -13,13 +13,13 @@
 #include <utility>
 #include <vector>
 
-#include "components/tensors.h"
+#include "components/tensor/tensors.h"
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/core/error.h"
 #include "runner/store/run_reader.h"
-#include "tests/support/counted_data_torch.h"
 #include "tests/support/folder.h"
-#include "tests/support/recipe_experiment_torch.h"
+#include "tests/support/torch/counted_data_torch.h"
+#include "tests/support/torch/recipe_experiment_torch.h"
 
 namespace runner::train {
 namespace {

@@ -10,14 +10,14 @@
 #include <utility>
 #include <vector>
 
-#include "components/tensors.h"
-#include "runner/core/files.h"
+#include "components/tensor/tensors.h"
+#include "runner/core/platform/files.h"
 #include "runner/store/run_reader.h"
-#include "runner/train/experiment.h"
+#include "runner/train/experiment/experiment.h"
 #include "runner/train/loop.h"
-#include "tests/support/counted_data_torch.h"
 #include "tests/support/folder.h"
-#include "tests/support/recipe_experiment_torch.h"
+#include "tests/support/torch/counted_data_torch.h"
+#include "tests/support/torch/recipe_experiment_torch.h"
 
 namespace runner::train {
 namespace {

@@ -7,6 +7,8 @@ import shutil
 import subprocess
 import sys
 
+from lib.skip import skipped
+
 MARK = "--installed"
 
 
@@ -23,8 +25,7 @@ def with_libraries(torch=False):
     wanted = "".join((source / "tests/verify" / name).read_text() for name in ("requirements.txt", "constraints.txt"))
     pins = venv / "roux-pins.txt"
     if not pins.exists() or pins.read_text() != wanted:
-        print(f"skipped: {venv} has not the libraries of tests/verify/requirements.txt; tests/run verify puts them there")
-        sys.exit(1 if os.environ.get("CI") else 0)
+        sys.exit(skipped(f"{venv} has not the libraries of tests/verify/requirements.txt (tests/run verify)"))
     environment = dict(os.environ)
     if torch:
         environment.update(torch_environment(build))

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "runner/core/tensor_fwd.h"
+
+namespace c10 {
+class OperatorHandle;
+}
+
+namespace components::model {
+
+/// The outputs of matrix products, convolutions and fused attention of one pass of this thread, so that a second pass
+/// over the same operations takes them instead of computing them again: what is cheap is repeated, what is dear is not.
+/// One that was overwritten after it had been computed is not kept, and computed again.
+class SavedOutputs {
+ public:
+  SavedOutputs();
+  ~SavedOutputs();
+  SavedOutputs(const SavedOutputs&) = delete;
+  SavedOutputs& operator=(const SavedOutputs&) = delete;
+
+  /// Keeps what is computed while it lives.
+  class Keeping {
+   public:
+    explicit Keeping(SavedOutputs& products);
+    ~Keeping();
+    Keeping(const Keeping&) = delete;
+    Keeping& operator=(const Keeping&) = delete;
+
+   private:
+    SavedOutputs& products_;
+  };
+
+  /// Hands out what was kept while it lives; once. RUNNER_ASSERT when other operations come, or in another order.
+  class Taking {
+   public:
+    explicit Taking(SavedOutputs& products);
+    ~Taking();
+    Taking(const Taking&) = delete;
+    Taking& operator=(const Taking&) = delete;
+  };
+
+  void keep(const c10::OperatorHandle& operation, std::vector<at::Tensor> outputs);
+  /// The outputs of the next operation; none where they have to be computed again.
+  std::vector<at::Tensor> take(const c10::OperatorHandle& operation);
+  bool is_taken() const { return taking_; }
+
+ private:
+  struct Entry;
+
+  void drop_overwritten();
+
+  std::vector<Entry> entries_;
+  std::size_t next_ = 0;
+  bool taking_ = false;
+};
+
+}  // namespace components::model

@@ -1,0 +1,127 @@
+// M: rows   N: columns   K: depth
+
+#include "components/ops/matmul.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/mm.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include "components/kernels/product.h"
+#include "components/ops/torch_bridge.h"
+
+namespace components {
+namespace {
+
+using kernels::Bf16;
+using kernels::Matrix;
+using kernels::Product;
+using kernels::ProductKernel;
+
+constexpr std::int64_t kSmallProductMax = 1 << 15;  // multiplications; below, preparing takes longer than LibTorch does
+
+bool has_unit_stride(const at::Tensor& t) { return t.stride(0) == 1 || t.stride(1) == 1; }
+
+/// Whether it is worth preparing a product of these for our own kernels.
+template <typename T>
+const ProductKernel<T>* kernel_for(const at::Tensor& a, const at::Tensor& b) {
+  constexpr at::ScalarType kType = std::is_same_v<T, float> ? at::kFloat : at::kBFloat16;
+  const bool fits = a.scalar_type() == kType && b.scalar_type() == kType && has_unit_stride(a) && has_unit_stride(b) &&
+                    a.size(0) * a.size(1) * b.size(1) > kSmallProductMax;
+  return fits ? kernels::product_kernel<T>() : nullptr;
+}
+
+template <typename T>
+Matrix<T> matrix_of(const at::Tensor& t) {
+  return {static_cast<const T*>(t.const_data_ptr()), t.stride(0), t.stride(1)};
+}
+
+std::int64_t up(std::int64_t whole, std::int64_t part) { return (whole + part - 1) / part; }
+
+/// Into how many rows and columns of parts a product is cut.
+struct Grid {
+  std::int64_t rows, columns;
+};
+
+/// The grid whose largest part is the smallest; of several the one that copies least into panels: each column of parts
+/// copies a, unless it is read where it is, and each row of parts b.
+template <typename T, typename Out>
+Grid choose_grid(const Product<T, Out>& p, std::int64_t row_tiles, std::int64_t column_tiles, std::int64_t threads) {
+  Grid best{1, 1};
+  std::int64_t smallest = std::numeric_limits<std::int64_t>::max(), least = smallest;
+  for (std::int64_t rows = 1; rows <= std::min(threads, row_tiles); ++rows) {
+    const std::int64_t columns = std::min(threads / rows, column_tiles);
+    const std::int64_t largest = up(row_tiles, rows) * up(column_tiles, columns);
+    const std::int64_t copied = (p.a.column == 1 ? 0 : p.rows * columns) + p.columns * rows;
+    if (largest > smallest || (largest == smallest && copied >= least)) continue;
+    smallest = largest;
+    least = copied;
+    best = {rows, columns};
+  }
+  return best;
+}
+
+template <typename T, typename Out>
+void multiply(const ProductKernel<T>& kernel, void (*run)(const Product<T, Out>&, float*), const at::Tensor& out,
+              const at::Tensor& a, const at::Tensor& b, bool add) {
+  const Product<T, Out> whole{
+      matrix_of<T>(a), matrix_of<T>(b), kernels::data<Out>(out), out.stride(0), a.size(0), b.size(1), a.size(1), add};
+  const std::int64_t row_tiles = up(whole.rows, kernel.tile_rows);
+  const std::int64_t column_tiles = up(whole.columns, kernel.tile_columns);
+  const Grid grid = choose_grid(whole, row_tiles, column_tiles, at::get_num_threads());
+  const at::Tensor scratch = kernels::new_tensor<float>({grid.rows * grid.columns, kernel.scratch});
+  kernels::in_pieces(grid.rows * grid.columns, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const auto cut = [](std::int64_t tiles, std::int64_t part, std::int64_t parts, std::int64_t tile,
+                          std::int64_t all) { return std::min(tiles * part / parts * tile, all); };
+      const std::int64_t r = i / grid.columns, c = i % grid.columns;
+      const std::int64_t row = cut(row_tiles, r, grid.rows, kernel.tile_rows, whole.rows);
+      const std::int64_t column = cut(column_tiles, c, grid.columns, kernel.tile_columns, whole.columns);
+      Product<T, Out> part = whole;
+      part.a.data += row * whole.a.row;
+      part.b.data += column * whole.b.column;
+      part.c += row * whole.c_row + column;
+      part.rows = cut(row_tiles, r + 1, grid.rows, kernel.tile_rows, whole.rows) - row;
+      part.columns = cut(column_tiles, c + 1, grid.columns, kernel.tile_columns, whole.columns) - column;
+      run(part, kernels::data<float>(scratch) + i * kernel.scratch);
+    }
+  });
+}
+
+}  // namespace
+
+at::Tensor product(const at::Tensor& a, const at::Tensor& b) {
+  if (kernel_for<float>(a, b) != nullptr) return product_in_float(a, b);
+  if (const auto* kernel = kernel_for<Bf16>(a, b); kernel != nullptr && a.size(1) <= kernel->low_depth_max) {
+    at::Tensor out = kernels::new_tensor<Bf16>({a.size(0), b.size(1)});
+    multiply<Bf16, Bf16>(*kernel, kernel->multiply_low, out, a, b, false);
+    return out;
+  }
+  return at::mm(a, b);
+}
+
+at::Tensor product_in_float(const at::Tensor& a, const at::Tensor& b) {
+  at::Tensor out = kernels::new_tensor<float>({a.size(0), b.size(1)});
+  product_into(out, a, b, false);
+  return out;
+}
+
+void product_into(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, bool add) {
+  if (out.scalar_type() == at::kFloat) {
+    if (const auto* kernel = kernel_for<float>(a, b)) return multiply(*kernel, kernel->multiply, out, a, b, add);
+    if (const auto* kernel = kernel_for<Bf16>(a, b)) return multiply(*kernel, kernel->multiply, out, a, b, add);
+  }
+  at::Tensor target = out;
+  if (out.scalar_type() == a.scalar_type()) {
+    add ? target.addmm_(a, b) : at::mm_out(target, a, b);
+  } else {
+    add ? target.add_(at::mm(a, b)) : target.copy_(at::mm(a, b));
+  }
+}
+
+}  // namespace components

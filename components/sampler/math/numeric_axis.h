@@ -1,0 +1,32 @@
+#pragma once
+
+#include "components/sampler/math/space.h"
+
+namespace components::sampler {
+
+/// A dimension of numbers laid out on a line where its distribution is even: as they are, or their logarithms.
+class NumericAxis {
+ public:
+  /// Of a kChoice there is none. `dimension` must outlive the line.
+  explicit NumericAxis(const Dimension& dimension);
+
+  /// The ends: half a grain beyond the first and the last value; of a normal distribution 4 deviations from its middle.
+  double low() const { return low_; }
+  double high() const { return high_; }
+  /// Distance between values; 0 where any number is one.
+  double grain() const { return grain_; }
+
+  double at(double value) const;
+  /// The value that is nearest to a place.
+  double value(double x) const;
+
+  /// The same with 0 for `low` and 1 for `high`.
+  double share(double value) const { return (at(value) - low_) / (high_ - low_); }
+  double value_of_share(double share) const { return value(low_ + share * (high_ - low_)); }
+
+ private:
+  const Dimension* dimension_;
+  double grain_ = 0, low_ = 0, high_ = 0;
+};
+
+}  // namespace components::sampler

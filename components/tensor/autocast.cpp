@@ -1,0 +1,50 @@
+#include "components/tensor/autocast.h"
+
+#include <ATen/autocast_mode.h>
+
+namespace components {
+namespace {
+
+using Type = AutocastOptions::Type;
+
+at::ScalarType dtype_of(Type type) { return type == Type::kFp16 ? at::kHalf : at::kBFloat16; }
+
+Type type_of(at::ScalarType dtype) { return dtype == at::kHalf ? Type::kFp16 : Type::kBf16; }
+
+}  // namespace
+
+Autocast::Autocast(const AutocastOptions& options) : active_(options.type != Type::kNone || options.by_block) {
+  if (!active_) return;
+  enabled_before_ = at::autocast::is_autocast_enabled(at::kCPU);
+  type_before_ = type_of(at::autocast::get_autocast_dtype(at::kCPU));
+  cache_before_ = at::autocast::is_autocast_cache_enabled();
+  at::autocast::set_autocast_cache_enabled(options.cache);
+  at::autocast::increment_nesting();
+  set_type(options.type);
+}
+
+AutocastOptions Autocast::now() {
+  const bool enabled = at::autocast::is_autocast_enabled(at::kCPU);
+  return {.type = enabled ? type_of(at::autocast::get_autocast_dtype(at::kCPU)) : Type::kNone,
+          .cache = at::autocast::is_autocast_cache_enabled(),
+          .by_block = true};
+}
+
+Autocast::~Autocast() {
+  if (!active_) return;
+  // The cache holds lower copies of the weights, which the next optimizer step makes stale.
+  if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
+  at::autocast::set_autocast_cache_enabled(cache_before_);
+  at::autocast::set_autocast_dtype(at::kCPU, dtype_of(type_before_));
+  at::autocast::set_autocast_enabled(at::kCPU, enabled_before_);
+}
+
+void Autocast::set_type(Type type) {
+  at::autocast::set_autocast_enabled(at::kCPU, type != Type::kNone);
+  if (type == Type::kNone) return;
+  // The cache finds a weight whatever type its copy has, and a tied weight may be used in both.
+  if (at::autocast::get_autocast_dtype(at::kCPU) != dtype_of(type)) at::autocast::clear_cache();
+  at::autocast::set_autocast_dtype(at::kCPU, dtype_of(type));
+}
+
+}  // namespace components

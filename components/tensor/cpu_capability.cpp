@@ -1,0 +1,32 @@
+#include "components/tensor/cpu_capability.h"
+
+#include <ATen/Version.h>
+
+#include "components/kernels/processor.h"
+#include "components/kernels/product.h"
+
+namespace components {
+namespace {
+
+const char* instructions_of_kernels() {
+  if (kernels::has_amx_bf16()) return "AMX_BF16";
+  if (kernels::has_avx512_bf16()) return "AVX512_BF16";
+  if (kernels::has_avx512()) return "AVX512";
+  return kernels::has_avx2() ? "AVX2" : "DEFAULT";
+}
+
+const char* own_products() {
+  const bool floats = kernels::product_kernel<float>() != nullptr;
+  const bool bf16 = kernels::product_kernel<kernels::Bf16>() != nullptr;
+  if (floats && bf16) return ", own products";
+  if (floats) return ", own products of float32";
+  return bf16 ? ", own products of bfloat16" : "";
+}
+
+}  // namespace
+
+std::string cpu_capability() {
+  return at::get_cpu_capability() + ", kernels " + instructions_of_kernels() + own_products();
+}
+
+}  // namespace components

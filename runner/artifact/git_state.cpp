@@ -1,0 +1,164 @@
+#include "runner/artifact/git_state.h"
+
+#include <map>
+#include <utility>
+
+#include "runner/core/clock.h"
+#include "runner/core/error.h"
+#include "runner/core/platform/process.h"
+#include "runner/core/platform/run_async.h"
+
+namespace runner::artifact {
+namespace {
+
+using core::Node;
+using core::Process;
+
+constexpr std::int64_t kPatience_ms = 10'000;  // a large repository on a slow file system
+constexpr std::int64_t kLook_ms = 50;          // between looks at `stop`
+constexpr int kLowestPriority = 19;
+constexpr int kNoSuchProgram = 127;
+
+struct Output {
+  int status = -1;  ///< -1: not waited for
+  std::string text;
+  bool is_cut = false;
+};
+
+/// One repository, asked with one patience.
+class Git {
+ public:
+  Git(const GitStateOptions& options, const std::atomic<bool>& stop)
+      : options_(options), stop_(stop), deadline_ns_(core::system_clock().monotonic_ns() + kPatience_ms * 1'000'000) {}
+
+  Output ask(const std::vector<std::string>& question, std::int64_t bytes_max) const {
+    // Nothing that a person's configuration adds: colours, pagers, warnings in the midst of a diff, other programs.
+    std::vector<std::string> command = {options_.git, "-C", options_.folder, "-c", "core.safecrlf=false"};
+    command.insert(command.end(), question.begin(), question.end());
+    static const std::map<std::string, std::string> kQuiet = {
+        {"LC_ALL", "C"}, {"GIT_OPTIONAL_LOCKS", "0"}, {"GIT_TERMINAL_PROMPT", "0"}, {"GIT_PAGER", "cat"}};
+    Process git(command, kQuiet, Process::Fate::kDiesWithChildren);
+    Output output;
+    std::string line;
+    for (;;) {
+      const Process::Read read = git.read_line(line, kLook_ms);
+      if (read == Process::Read::kEnd) break;
+      if (stop_ || core::system_clock().monotonic_ns() > deadline_ns_) return output;
+      if (read == Process::Read::kTimeout) continue;
+      if (static_cast<std::int64_t>(output.text.size() + line.size()) >= bytes_max) {
+        output.status = 0;
+        output.is_cut = true;
+        return output;  // what it has left to say goes with it
+      }
+      output.text += line + "\n";
+    }
+    output.status = git.wait();
+    return output;
+  }
+
+ private:
+  const GitStateOptions& options_;
+  const std::atomic<bool>& stop_;
+  std::int64_t deadline_ns_;
+};
+
+constexpr std::int64_t kStatusBytesMax = 16 << 20;
+
+std::string last_line(std::string text) {
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  const std::size_t begin = text.rfind('\n');
+  return begin == std::string::npos ? text : text.substr(begin + 1);
+}
+
+std::string why(const Output& output) {
+  if (output.status == kNoSuchProgram) return "git is not installed";
+  if (output.status < 0) return "git took too long";
+  if (output.text.find("not a git repository") != std::string::npos) return "no git repository";
+  return last_line(output.text);
+}
+
+/// Lines of `git status --porcelain=v2 --branch`: `# branch.oid HASH`, `1 ...` and so on for a changed file, `? PATH`.
+void read_status(const std::string& text, GitState& state) {
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = text.find('\n', begin);
+    const std::string line = text.substr(begin, end - begin);
+    begin = end + 1;
+    if (line.starts_with("# branch.oid ") && line != "# branch.oid (initial)") state.commit = line.substr(13);
+    if (line.starts_with("# branch.head ") && line != "# branch.head (detached)") state.branch = line.substr(14);
+    if (line.starts_with("1 ") || line.starts_with("2 ") || line.starts_with("u ")) ++state.changed;
+    if (!line.starts_with("? ")) continue;
+    if (state.untracked_count++ < GitState::kUntrackedMax) state.untracked.push_back(line.substr(2));
+  }
+}
+
+/// A token in the address of a remote is nobody's business.
+std::string without_user(std::string address) {
+  const std::size_t scheme = address.find("://");
+  if (scheme == std::string::npos) return address;
+  const std::size_t host = scheme + 3;
+  const std::size_t at = address.rfind('@', address.find('/', host));
+  if (at != std::string::npos && at >= host) address.erase(host, at + 1 - host);
+  return address;
+}
+
+GitState ask_git(const GitStateOptions& options, const std::atomic<bool>& stop) {
+  const Git git(options, stop);
+  GitState state;
+  const Output status = git.ask({"status", "--porcelain=v2", "--branch"}, kStatusBytesMax);
+  if (status.status != 0) {
+    state.note = why(status);
+    return state;
+  }
+  read_status(status.text, state);
+  const Output remote = git.ask({"config", "--get", "remote.origin.url"}, kStatusBytesMax);
+  if (remote.status == 0) state.remote = without_user(last_line(remote.text));
+  if (state.changed == 0 || options.diff_bytes_max == 0) return state;
+  if (state.commit.empty()) {
+    state.note = "there is no commit yet to compare with";
+    return state;
+  }
+  Output diff =
+      git.ask({"diff", "--no-color", "--no-ext-diff", "--no-textconv", "--binary", "HEAD"}, options.diff_bytes_max);
+  if (diff.status != 0) {
+    state.note = "no diff: " + why(diff);
+    return state;
+  }
+  state.diff = std::move(diff.text);
+  state.diff_is_cut = diff.is_cut;
+  if (diff.is_cut) state.note = "the diff is cut: it is longer than capture.diff_limit";
+  return state;
+}
+
+}  // namespace
+
+Node GitState::to_node() const {
+  Node node = Node::mapping();
+  node.set("commit", Node::string(commit));
+  node.set("branch", Node::string(branch));
+  node.set("remote", Node::string(remote));
+  node.set("changed", Node::integer(changed));
+  node.set("untracked_count", Node::integer(untracked_count));
+  std::vector<Node> paths;
+  for (const std::string& path : untracked) paths.push_back(Node::string(path));
+  node.set("untracked", Node::sequence(std::move(paths)));
+  node.set("diff", Node::string(diff.empty() ? "" : kDiffFile));
+  node.set("diff_bytes", Node::integer(static_cast<std::int64_t>(diff.size())));
+  node.set("diff_is_cut", Node::boolean(diff_is_cut));
+  node.set("note", Node::string(note));
+  return node;
+}
+
+GitState read_git_state(const GitStateOptions& options, const std::atomic<bool>& stop) {
+  try {
+    return ask_git(options, stop);
+  } catch (const core::RunError& error) {  // no process could be started
+    GitState state;
+    state.note = error.what();
+    return state;
+  }
+}
+
+GitStateCapture::GitStateCapture(const GitStateOptions& options)
+    : state_(core::run_async([this, options] { return read_git_state(options, stop_); }, kLowestPriority).share()) {}
+
+}  // namespace runner::artifact

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <future>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "runner/artifact/checkpoint_dir.h"
+#include "runner/core/result.h"
+#include "runner/core/tensor_fwd.h"
+
+namespace runner::checkpoint {
+
+struct HeldFile;
+
+/// A checkpoint that is about to be loaded, read once: its files are compared with the manifest on their way into the
+/// tensors that the load then hands out. Threads of its own do it from the start on, while model and data are built.
+///
+/// What cannot be held is verified all the same, and loaded from its file.
+class CheckpointPrefetch {
+ public:
+  /// Null when there is no checkpoint (""), its manifest cannot be read, or its tensors are more than half of
+  /// `memory_bytes`: the model is in memory a second time then.
+  static std::unique_ptr<CheckpointPrefetch> begin(const std::string& checkpoint, std::int64_t memory_bytes);
+  explicit CheckpointPrefetch(std::string checkpoint);
+  ~CheckpointPrefetch();  ///< gives up what is being read
+
+  const std::string& checkpoint() const { return checkpoint_; }
+  /// What artifact::verify_checkpoint() says of it. Blocks until all files are read.
+  const core::Result<artifact::Manifest>& verdict() const { return verdict_.get(); }
+  /// How long the threads took.
+  double seconds() const;
+
+  /// As artifact::SafetensorsReader::open(), from memory where the file is held.
+  core::Result<std::unique_ptr<artifact::SafetensorsReader>> open(const std::string& path) const;
+  /// The tensor itself whose bytes these are, in row-major order. Undefined when it is not held, or was handed out
+  /// before.
+  at::Tensor take(const artifact::TensorBytes& bytes);
+  /// Lets go of everything that no reader and no tensor keeps.
+  void release();
+
+ private:
+  core::Result<artifact::Manifest> read();
+  core::Result<void> look_at(const std::string& path, const artifact::FileEntry& recorded);
+
+  const std::string checkpoint_;
+  std::atomic<bool> given_up_{false};
+  double seconds_ = 0;
+  std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<HeldFile>> files_;  // by path; guarded by mutex_ until the verdict is known
+  std::shared_future<core::Result<artifact::Manifest>> verdict_;  // last: the thread uses the others
+};
+
+}  // namespace runner::checkpoint

@@ -1,0 +1,89 @@
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "runner/cli/commands.h"
+
+namespace runner::cli {
+namespace {
+
+// The scripts ask the program itself, so that they know its runs and never grow old. Files everywhere but among keys.
+
+// bash takes `a=b` and `a:b` for three words, and puts in what follows the last `=` or `:` only. `KEY=` wants no blank
+// behind it, and no backslash before the `=`, which `filenames` would put there.
+constexpr const char* kBash = R"(_roux() {
+  local i last reply keys="" words=()
+  for ((i = 1; i <= COMP_CWORD; i++)); do
+    last="${COMP_WORDS[i]}"
+    if [[ ${#words[@]} -gt 0 && -n "$last" && ("$last" =~ ^[=:]+$ || "${COMP_WORDS[i-1]}" =~ ^[=:]+$) ]]; then
+      words[-1]+="$last"
+    else
+      words+=("$last")
+    fi
+  done
+  [[ "$last" =~ ^[=:]+$ ]] && last=
+  COMPREPLY=()
+  while IFS= read -r reply; do
+    [[ "$reply" == *= ]] && keys=1
+    COMPREPLY+=("${reply#"${words[-1]%"$last"}"}")
+  done < <(roux complete "${words[@]}" 2>/dev/null)
+  if [[ -n "$keys" ]]; then
+    compopt +o filenames -o nospace
+    return
+  fi
+  [[ $COMP_CWORD -gt 1 ]] && while IFS= read -r reply; do COMPREPLY+=("$reply"); done < <(compgen -f -- "$last")
+}
+complete -o filenames -F _roux roux
+)";
+
+constexpr const char* kZsh = R"(autoload -U +X compinit && compinit
+_roux() {
+  local -a found
+  found=("${(@f)$(roux complete "${(@Q)words[2,CURRENT]}" 2>/dev/null)}")
+  found=("${(@)found:#}")
+  compadd -S '' -- "${(@M)found:#*=}"
+  compadd -- "${(@)found:#*=}"
+  if [[ $CURRENT -gt 2 && -z "${(M)found:#*=}" ]]; then
+    compset -P '*='
+    _files
+  fi
+}
+compdef _roux roux
+)";
+
+constexpr const char* kFish =
+    R"(complete -c roux -a '(roux complete (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)'
+)";
+
+void completion(const std::string& shell, Session& session) {
+  std::string text;
+  if (shell == "bash") {
+    text = kBash;
+  } else if (shell == "zsh") {
+    text = kZsh;
+  } else if (shell == "fish") {
+    text = kFish;
+  } else {
+    return session.fail("there is no completion for \"" + shell + "\"", "the shells are bash, zsh and fish");
+  }
+  std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
+}  // namespace
+
+void add_completion(CLI::App& app, Session& session) {
+  const auto shell = std::make_shared<std::string>();
+  CLI::App* command =
+      app.add_subcommand("completion", "Print a script that completes commands, flags, runs and keys in a shell");
+  command->add_option("SHELL", *shell, "bash, zsh or fish")->required();
+  command->footer(
+      "\nExamples:\n"
+      "  source <(roux completion bash)\n"
+      "  roux completion fish > ~/.config/fish/completions/roux.fish\n");
+  command->callback([shell, &session] { session.command = [shell, &session] { completion(*shell, session); }; });
+}
+
+}  // namespace runner::cli

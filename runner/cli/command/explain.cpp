@@ -1,0 +1,307 @@
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runner/cli/commands.h"
+#include "runner/core/clock.h"
+#include "runner/core/suggest.h"
+#include "runner/registry/lookup.h"
+#include "runner/registry/wording.h"
+#include "runner/store/run_reader.h"
+
+namespace runner::cli {
+namespace {
+
+using core::Node;
+using registry::Described;
+using registry::Fragment;
+using registry::Property;
+
+constexpr std::size_t kTextWidth = 100;
+
+/// `text` in lines of kTextWidth, each after `indent` spaces.
+void print_wrapped(const std::string& text, std::size_t indent) {
+  std::string line;
+  const auto flush = [&] {
+    std::printf("%*s%s\n", static_cast<int>(indent), "", line.c_str());
+    line.clear();
+  };
+  for (std::size_t start = 0; start < text.size();) {
+    const std::size_t end = std::min(text.find(' ', start), text.size());
+    const std::string word = text.substr(start, end - start);
+    if (!line.empty() && indent + line.size() + 1 + word.size() > kTextWidth) flush();
+    line += (line.empty() ? "" : " ") + word;
+    start = end + 1;
+  }
+  if (!line.empty()) flush();
+}
+
+/// Where a value came from, in one line: what it crossed, then its place.
+std::string origin(const Node& value) {
+  std::string text;
+  const bool placed = value.location().known() && value.location().source->kind != core::Source::Kind::kDefault;
+  if (placed) text = value.location().text();
+  for (const std::string& step : value.history()) {
+    if (step == "secret" || (placed && text.rfind(step, 0) == 0)) continue;  // `--set a=b` says that it is a --set
+    text += (text.empty() ? "" : ", ") + step;
+  }
+  if (text.empty() && value.location().known()) text = value.location().text();
+  return text.empty() ? "not written" : text;
+}
+
+/// As one would write it in a recipe: `{type: cosine, warmup_ratio: 0.05}`.
+std::string flow_text(const Node& value) {
+  std::string text;
+  if (value.is_sequence()) {
+    for (const Node& item : value.items()) text += (text.empty() ? "" : ", ") + flow_text(item);
+    return "[" + text + "]";
+  }
+  if (value.is_mapping()) {
+    for (const Node::Entry& entry : value.entries())
+      text += (text.empty() ? "" : ", ") + entry.key + ": " + flow_text(entry.value);
+    return "{" + text + "}";
+  }
+  if (!value.is_string()) return value.scalar_text();
+  const std::string& word = value.as_string();
+  const bool plain = !word.empty() && std::isalpha(static_cast<unsigned char>(word[0])) != 0 && word != "true" &&
+                     word != "false" && word != "null" && std::all_of(word.begin(), word.end(), [](unsigned char c) {
+                       return std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.' || c == '/' || c == '*';
+                     });
+  return plain ? word : core::to_json(value, -1);
+}
+
+std::string one_line(const Node& value) {
+  if (value.is_null()) return "none";
+  if (value.is_mapping() || value.is_sequence()) return flow_text(value);
+  return value.is_string() && value.as_string().empty() ? "\"\"" : value.scalar_text();
+}
+
+void print_property(const Property& property) {
+  std::printf("  %s: %s; %s\n", property.name.c_str(), registry::type_text(property).c_str(),
+              registry::default_text(property).c_str());
+  print_wrapped(property.description, 6);
+  const Property* inner = &property;
+  while (inner->type == Property::Type::kArray && inner->element) inner = inner->element.get();
+  if (inner->type != Property::Type::kObject) return;
+  for (const Property& key : inner->properties) {
+    std::printf("      %s: %s; %s\n", key.name.c_str(), registry::type_text(key).c_str(),
+                registry::default_text(key).c_str());
+    print_wrapped(key.description, 10);
+  }
+}
+
+void explain_fragment(const registry::Registry& registry, const Fragment& fragment) {
+  std::printf("%s/%s: %s\n", fragment.kind.c_str(), fragment.name.c_str(), fragment.title.c_str());
+  print_wrapped(fragment.description, 0);
+  if (!fragment.source.empty()) print_wrapped("Source: " + fragment.source, 0);
+  if (!fragment.holds.empty()) print_wrapped("Records " + registry::kept_text(fragment), 0);
+  if (!fragment.resync.empty()) {
+    print_wrapped("`trackers: all` " + registry::taken_text(fragment), 0);
+    print_wrapped("`roux sync --anew`: " + fragment.resync, 0);
+  }
+  if (!fragment.properties.empty()) std::printf("\n");
+  for (const Property& property : fragment.properties) print_property(property);
+  const Fragment* common = fragment.kind == "section" ? nullptr : registry.common(fragment.kind);
+  if (common != nullptr && !common->properties.empty()) {
+    std::printf("\n%s:\n", common->title.c_str());
+    for (const Property& property : common->properties) print_property(property);
+  }
+  if (!fragment.examples.empty()) std::printf("\n%s:\n", fragment.examples.size() == 1 ? "Example" : "Examples");
+  for (const Node& example : fragment.examples) std::printf("  %s\n", flow_text(example).c_str());
+}
+
+bool is_recipe_name(const std::string& word) {
+  for (const char* ending : {".yaml", ".yml", ".json", ".jsonnet"}) {
+    if (word.ends_with(ending)) return true;
+  }
+  return false;
+}
+
+/// The run whose values are asked for: RUN itself, or the copy of a recipe in a run's folder, which knows nothing of
+/// the --set that the run was started with.
+std::optional<store::RunSummary> run_of(const std::string& word, const Session& session) {
+  namespace fs = std::filesystem;
+  std::string run = word;
+  if (is_recipe_name(word) || fs::is_regular_file(word)) {
+    const fs::path folder = fs::absolute(word).parent_path();
+    if (!fs::exists(folder / "run.db") || !fs::exists(folder / "resolved.json")) return std::nullopt;
+    run = folder.string();
+  }
+  auto found = store::find_run(session.runs_dir(), run, core::system_clock());
+  return found ? std::optional(std::move(found).value()) : std::nullopt;
+}
+
+/// `optimizer/adamw`, `section/training`, or a section's or the recipe's name alone.
+void explain_name(const std::string& word, Session& session) {
+  const registry::Registry& registry = registry::Registry::builtin();
+  const std::size_t slash = word.find('/');
+  const std::string kind = slash == std::string::npos ? "section" : word.substr(0, slash);
+  const std::string name = slash == std::string::npos ? word : word.substr(slash + 1);
+  if (const Fragment* fragment = registry.find(kind, name)) return explain_fragment(registry, *fragment);
+  if (slash == std::string::npos && registry.find_kind(word) != nullptr)
+    return session.fail("\"" + word + "\" is a kind of component",
+                        "`roux list " + word + "` shows them; then `roux explain " + word + "/NAME`");
+  if (slash != std::string::npos && (kind == "section" || registry.find_kind(kind) != nullptr)) {
+    const std::string near = registry.suggest(kind, name);
+    return session.fail("no " + kind + " is called \"" + name + "\"",
+                        near.empty()
+                            ? "`roux list " + kind + "` shows all " + std::to_string(registry.names(kind).size())
+                            : "did you mean `roux explain " + kind + "/" + near + "`?");
+  }
+  const bool is_recipe = is_recipe_name(word);
+  if (is_recipe || run_of(word, session))
+    return session.fail(std::string("roux explain needs a key beside a ") + (is_recipe ? "recipe" : "run"),
+                        "as in `roux explain " + word + " optimizer.lr`");
+  session.fail("\"" + word + "\" is no component and no section",
+               "write KIND/NAME as in optimizer/adamw, RECIPE KEY or RUN KEY; "
+               "`roux list` shows the components");
+}
+
+/// The keys or the items there are where `path` stops to make sense.
+void unknown_place(const Node& root, const std::string& path, Session& session) {
+  const Node* node = &root;
+  std::string known;
+  for (const std::string& part : registry::path_parts(path)) {
+    const Node* next = node->at_path(part);
+    if (next != nullptr) {
+      known += (known.empty() || part[0] == '[' ? "" : ".") + part;
+      node = next;
+      continue;
+    }
+    std::vector<std::string> names;
+    for (const Node::Entry& entry : node->entries()) names.push_back(entry.key);
+    const std::string near = core::closest(part, names);
+    std::string hint = "`roux resolve` prints all of it";
+    if (!near.empty()) {
+      hint = "did you mean " + (known.empty() ? "" : known + ".") + near + "?";
+    } else if (node->is_sequence()) {
+      const std::size_t count = node->items().size();
+      hint = count == 0 ? known + " is empty" : known + " ends with [" + std::to_string(count - 1) + "]";
+    } else if (!known.empty() && !names.empty()) {
+      hint = known + " has " + registry::enumerated(names, "and", 16);
+    }
+    return session.fail("the recipe has no \"" + path + "\"", hint);
+  }
+  session.fail("the recipe has no \"" + path + "\"", "write it as in optimizer.lr or model.layers[0].type");
+}
+
+void explain_block(const Node& value) {
+  struct Row {
+    std::string name, text, from;
+  };
+  std::vector<Row> rows;
+  for (const Node::Entry& entry : value.entries())
+    rows.push_back({entry.key, one_line(entry.value), origin(entry.value)});
+  for (std::size_t i = 0; i < value.items().size(); ++i)
+    rows.push_back({"[" + std::to_string(i) + "]", one_line(value.items()[i]), origin(value.items()[i])});
+  std::size_t name_width = 0;
+  std::size_t text_width = 0;
+  for (const Row& row : rows) {
+    name_width = std::max(name_width, row.name.size());
+    text_width = std::max(text_width, std::min<std::size_t>(row.text.size(), 40));
+  }
+  for (const Row& row : rows)
+    std::printf("  %-*s  %-*s  %s\n", static_cast<int>(name_width), row.name.c_str(), static_cast<int>(text_width),
+                row.text.c_str(), row.from.c_str());
+}
+
+/// Adds to `node`, at `path`, and to what is in it the last of `sets` (`a.b=value`) that has set it.
+void mark_sets(Node& node, const std::string& path, const std::vector<std::string>& sets) {
+  const auto last = std::find_if(sets.rbegin(), sets.rend(),
+                                 [&path](const std::string& set) { return set.substr(0, set.find('=')) == path; });
+  if (last != sets.rend()) node.add_history("--set " + *last);
+  for (Node::Entry& entry : node.entries()) mark_sets(entry.value, registry::joined_path(path, entry.key), sets);
+  for (std::size_t i = 0; i < node.items().size(); ++i) {
+    mark_sets(node.items()[i], path + "[" + std::to_string(i) + "]", sets);
+  }
+}
+
+/// The recipe of a run as it was recorded, with what its own command line had set.
+std::optional<resolve::Recipe> load_recorded(const store::RunSummary& run, const RecipeFlags& flags, Session& session) {
+  if (!flags.sets.empty() || !flags.set_files.empty() || !flags.ext.empty()) {
+    session.fail("a run keeps its values: --set, --set-file and --ext change a recipe only", "leave them out");
+    return std::nullopt;
+  }
+  const std::string resolved = store::branch_file(run.run_dir, "resolved.json");
+  if (resolved.empty()) {
+    session.fail("run " + run.run_dir + " has no resolved.json: it died while it started", "explain its recipe");
+    return std::nullopt;
+  }
+  auto recipe = session.load(resolved, recipe::ComposeOptions{});
+  const auto details = store::read_details(run.run_dir);
+  if (!recipe || !details || run.branch > 0) return recipe;  // a later branch may have changed what the first one set
+  const std::vector<std::string>& words = details.value().command_line;
+  std::vector<std::string> sets;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == "--set" && i + 1 < words.size()) sets.push_back(words[i + 1]);
+    if (words[i].starts_with("--set=")) sets.push_back(words[i].substr(words[i].find('=') + 1));
+  }
+  mark_sets(recipe->root, "", sets);
+  return recipe;
+}
+
+void explain_key(const RecipeFlags& flags, const std::string& path, Session& session) {
+  const auto run = run_of(flags.path, session);
+  const auto recipe = run ? load_recorded(*run, flags, session) : session.load(flags);
+  if (!recipe) return;
+  const Node shown = recipe->resolved();  // secrets as references
+  const Node* value = shown.at_path(path);
+  if (value == nullptr) return unknown_place(shown, path, session);
+  const bool block =
+      (value->is_mapping() && !value->entries().empty()) || (value->is_sequence() && !value->items().empty());
+  std::printf("%s:%s%s\n", path.c_str(), block ? "" : " ", block ? "" : one_line(*value).c_str());
+  if (block) explain_block(*value);
+  std::printf("  from     %s\n", origin(*recipe->root.at_path(path)).c_str());
+
+  const Described described = registry::describe_place(registry::Registry::builtin(), recipe->root, path);
+  if (described.property == nullptr) return;
+  const Property& property = *described.property;
+  // Items of a list and sections have no default of their own.
+  const bool own_default = !property.name.empty() && property.type != Property::Type::kSection;
+  std::printf("  takes    %s%s\n", registry::type_text(property).c_str(),
+              own_default ? ("; " + registry::default_text(property)).c_str() : "");
+  if (!property.description.empty()) {
+    std::printf("  meaning  ");
+    std::printf("%s\n", property.description.c_str());
+  }
+  if (described.fragment != nullptr)
+    std::printf("  more     `roux explain %s/%s`\n", described.fragment->kind.c_str(),
+                described.fragment->name.c_str());
+}
+
+struct Arguments {
+  RecipeFlags flags;
+  std::string key;
+};
+
+}  // namespace
+
+void add_explain(CLI::App& app, Session& session) {
+  const auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = app.add_subcommand("explain", "Show where a value came from, or what a component takes");
+  command->add_option("WHAT", arguments->flags.path, "A recipe or a run (then KEY follows), or KIND/NAME")->required();
+  command->add_option("KEY", arguments->key, "A place in the recipe: optimizer.lr, model.layers[2]");
+  add_override_flags(*command, arguments->flags);
+  command->footer(
+      "\nExamples:\n"
+      "  roux explain recipes/quickstart.yaml optimizer.lr\n"
+      "  roux explain last optimizer.lr\n"
+      "  roux explain optimizer/adamw\n"
+      "  roux explain training\n");
+  command->callback([arguments, &session] {
+    session.command = [arguments, &session] {
+      if (arguments->key.empty()) return explain_name(arguments->flags.path, session);
+      explain_key(arguments->flags, arguments->key, session);
+    };
+  });
+}
+
+}  // namespace runner::cli

@@ -1,0 +1,29 @@
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <memory>
+
+#include "runner/cli/commands.h"
+#include "runner/cli/engine_or_fail.h"
+
+namespace runner::cli {
+
+// What a supervisor starts beside the ranks, so that the store at which they meet outlives each of them. Not for
+// people.
+void add_host_store(CLI::App& app, Session& session) {
+  struct Socket {
+    int descriptor = -1, port = 0;
+  };
+  auto socket = std::make_shared<Socket>();
+  CLI::App* command = app.add_subcommand("host-store", "")->group("");
+  command->add_option("descriptor", socket->descriptor, "")->required();
+  command->add_option("port", socket->port, "")->required();
+  command->callback([&session, socket] {
+    session.command = [&session, socket] {
+      engine::Engine* engine = engine_or_fail(session);
+      if (engine != nullptr) engine->host_store(socket->descriptor, static_cast<std::uint16_t>(socket->port));
+    };
+  });
+}
+
+}  // namespace runner::cli

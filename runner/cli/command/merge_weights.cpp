@@ -1,0 +1,164 @@
+#include <unistd.h>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "runner/artifact/file_check.h"
+#include "runner/artifact/io/io.h"
+#include "runner/artifact/probe.h"
+#include "runner/artifact/safetensors_writer.h"
+#include "runner/artifact/tensor_set.h"
+#include "runner/cli/commands.h"
+#include "runner/core/error.h"
+#include "runner/core/units.h"
+#include "runner/core/utf8.h"
+#include "runner/review/checkpoint/checkpoints.h"
+
+namespace runner::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+using core::RunError;
+
+constexpr std::int64_t kSpareBytes = 1 << 20;  // the header, the folder's own entry
+
+struct Request {
+  std::string source, target;
+  bool force = false;
+};
+
+struct Merged {
+  std::string file;
+  std::size_t shards = 0, tensors = 0;
+  std::int64_t bytes = 0;
+};
+
+/// The set of tensors that a user means: a path to one, or the model of a checkpoint.
+std::string find_source(const std::string& text, const std::string& runs_dir) {
+  std::error_code error;
+  std::string path = text;
+  if (!fs::exists(text, error)) {
+    std::vector<std::string> skipped;
+    path = artifact::find_checkpoint(text, review::run_finder(runs_dir), skipped).value();
+    for (const std::string& line : skipped) std::fprintf(stderr, "skipped %s\n", core::printable(line).c_str());
+  }
+  return artifact::find_tensor_set(path).value();
+}
+
+/// A file when it is called like one, else a folder for a model.
+fs::path target_file(const std::string& target) {
+  if (target.ends_with(artifact::kSafetensorsEnding)) return target;
+  return fs::path(target) / artifact::kModelFile;
+}
+
+void refuse_to_overwrite(const fs::path& file, const std::string& source, bool force) {
+  std::error_code error;
+  if (!fs::exists(fs::symlink_status(file, error))) return;
+  const std::vector<std::string> sources = artifact::files_of_set(source).value();
+  for (const std::string& one : sources) {
+    if (fs::equivalent(one, file, error)) {
+      throw RunError(file.string() + " is what was to be merged", "name another OUTPUT", core::kExitUsage);
+    }
+  }
+  if (fs::is_directory(file, error)) throw RunError(file.string() + " is a folder", "", core::kExitUsage);
+  if (!force) throw RunError(file.string() + " exists", "name another OUTPUT, or add --force", core::kExitUsage);
+}
+
+using Metadata = std::vector<std::pair<std::string, std::string>>;
+
+/// Shards may say different things under one key; a file can say only one.
+Metadata first_of_each(const Metadata& metadata) {
+  Metadata kept;
+  for (const auto& entry : metadata) {
+    const auto same_key = [&entry](const auto& other) { return other.first == entry.first; };
+    if (std::none_of(kept.begin(), kept.end(), same_key)) kept.push_back(entry);
+  }
+  return kept;
+}
+
+/// A reader that prefers an index would load its shards, not what was merged beside them.
+void refuse_index_beside(const fs::path& file) {
+  const fs::path index = file.string() + artifact::kIndexEnding;
+  std::error_code error;
+  if (!fs::exists(index, error)) return;
+  throw RunError(index.string() + " lies there: readers would take the shards that it names",
+                 "name another OUTPUT, or remove the index", core::kExitUsage);
+}
+
+Merged merge(const Request& request, const std::string& runs_dir) {
+  const std::string source = find_source(request.source, runs_dir);
+  artifact::verify_tensor_set(source).value();
+  const auto reader = artifact::open_tensors(source).value();
+  Merged merged{target_file(request.target).string()};
+  const fs::path file(merged.file);
+  refuse_to_overwrite(file, source, request.force);
+  refuse_index_beside(file);
+
+  merged.shards = source.ends_with(artifact::kIndexEnding) ? artifact::shards_of(source).value().size() : 1;
+  merged.tensors = reader->tensors().size();
+  for (const artifact::TensorBytes& tensor : reader->tensors()) merged.bytes += tensor.bytes;
+  artifact::Io& io = artifact::system_io();
+  const std::string folder = file.has_parent_path() ? file.parent_path().string() : ".";
+  artifact::make_dirs(io, folder);
+  if (const std::int64_t free = artifact::free_bytes_at(folder); free < merged.bytes + kSpareBytes) {
+    throw RunError("the merged file takes " + core::format_bytes(merged.bytes) + ", but " + folder + " has " +
+                   core::format_bytes(free) + " left");
+  }
+  // Beside its place and then renamed, so that nobody ever reads half of it.
+  const std::string draft =
+      (fs::path(folder) / ("." + file.filename().string() + "." + std::to_string(::getpid()))).string();
+  try {
+    const artifact::FileEntry entry =
+        artifact::write_safetensors(io, draft, reader->tensors(), first_of_each(reader->metadata()), {});
+    artifact::verify_file(draft, entry).value();
+    io.rename(draft, merged.file);
+    io.sync_dir(folder);
+  } catch (...) {
+    std::error_code error;
+    fs::remove(draft, error);
+    throw;
+  }
+  return merged;
+}
+
+void run(const Request& request, Session& session) {
+  const auto merged = artifact::attempt([&] { return merge(request, session.runs_dir()); });
+  if (!merged) return session.fail(merged.failure().message, merged.failure().hint, merged.failure().exit_code);
+  const Merged& done = merged.value();
+  std::printf("merged %zu %s into %s: %zu tensors, %s\n", done.shards, done.shards == 1 ? "file" : "files",
+              core::printable(done.file).c_str(), done.tensors, core::format_bytes(done.bytes).c_str());
+}
+
+}  // namespace
+
+void add_merge_weights(CLI::App& app, Session& session) {
+  const auto request = std::make_shared<Request>();
+  CLI::App* command = app.add_subcommand("merge-weights", "Put a model that lies in several files into one");
+  command
+      ->add_option("CHECKPOINT", request->source,
+                   "A checkpoint (a folder, RUN:best, RUN:last, RUN:step-000500), a folder of shards, or an index")
+      ->required();
+  command
+      ->add_option("OUTPUT", request->target,
+                   "A file that ends in .safetensors, or a folder, which gets model.safetensors")
+      ->required();
+  command->add_flag("--force", request->force, "Overwrite OUTPUT");
+  command->footer(
+      "\nTensors keep their names, types and bits; a checkpoint is compared with its manifest first.\n"
+      "\nExamples:\n"
+      "  roux merge-weights tiny-gpt:best tiny-gpt.safetensors\n"
+      "  roux merge-weights runs/tiny-gpt-1a2b/checkpoints/step-000500 exported\n");
+  command->callback([request, &session] { session.command = [request, &session] { run(*request, session); }; });
+}
+
+}  // namespace runner::cli

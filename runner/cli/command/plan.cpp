@@ -1,0 +1,54 @@
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <CLI/Validators.hpp>
+#include <cstdio>
+#include <memory>
+
+#include "runner/cli/commands.h"
+#include "runner/cli/engine_or_fail.h"
+#include "runner/cli/launching.h"
+#include "runner/cli/plan_text.h"
+#include "runner/core/error.h"
+
+namespace runner::cli {
+namespace {
+
+struct PlanFlags {
+  RecipeFlags recipe;
+  std::string format = "text";
+};
+
+void plan(Session& session, const PlanFlags& flags) {
+  const auto recipe = session.load(flags.recipe);
+  if (!recipe) return;
+  note_growing_batch(session, *recipe);
+  engine::Engine* engine = engine_or_fail(session);
+  if (engine == nullptr) return;
+  core::Diagnostics diagnostics;
+  const auto plan = engine->plan(*recipe, diagnostics);
+  session.show(diagnostics);
+  if (!plan) {
+    session.exit_code = core::kExitUsage;
+    return;
+  }
+  std::printf("%s%s", (flags.format == "json" ? plan_json(*plan) : plan_text(flags.recipe.path, *plan)).c_str(),
+              flags.format == "json" ? "\n" : "");
+}
+
+}  // namespace
+
+void add_plan(CLI::App& app, Session& session) {
+  auto flags = std::make_shared<PlanFlags>();
+  CLI::App* command =
+      app.add_subcommand("plan", "check a recipe against its data: shapes, parameters, steps, memory, checkpoints");
+  add_recipe_flags(*command, flags->recipe);
+  command->add_option("--format", flags->format, "text or json")->check(CLI::IsMember({"text", "json"}));
+  command->footer(
+      "\nExamples:\n"
+      "  roux plan recipes/quickstart.yaml\n"
+      "  roux plan recipe.yaml --set model.n_layer=12 --format json");
+  command->callback([&session, flags] { session.command = [&session, flags] { plan(session, *flags); }; });
+}
+
+}  // namespace runner::cli

@@ -1,0 +1,169 @@
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "runner/cli/commands.h"
+#include "runner/cli/runs_command.h"
+#include "runner/core/utf8.h"
+#include "runner/review/runs.h"
+#include "runner/review/terminal_plot.h"
+#include "runner/store/profile/profile.h"
+
+namespace runner::cli {
+namespace {
+
+using store::Profile;
+
+const std::vector<std::string>& sort_words() {
+  static const std::vector<std::string> words = {
+      "self_cpu_time_total", "cpu_time_total", "cpu_time", "self_cpu_memory_usage",
+      "cpu_memory_usage",    "flops",          "count"};
+  return words;
+}
+
+struct ProfileRequest {
+  std::string run = "";
+  std::optional<std::string> sort_by = {};
+  std::optional<std::int64_t> row_limit = {};
+  bool group_by_input_shape = false;
+  std::int64_t cycle = 0;  ///< counted from 1; 0: the last
+  bool json = false;
+};
+
+/// The files of a run's profiles, oldest first: where its events say, or, after the run was moved, in its own folder.
+std::vector<std::string> profile_files(const store::RunSummary& run) {
+  std::vector<std::string> files;
+  const auto events = store::read_events(run.run_dir);
+  if (!events) return files;
+  for (const store::EventRow& event : events.value()) {
+    const core::Node* path = event.kind == "profile" ? event.data.find("key_averages") : nullptr;
+    if (path == nullptr || !path->is_string()) continue;
+    const std::string name = std::filesystem::path(path->as_string()).filename().string();
+    const std::string own = run.run_dir + "/profile/" + name;
+    std::error_code ignored;
+    files.push_back(std::filesystem::exists(own, ignored) ? own : path->as_string());
+  }
+  return files;
+}
+
+std::string memory_plot(const Profile& profile, const terminal::Terminal& terminal) {
+  if (profile.memory.empty()) return "";
+  chart::Curve curve{"memory", {}};
+  for (const store::MemoryPoint& point : profile.memory) {
+    curve.points.emplace_back(point.ms, static_cast<double>(point.bytes) / 1048576.0);
+  }
+  review::PlotOptions options = review::plot_options(terminal);
+  options.x_title = "ms since the recording began";
+  return "\nMiB of tensors more than at that moment\n" + review::plot_text({curve}, options, terminal);
+}
+
+std::optional<std::string> show(const review::RunsContext& context, const ProfileRequest& request,
+                                core::Diagnostics& diagnostics) {
+  const auto run = store::find_run(context.output_dir, request.run, context.clock);
+  if (!run) {
+    diagnostics.error({}, run.failure().message, run.failure().hint);
+    return std::nullopt;
+  }
+  const std::vector<std::string> files = profile_files(run.value());
+  if (files.empty()) {
+    diagnostics.error({}, "run " + run.value().id + " has no profile",
+                      "train with --set 'profiler.activities=[cpu]'; `roux explain section/profiler` says more");
+    return std::nullopt;
+  }
+  const auto count = static_cast<std::int64_t>(files.size());
+  if (request.cycle > count) {
+    diagnostics.error({}, "run " + run.value().id + " has no cycle " + std::to_string(request.cycle),
+                      "it has " + std::to_string(count));
+    return std::nullopt;
+  }
+  const std::int64_t cycle = request.cycle > 0 ? request.cycle : count;
+  const auto profile = store::read_profile(files[static_cast<std::size_t>(cycle - 1)]);
+  if (!profile) {
+    diagnostics.error({}, profile.failure().message, profile.failure().hint);
+    return std::nullopt;
+  }
+  if (request.json) return core::to_json(store::to_node(profile.value())) + "\n";
+  if (request.group_by_input_shape && !profile.value().with_shapes) {
+    diagnostics.error({}, "--group-by-input-shape needs shapes, but the run recorded none",
+                      "train with --set profiler.record_shapes=true");
+    return std::nullopt;
+  }
+  store::ProfileTable table = profile.value().table;
+  if (std::find(sort_words().begin(), sort_words().end(), table.sort_by) == sort_words().end()) {
+    table.sort_by = sort_words().front();  // a file of another version
+  }
+  if (request.sort_by) table.sort_by = *request.sort_by;
+  if (request.row_limit) table.row_limit = *request.row_limit;
+  if (request.group_by_input_shape) table.group_by_input_shape = true;
+  std::string text = core::printable(run.value().name) + " " + run.value().id;
+  if (count > 1) text += ", cycle " + std::to_string(cycle) + " of " + std::to_string(count);
+  return text + ": " + store::profile_text(profile.value(), table) + memory_plot(profile.value(), context.terminal);
+}
+
+bool is_count(const std::string& text) {
+  return !text.empty() && text.size() < 10 && text.find_first_not_of("0123456789") == std::string::npos;
+}
+
+void add_show(CLI::App& profile, Session& session) {
+  const auto request = std::make_shared<ProfileRequest>();
+  CLI::App* command = profile.add_subcommand("show", "Show where the time of the recorded steps went");
+  command->add_option("RUN", request->run, "A run: its id or the beginning of it, its name, its folder, or `last`")
+      ->required();
+  std::string list;
+  for (const std::string& word : sort_words()) list += (list.empty() ? "" : ", ") + word;
+  command->add_option("--sort-by", request->sort_by, "What comes first: " + list)
+      ->type_name("WORD")
+      ->check([list](const std::string& word) {
+        const bool known = std::find(sort_words().begin(), sort_words().end(), word) != sort_words().end();
+        return known ? std::string() : "must be one of " + list + ", got \"" + word + "\"";
+      });
+  command->add_option("--row-limit", request->row_limit, "At most so many lines; -1 shows all")
+      ->type_name("N")
+      ->check([](const std::string& text) {
+        return text == "-1" || is_count(text) ? std::string() : "must be a number of lines or -1, got \"" + text + "\"";
+      });
+  command->add_flag("--group-by-input-shape", request->group_by_input_shape,
+                    "One line for each operation and shape of its inputs");
+  command->add_option("--cycle", request->cycle, "Which cycle of the schedule, from 1; the last one otherwise")
+      ->type_name("N")
+      ->check([](const std::string& text) {
+        return is_count(text) && text != "0" ? std::string() : "must be 1 or more, got \"" + text + "\"";
+      });
+  command->add_flag("--json", request->json, "Everything that was added up, for programs");
+  command->footer(
+      "\nExamples:\n"
+      "  roux profile show last\n"
+      "  roux profile show tiny-gpt --sort-by cpu_time_total --row-limit 10\n"
+      "  roux profile show tiny-gpt --group-by-input-shape\n");
+  command->fallthrough();
+  command->callback([request, &session] {
+    session.command = [request, &session] {
+      core::Diagnostics diagnostics;
+      const auto text = show(cli::runs_context(session), *request, diagnostics);
+      session.show(diagnostics);
+      if (text) std::fwrite(text->data(), 1, text->size(), stdout);
+      if (diagnostics.has_errors()) session.exit_code = core::kExitUsage;
+    };
+  });
+}
+
+}  // namespace
+
+void add_profile(CLI::App& app, Session& session) {
+  CLI::App* profile = app.add_subcommand("profile", "Look at what the profiler recorded");
+  profile->footer(
+      "\nExamples:\n"
+      "  roux run recipe.yaml --set 'profiler.activities=[cpu]'\n"
+      "  roux profile show last\n");
+  add_show(*profile, session);
+}
+
+}  // namespace runner::cli

@@ -1,0 +1,39 @@
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "runner/cli/commands.h"
+#include "runner/core/platform/files.h"
+#include "runner/registry/editor_schema.h"
+
+namespace runner::cli {
+namespace {
+
+void schema(const std::string& output, Session& session) {
+  const std::string text = registry::editor_schema(registry::Registry::builtin());
+  if (output.empty()) {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    return;
+  }
+  const core::Result<void> written = core::write_output(output, text);
+  if (!written.ok()) session.fail(written.failure().message, written.failure().hint, core::kExitFailed);
+}
+
+}  // namespace
+
+void add_schema(CLI::App& app, Session& session) {
+  const auto output = std::make_shared<std::string>();
+  CLI::App* command = app.add_subcommand("schema", "Print the JSON Schema of a recipe, for editors");
+  command->add_option("--output,-o", *output, "Write it to this file")->type_name("FILE");
+  command->footer(
+      "\nExamples:\n"
+      "  roux schema --output recipe.schema.json\n"
+      "  # then, as first line of a recipe:\n"
+      "  # yaml-language-server: $schema=recipe.schema.json\n");
+  command->callback([output, &session] { session.command = [output, &session] { schema(*output, session); }; });
+}
+
+}  // namespace runner::cli

@@ -1,0 +1,181 @@
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "runner/cli/commands.h"
+#include "runner/cli/engine_or_fail.h"
+#include "runner/cli/launch_flags.h"
+#include "runner/cli/launching.h"
+#include "runner/core/clock.h"
+#include "runner/core/error.h"
+#include "runner/core/platform/files.h"
+#include "runner/core/platform/process.h"
+#include "runner/core/units.h"
+#include "runner/cuda/cuda.h"
+#include "runner/store/run_reader.h"
+
+namespace runner::cli {
+namespace {
+
+constexpr double kTolerance = 1e-5;
+
+// Small, without dropout, which each process draws for itself. 12 micro-batches a step: 2, 3, 4 and 6 processes share
+// them evenly, others do not.
+constexpr const char* kRecipe = R"(run_name: self-test
+seed: 11
+model: {type: mlp, hidden: [16]}
+data: {train: {type: synthetic, task: regression, num_samples: 100}}
+loss: mse
+optimizer: {type: adam, lr: 1.0e-2}
+training: {max_steps: 10, micro_batch_size: 2, global_batch_size: 24}
+logging_steps: 1
+launch: )";
+
+void good(const std::string& line) { std::printf("ok  %s\n", line.c_str()); }
+
+/// The recipe that is trained, with the processes that were asked for; two where that is one.
+std::optional<resolve::Recipe> own_recipe(Session& session, const RecipeFlags& flags, const std::string& path) {
+  core::Node launch = core::Node::mapping();
+  if (!flags.path.empty()) {
+    const auto theirs = session.load(flags);
+    if (!theirs) return std::nullopt;
+    launch = theirs->at("launch");
+  }
+  if (const auto made = core::make_folders(std::filesystem::path(path).parent_path().string()); !made) {
+    session.fail(made.failure().message, made.failure().hint, core::kExitFailed);
+    return std::nullopt;
+  }
+  if (const auto written = core::write_file_atomic(path, kRecipe + core::to_json(launch, -1) + "\n"); !written) {
+    session.fail(written.failure().message, written.failure().hint, core::kExitFailed);
+    return std::nullopt;
+  }
+  RecipeFlags own = flags;
+  own.path = path;
+  auto recipe = session.load(own);
+  if (!recipe || recipe->at("launch.num_processes").as_integer() > 1) return recipe;
+  core::Diagnostics diagnostics;
+  recipe::ComposeOptions options = compose_options(flags, diagnostics);
+  options.overrides.push_back({recipe::Override::Kind::kSet, "launch.num_processes=2"});
+  return session.load(path, options);
+}
+
+std::optional<std::vector<store::SeriesPoint>> losses_in(Session& session, const std::string& folder) {
+  const auto runs = store::list_runs(folder, core::system_clock());
+  if (!runs.empty()) {
+    const auto series = store::read_series(runs.front().run_dir, "loss", "train", -1);
+    if (series) return series.value();
+  }
+  session.fail("the training in " + folder + " left no losses", "", core::kExitFailed);
+  return std::nullopt;
+}
+
+/// Trains with all processes and with one, and compares.
+void compare_trainings(Session& session, const resolve::Recipe& recipe, const std::string& folder) {
+  const std::int64_t count = recipe.at("launch.num_processes").as_integer();
+  const std::int64_t machine =
+      recipe.at("launch.machine_rank").is_null() ? 0 : recipe.at("launch.machine_rank").as_integer();
+  Session together = session;
+  together.quiet = true;
+  together.command_line = {core::own_program(),
+                           "run",
+                           recipe.path,
+                           "--quiet",
+                           "--new",
+                           "--output-dir",
+                           folder + "/together",
+                           "--set",
+                           "launch=" + core::to_json(recipe.at("launch"), -1)};
+  launch_ranks(together, recipe, {});
+  session.exit_code = together.exit_code;
+  if (session.exit_code != core::kExitDone || machine > 0) return;
+  core::Process alone({core::own_program(), "run", recipe.path, "--quiet", "--new", "--output-dir", folder + "/alone",
+                       "--num-processes", "1", "--num-machines", "1", "--machine-rank", "0", "--set",
+                       "launch.hosts=null"});
+  std::string line, last;
+  while (alone.read_line(line, -1) == core::Process::Read::kLine) last = line;
+  if (const int status = alone.wait(); status != 0) {
+    return session.fail("the training with one process ended with exit status " + std::to_string(status) + ": " + last,
+                        "", core::kExitFailed);
+  }
+  const auto expected = losses_in(session, folder + "/alone"), found = losses_in(session, folder + "/together");
+  if (!expected || !found) return;
+  for (std::size_t i = 0; i < std::min(expected->size(), found->size()); ++i) {
+    const double one = (*expected)[i].value, all = (*found)[i].value;
+    if (std::abs(one - all) <= kTolerance * std::abs(one)) continue;
+    return session.fail("step " + std::to_string((*found)[i].step) + " has another loss with " + std::to_string(count) +
+                            " processes: " + std::to_string(all) + " instead of " + std::to_string(one),
+                        "please report this with what `roux env` says on each machine", core::kExitFailed);
+  }
+  if (expected->size() != found->size()) {
+    return session.fail("the trainings made another number of steps", "", core::kExitFailed);
+  }
+  good("training: " + std::to_string(found->size()) + " losses of " + std::to_string(count) +
+       " processes are those of one");
+}
+
+/// What a GPU here does, where this build and this machine have one. Last, for a process that did it must not fork.
+void check_gpu(Session& session) {
+  const auto cuda = cuda::load_cuda();
+  if (!cuda) return session.fail(cuda.failure().message, cuda.failure().hint, core::kExitFailed);
+  if (cuda.value() == nullptr) return;
+  if (const auto gpus = cuda.value()->gpus(); !gpus) {
+    std::printf("--  no GPU to check: %s\n", gpus.failure().message.c_str());
+    return;
+  }
+  for (const cuda::Finding& finding : cuda.value()->check()) {
+    if (finding.error.empty()) {
+      good("GPU 0: " + finding.what);
+    } else {
+      session.fail("GPU 0: " + finding.what + ": " + finding.error, "", core::kExitFailed);
+    }
+  }
+}
+
+void self_test(Session& session, const RecipeFlags& flags) {
+  const std::string folder = session.runs_dir() + "/.self-test";
+  const auto recipe = own_recipe(session, flags, folder + "/recipe.yaml");
+  if (!recipe) return;
+  if (!starts_ranks(*recipe)) {
+    const auto place = rank_here(session, *recipe);
+    if (!place) return;
+    engine::Engine* engine = engine_or_fail(session);
+    if (engine == nullptr) return;
+    const double timeout_s = core::parse_duration_s(recipe->at("launch.timeout").scalar_text()).value();
+    const auto lines = engine->self_test(*place, timeout_s);
+    if (place->rank > 0) return;
+    for (const std::string& line : lines) good(line);
+    return;
+  }
+  launch_ranks(session, *recipe, {});
+  if (session.exit_code == core::kExitDone) compare_trainings(session, *recipe, folder);
+  if (session.exit_code == core::kExitDone) check_gpu(session);
+  const core::Node& rank = recipe->at("launch.machine_rank");
+  std::error_code ignored;
+  if (rank.is_null() || rank.as_integer() == 0) std::filesystem::remove_all(folder, ignored);
+}
+
+}  // namespace
+
+void add_self_test(CLI::App& app, Session& session) {
+  auto flags = std::make_shared<RecipeFlags>();
+  CLI::App* command =
+      app.add_subcommand("self-test", "check that processes of this set-up train together as they should");
+  command->add_option("RECIPE", flags->path, "whose launch section is taken");
+  add_override_flags(*command, *flags);
+  add_launch_flags(*command, *flags);
+  command->footer(
+      "\nExamples:\n"
+      "  roux self-test\n"
+      "  roux self-test recipe.yaml\n"
+      "  roux self-test --num-processes 4 --hosts 10.0.0.1,10.0.0.2\n\n"
+      "exit status: 0 all holds, 1 something does not");
+  command->callback([&session, flags] { session.command = [&session, flags] { self_test(session, *flags); }; });
+}
+
+}  // namespace runner::cli

@@ -1,0 +1,195 @@
+#include <unistd.h>
+
+#include <cerrno>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <chrono>
+#include <condition_variable>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "runner/cli/commands.h"
+#include "runner/cli/tracking.h"
+#include "runner/core/clock.h"
+#include "runner/core/error.h"
+#include "runner/core/log.h"
+#include "runner/core/units.h"
+#include "runner/review/tracker_status.h"
+#include "runner/store/cursors.h"
+#include "runner/store/database/schema.h"
+#include "runner/store/run_reader.h"
+#include "runner/store/tracker_lock.h"
+#include "trackers/follow.h"
+
+namespace runner::cli {
+namespace {
+
+constexpr int kLookMs = 100, kLooksForRecord = 300;
+constexpr int kLeaveS = 10;
+
+struct SyncFlags {
+  std::string run = "last", tracker;
+  bool follow = false, anew = false;
+};
+
+/// Waits, and leaves when the system or the training says so: at once where it waits, in some seconds where a tracker
+/// does not come back, and at once again when it is said twice.
+class UntilSignalled final : public trackers::Waiter {
+ public:
+  UntilSignalled() : shared_(std::make_shared<Shared>()) {
+    sigset_t signals;
+    sigemptyset(&signals);
+    for (const int signal : {SIGINT, SIGTERM}) sigaddset(&signals, signal);
+    sigprocmask(SIG_BLOCK, &signals, nullptr);
+    std::signal(SIGPIPE, SIG_IGN);  // who listened to what this process says may be gone
+    std::thread([signals, shared = shared_] { listen(signals, *shared); }).detach();
+  }
+  bool wait(std::int64_t ms) override {
+    std::unique_lock lock(shared_->mutex);
+    return !shared_->changed.wait_for(lock, std::chrono::milliseconds(ms), [this] { return shared_->leaving; });
+  }
+
+ private:
+  struct Shared {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool leaving = false;
+  };
+
+  static void listen(const sigset_t& signals, Shared& shared) {
+    while (sigwaitinfo(&signals, nullptr) < 0 && errno == EINTR) {  // it was stopped and goes on
+    }
+    {
+      const std::lock_guard lock(shared.mutex);
+      shared.leaving = true;
+    }
+    shared.changed.notify_all();
+    const timespec patience = {kLeaveS, 0};
+    sigtimedwait(&signals, nullptr, &patience);
+    _exit(core::kExitFailed);  // in the midst of a call: what was flushed is on record
+  }
+
+  const std::shared_ptr<Shared> shared_;  // the thread may outlive this object
+};
+
+trackers::Run run_of(const store::RunSummary& summary) {
+  trackers::Run run;
+  run.dir = summary.run_dir;
+  run.id = summary.id;
+  run.name = summary.label.empty() ? summary.name : summary.label;
+  run.project = summary.name;
+  run.created_ms = summary.created_ms;
+  run.config = summary.resolved;
+  run.tags = summary.tags;
+  if (const auto details = store::read_details(summary.run_dir)) run.command_line = details.value().command_line;
+  return run;
+}
+
+/// One that follows a run waits for who has it before: an earlier follower, or a person's `roux sync`.
+core::Result<std::unique_ptr<store::TrackerLock>> locked(const trackers::Run& run, const std::string& name,
+                                                         const SyncFlags& flags, trackers::Waiter& waiter) {
+  auto lock = store::TrackerLock::take(run.dir, name);
+  if (!lock && flags.follow) core::log_warning(lock.failure().message + "; waiting");
+  while (!lock && flags.follow && waiter.wait(kLookMs)) lock = store::TrackerLock::take(run.dir, name);
+  return lock;
+}
+
+/// Says what that means for the tool.
+void forget(const trackers::Run& run, const std::string& name, const core::Node& block, bool quiet) {
+  store::Cursors(run.dir).forget(name);
+  const registry::Fragment* fragment = registry::Registry::builtin().find("tracker", block.find("type")->as_string());
+  RUNNER_ASSERT(fragment != nullptr, "a validated recipe names trackers that there are");
+  if (!quiet) std::printf("%-16s %s\n", name.c_str(), fragment->resync.c_str());
+}
+
+void bring(const trackers::Run& run, const core::Node& block, const SyncFlags& flags, Session& session,
+           trackers::Waiter& waiter) {
+  const std::string name = review::tracker_name(block);
+  const auto lock = locked(run, name, flags, waiter);
+  if (!lock) {
+    return session.fail((flags.follow ? "" : "tracker " + name + ": ") + lock.failure().message, lock.failure().hint,
+                        core::kExitFailed);
+  }
+  if (flags.anew) forget(run, name, block, session.quiet);
+  const auto tracker = trackers::build(block, {name});
+  const trackers::FollowResult result =
+      trackers::follow(run, *tracker, {name, flags.follow}, core::system_clock(), waiter);
+  if (!result.problem.empty()) {
+    return session.fail((flags.follow ? "" : "tracker " + name + ": ") + result.problem, result.hint,
+                        core::kExitFailed);
+  }
+  if (session.quiet) return;
+  std::printf("%-16s %s points%s\n", name.c_str(), core::format_count(static_cast<double>(result.points)).c_str(),
+              result.left_out > 0 ? (", " + std::to_string(result.left_out) + " refused and left out").c_str() : "");
+}
+
+bool has_record(const core::Result<store::RunSummary>& found) {
+  return found && found.value().status != store::RunStatus::kUnreadable &&
+         std::filesystem::exists(store::run_db_path(found.value().run_dir));
+}
+
+/// A follower may be there before the record of the run that it follows, which is made beside the run's own start.
+core::Result<store::RunSummary> find_run(const cli::Session& session, const SyncFlags& flags,
+                                         trackers::Waiter& waiter) {
+  auto found = store::find_run(session.runs_dir(), flags.run, core::system_clock());
+  for (int look = 0; flags.follow && !has_record(found) && look < kLooksForRecord; ++look) {
+    if (!waiter.wait(kLookMs)) break;
+    found = store::find_run(session.runs_dir(), flags.run, core::system_clock());
+  }
+  return found;
+}
+
+void sync(Session& session, const SyncFlags& flags) {
+  UntilSignalled waiter;
+  const auto found = find_run(session, flags, waiter);
+  if (!found) return session.fail(found.failure().message, found.failure().hint);
+  const store::RunSummary& summary = found.value();
+  const std::string resolved = store::branch_file(summary.run_dir, "resolved.json");
+  if (resolved.empty()) return session.fail("run " + summary.run_dir + " has no resolved.json");
+  const auto recipe = session.load(resolved, {});
+  if (!recipe) return;
+  const trackers::Run run = run_of(summary);
+  std::string names;
+  bool any = false;
+  for (const core::Node& block : recipe->at("trackers").items()) {
+    const std::string name = review::tracker_name(block);
+    names += (names.empty() ? "" : ", ") + name;
+    if (!flags.tracker.empty() && flags.tracker != name) continue;
+    any = true;
+    bring(run, block, flags, session, waiter);
+  }
+  if (any) return;
+  if (names.empty()) {
+    return session.fail("run " + summary.run_dir + " has no trackers", "its recipe names them under `trackers:`");
+  }
+  session.fail("run " + summary.run_dir + " has no tracker called \"" + flags.tracker + "\"", "it has " + names);
+}
+
+}  // namespace
+
+void add_sync(CLI::App& app, Session& session) {
+  auto flags = std::make_shared<SyncFlags>();
+  CLI::App* command = app.add_subcommand("sync", "bring to a run's trackers what they have missed");
+  command->add_option("run", flags->run, "id, unique prefix of it, run_name, path, or `last` (the default)")
+      ->type_name("RUN");
+  command->add_option("--tracker", flags->tracker, "only this one: its name, or its type")->type_name("NAME");
+  CLI::Option* follow =
+      command->add_flag("--follow", flags->follow, "go on until the run has ended, and try again what fails");
+  command
+      ->add_flag("--anew", flags->anew, "everything once more, for a tool that has lost it; says what that does there")
+      ->excludes(follow);
+  command->footer(
+      "\nExamples:\n"
+      "  roux sync last\n"
+      "  roux sync quickstart --tracker tensorboard --follow\n"
+      "  roux sync 3f2a --tracker mlflow --anew");
+  command->callback([&session, flags] { session.command = [&session, flags] { sync(session, *flags); }; });
+}
+
+}  // namespace runner::cli

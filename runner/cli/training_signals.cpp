@@ -1,0 +1,47 @@
+#include "runner/cli/training_signals.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <string_view>
+
+#include "runner/core/error.h"
+
+namespace runner::cli {
+namespace {
+
+constexpr std::string_view kStopped = "stopped by a signal before training began; the same command starts it again\n";
+
+std::atomic<int> exit_status{core::kExitResumable};  // a handler can reach nothing else
+std::atomic<bool> is_over{false};
+
+void leave(int) {
+  if (!is_over) static_cast<void>(!::write(STDERR_FILENO, kStopped.data(), kStopped.size()));
+  _exit(exit_status);
+}
+
+void go_on(int) {}
+
+/// What is ignored stays so: SIGHUP under `nohup`.
+void handle(int signal, void (*handler)(int)) {
+  struct sigaction action = {}, before = {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
+  sigaction(signal, &action, &before);
+  if (before.sa_handler == SIG_IGN) sigaction(signal, &before, nullptr);
+}
+
+}  // namespace
+
+void handle_training_signals() {
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGHUP}) handle(signal, leave);
+  for (const int signal : {SIGPIPE, SIGXFSZ}) handle(signal, go_on);
+}
+
+void leave_on_signal_with(int status) {
+  exit_status = status;
+  is_over = true;
+}
+
+}  // namespace runner::cli

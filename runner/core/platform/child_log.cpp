@@ -1,0 +1,13 @@
+#include "runner/core/platform/child_log.h"
+
+#include "runner/core/log.h"
+
+namespace runner::core {
+
+void ChildLog::say(const std::string& line) {
+  if (++lines_ <= lines_max_) return log_warning(who_ + ": " + line);
+  if (lines_ > lines_max_ + 1) return;
+  log_warning(who_ + " says more than " + std::to_string(lines_max_) + " lines; the rest is left out");
+}
+
+}  // namespace runner::core

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <utility>
+
+namespace runner::core {
+
+/// Hands on as warnings what another program says, up to a limit: one that prints for ever fills no log.
+class ChildLog {
+ public:
+  static constexpr std::size_t kLineBytesMax = 2000;  ///< for whoever reads the lines
+
+  /// `who` begins each line.
+  ChildLog(std::string who, std::size_t lines_max) : who_(std::move(who)), lines_max_(lines_max) {}
+
+  void say(const std::string& line);
+
+ private:
+  std::string who_;
+  std::size_t lines_max_, lines_ = 0;
+};
+
+}  // namespace runner::core

@@ -1,0 +1,201 @@
+#include "runner/core/platform/files.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <utility>
+
+#include "runner/core/units.h"
+#include "runner/core/utf8.h"
+
+namespace runner::core {
+namespace {
+
+constexpr std::int64_t kBytesOfUnknownSize = 4095;  // a page, which is what a file under /proc gives at once
+constexpr std::string_view kBeside = ".tmp-";       // then the process and a number: where a file is written first
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+  bool ok() const { return fd_ >= 0; }
+  /// close() reports what a network file system could not write.
+  bool close() { return ::close(std::exchange(fd_, -1)) == 0; }
+
+ private:
+  int fd_;
+};
+
+std::string reason(int error) {
+  switch (error) {
+    case ENOENT: return "there is no such file";
+    case ENOTDIR: return "a part of the path is no folder";
+    case EACCES: return "permission denied";
+    case EISDIR: return "it is a folder";
+    case ENOSPC: return "the disk is full";
+    case EDQUOT: return "the quota of its disk is used up";
+    case EFBIG: return "`ulimit -f` allows no file of this size";
+    case EROFS: return "the file system is read-only";
+    case ENAMETOOLONG: return "the name is too long";
+    case ELOOP: return "its symbolic links go round in a circle";
+    default: return std::strerror(error);
+  }
+}
+
+Failure cannot(const std::string& verb, const std::string& path, int error) {
+  const bool is_full = error == ENOSPC || error == EDQUOT;
+  return Failure{"cannot " + verb + " " + escape_for_terminal(path) + ": " + reason(error),
+                 is_full ? "make room there; the same command then goes on" : "",
+                 is_full ? kExitResumable : kExitFailed};
+}
+
+/// 0, or what went wrong.
+int write_all(int file, const std::string& content) {
+  for (std::size_t written = 0; written < content.size();) {
+    const ssize_t got = ::write(file, content.data() + written, content.size() - written);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return errno;
+    written += static_cast<std::size_t>(got);
+  }
+  return 0;
+}
+
+std::string folder_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+}  // namespace
+
+Result<std::string> read_file(const std::string& path, std::int64_t bytes_max) {
+  if (path.find('\0') != std::string::npos) return Failure{"cannot read a file whose name holds a NUL byte", ""};
+  // O_NONBLOCK: a FIFO must be refused, not waited for.
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file.ok()) return cannot("read", path, errno);
+  struct stat info {};
+  if (::fstat(file.get(), &info) != 0) return cannot("read", path, errno);
+  if (S_ISDIR(info.st_mode)) return cannot("read", path, EISDIR);
+  if (!S_ISREG(info.st_mode))
+    return Failure{"cannot read " + escape_for_terminal(path) + ": it is no regular file", ""};
+  const auto too_large = [&](std::int64_t size) {
+    return Failure{"cannot read " + escape_for_terminal(path) + ": it holds " + format_bytes(size) + ", the limit is " +
+                       format_bytes(bytes_max),
+                   ""};
+  };
+  if (info.st_size > bytes_max) return too_large(info.st_size);
+
+  // The size is only a guess: files under /proc say 0, and a file may grow while it is read.
+  std::string content;
+  content.resize(static_cast<std::size_t>(info.st_size > 0 ? info.st_size : kBytesOfUnknownSize) + 1);
+  std::size_t filled = 0;
+  while (true) {
+    if (filled == content.size()) content.resize(content.size() * 2);
+    const ssize_t got = ::read(file.get(), content.data() + filled, content.size() - filled);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return cannot("read", path, errno);
+    if (got == 0) break;
+    filled += static_cast<std::size_t>(got);
+    if (static_cast<std::int64_t>(filled) > bytes_max) return too_large(static_cast<std::int64_t>(filled));
+  }
+  content.resize(filled);
+  return content;
+}
+
+bool is_left_over(std::string_view name) {
+  const std::size_t at = name.rfind(kBeside);
+  if (at == std::string_view::npos) return false;
+  const std::string_view numbers = name.substr(at + kBeside.size());
+  return std::count(numbers.begin(), numbers.end(), '-') == 1 &&
+         numbers.find_first_not_of("0123456789-") == std::string_view::npos;
+}
+
+Result<void> write_file_atomic(const std::string& path, const std::string& content) {
+  static std::atomic<unsigned> counter{0};
+  const std::string folder = folder_of(path);
+  std::string beside;
+  // In a container each life may have the same number: the name may be one that a killed life left.
+  const auto open_beside = [&] {
+    beside = path + std::string(kBeside) + std::to_string(::getpid()) + "-" + std::to_string(counter++);
+    return ::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  };
+  const auto fail = [&](int error) {
+    ::unlink(beside.c_str());
+    return cannot("write", path, error);
+  };
+  int opened = open_beside();
+  while (opened < 0 && errno == EEXIST) opened = open_beside();
+  Descriptor file(opened);
+  if (!file.ok()) return cannot("write", path, errno == ENOENT ? ENOTDIR : errno);
+  if (const int error = write_all(file.get(), content); error != 0) return fail(error);
+  if (::fsync(file.get()) != 0) return fail(errno);
+  if (!file.close()) return fail(errno);
+  if (::rename(beside.c_str(), path.c_str()) != 0) return fail(errno);
+  const Descriptor parent(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  // Some file systems refuse fsync on a folder (EINVAL); the rename is as safe there as it gets.
+  if (parent.ok() && ::fsync(parent.get()) != 0 && errno != EINVAL && errno != ENOTSUP)
+    return cannot("write", path, errno);
+  return {};
+}
+
+Result<void> write_output(const std::string& path, const std::string& content) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return write_file_atomic(path, content);
+  if (S_ISDIR(info.st_mode)) return cannot("write", path, EISDIR);
+  // What the shell has redirected goes on where it is: `>>` keeps what was there.
+  struct stat standard {};
+  if (::fstat(STDOUT_FILENO, &standard) == 0 && standard.st_dev == info.st_dev && standard.st_ino == info.st_ino) {
+    if (const int error = write_all(STDOUT_FILENO, content); error != 0) return cannot("write", path, error);
+    return {};
+  }
+  if (S_ISREG(info.st_mode)) {
+    std::error_code error;
+    const std::filesystem::path target = std::filesystem::canonical(path, error);
+    return error ? cannot("write", path, error.value()) : write_file_atomic(target.string(), content);
+  }
+  Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!file.ok()) return cannot("write", path, errno);
+  if (const int error = write_all(file.get(), content); error != 0) return cannot("write", path, error);
+  if (!file.close()) return cannot("write", path, errno);
+  return {};
+}
+
+Result<void> make_folders(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) return cannot("make the folder", path, error.value());
+  return {};
+}
+
+Result<std::vector<std::string>> list_folder(const std::string& path) {
+  std::vector<std::string> names;
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(path.c_str()), ::closedir);
+  if (folder == nullptr && errno == ENOENT) return names;
+  if (folder == nullptr) return cannot("read", path, errno);
+  while (true) {
+    errno = 0;
+    const dirent* entry = ::readdir(folder.get());
+    if (entry == nullptr && errno == EINTR) continue;
+    if (entry == nullptr && errno != 0) return cannot("read", path, errno);
+    if (entry == nullptr) break;
+    std::string name = entry->d_name;
+    if (name != "." && name != "..") names.push_back(std::move(name));
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace runner::core

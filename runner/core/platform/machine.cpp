@@ -1,0 +1,103 @@
+#include "runner/core/platform/machine.h"
+
+#include <sys/resource.h>
+#include <sys/sysinfo.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <limits>
+#include <optional>
+#include <sstream>
+
+namespace runner::core {
+namespace {
+
+/// RLIMIT_AS; nothing where there is none.
+std::optional<std::int64_t> address_space_limit() {
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
+  return static_cast<std::int64_t>(std::min<rlim_t>(limit.rlim_cur, std::numeric_limits<std::int64_t>::max()));
+}
+
+}  // namespace
+
+std::string cpu_name() {
+  static const std::string name = [] {
+    std::ifstream file("/proc/cpuinfo");
+    for (std::string line; std::getline(file, line);) {
+      if (!line.starts_with("model name")) continue;
+      const auto colon = line.find(": ");
+      if (colon != std::string::npos) return line.substr(colon + 2);
+    }
+    return std::string("unknown");
+  }();
+  return name;
+}
+
+std::int64_t memory_limit() {
+  static const std::int64_t of_machine = [] {  // short trainings in one process ask for it thousands of times
+    std::int64_t limit = std::numeric_limits<std::int64_t>::max();
+    struct sysinfo machine = {};
+    if (sysinfo(&machine) == 0) limit = static_cast<std::int64_t>(machine.totalram) * machine.mem_unit;
+    // Version 2 says "max" where there is no limit, which is no number; version 1 a number larger than any machine.
+    for (const char* path : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
+      std::int64_t bytes = 0;
+      if (std::ifstream(path) >> bytes && bytes > 0) limit = std::min(limit, bytes);
+    }
+    return limit;
+  }();
+  return std::min(of_machine, address_space_limit().value_or(of_machine));
+}
+
+std::int64_t free_memory() {
+  std::int64_t free = memory_limit();
+  std::ifstream file("/proc/meminfo");
+  std::string word;
+  while (file >> word) {
+    std::int64_t kilobytes = 0;
+    if (word != "MemAvailable:" || !(file >> kilobytes)) continue;
+    free = std::min(free, kilobytes * 1024);
+    break;
+  }
+  if (const auto most = address_space_limit()) {
+    std::int64_t pages = 0;  // that this program has mapped: most of a LibTorch program was never touched, but counts
+    std::ifstream("/proc/self/statm") >> pages;
+    free = std::min(free, std::max<std::int64_t>(0, *most - pages * sysconf(_SC_PAGESIZE)));
+  }
+  return free;
+}
+
+double process_age_s() {
+  std::ifstream file("/proc/self/stat");
+  std::string line;
+  std::getline(file, line);
+  // The second field is the program's name in brackets and may hold spaces; the 22nd is the start, in ticks since boot.
+  const auto name_end = line.rfind(')');
+  if (name_end == std::string::npos) return 0.0;
+  std::istringstream fields(line.substr(name_end + 1));
+  std::string skipped;
+  for (int field = 3; field < 22; ++field) fields >> skipped;
+  double start_ticks = 0;
+  timespec now = {};
+  if (!(fields >> start_ticks) || clock_gettime(CLOCK_BOOTTIME, &now) != 0) return 0.0;
+  const double now_s = static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+  return std::max(0.0, now_s - start_ticks / static_cast<double>(sysconf(_SC_CLK_TCK)));
+}
+
+std::string host_name() {
+  char name[256] = {};
+  return gethostname(name, sizeof name - 1) == 0 ? name : "";
+}
+
+std::string cache_dir() {
+  if (const char* dir = std::getenv("ROUX_CACHE_DIR"); dir != nullptr && *dir != '\0') return dir;
+  if (const char* dir = std::getenv("XDG_CACHE_HOME"); dir != nullptr && *dir != '\0')
+    return std::string(dir) + "/roux";
+  const char* home = std::getenv("HOME");
+  return std::string(home != nullptr ? home : ".") + "/.cache/roux";
+}
+
+}  // namespace runner::core

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace runner::core {
+
+/// A child process whose standard output and error are read line by line.
+class Process {
+ public:
+  enum class Fate {
+    kDiesWithParent,
+    kDiesWithChildren,  ///< the same with whatever it has started: in a process group of its own
+    kOutlivesParent,    ///< in a session of its own: no signal of the terminal reaches it, and nobody ends it
+  };
+  enum class Input {
+    kInherited,
+    kPipe,  ///< for write()
+  };
+  /// `environment` is added to this process's own. RunError when it cannot be started.
+  explicit Process(const std::vector<std::string>& command, const std::map<std::string, std::string>& environment = {},
+                   Fate fate = Fate::kDiesWithParent, Input input = Input::kInherited);
+  ~Process();  ///< kills what still runs, unless it is to outlive this process
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  enum class Read { kLine, kEnd, kTimeout };
+  /// Blocks for the next whole line, its end (the child closed its output) or `timeout_ms`, whichever comes first. A
+  /// line of more than `bytes_max` comes in pieces.
+  Read read_line(std::string& line, std::int64_t timeout_ms, std::size_t bytes_max = SIZE_MAX);
+  enum class Write { kDone, kClosed, kTimeout };
+  /// To its standard input, all of it; what it prints meanwhile is kept for read_line(), up to kUnreadBytesMax.
+  /// kClosed: it reads no more.
+  Write write(std::string_view text, std::int64_t timeout_ms);
+  static constexpr std::size_t kUnreadBytesMax = 16U << 20;
+  void close_input();
+  /// Not to one that was waited for.
+  void send(int signal) const;
+  /// Closes the pipe and waits. The exit status, or 128 + the signal that ended it.
+  int wait();
+  /// The same for so long; nothing where it still runs: closing its output is no end.
+  std::optional<int> wait_for(std::int64_t timeout_ms);
+
+ private:
+  void read_some();      ///< of what it prints, or its end
+  bool reap(int flags);  ///< false where it still runs
+
+  pid_t pid_ = -1;
+  int status_ = 0;  // once it has ended
+  int pipe_ = -1;
+  int input_ = -1;
+  Fate fate_;
+  std::string buffer_;
+};
+
+/// The path of the program that runs.
+std::string own_program();
+
+}  // namespace runner::core

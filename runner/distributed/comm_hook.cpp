@@ -1,0 +1,118 @@
+#include "runner/distributed/comm_hook.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+
+#include <utility>
+
+#include "runner/distributed/power_sgd.h"
+
+namespace runner::distributed {
+namespace {
+
+constexpr const char* kSite = "gradients";
+
+class WholeExchange final : public CommHook {
+ public:
+  explicit WholeExchange(ProcessGroup& group) : group_(group) {}
+  bool takes_mean() const override { return false; }
+  void set_out(const at::Tensor& flat, const std::vector<at::Tensor>&) override {
+    under_way_.push_back(group_.begin_all_reduce(flat, kSite));
+  }
+  void come_back() override {
+    for (const auto& pending : under_way_) pending->wait();
+    under_way_.clear();
+  }
+
+ private:
+  ProcessGroup& group_;
+  std::vector<std::unique_ptr<Pending>> under_way_;
+};
+
+/// Divides before it adds up, so that a sum overflows no sooner than what it is a sum of.
+///
+/// Source  torch.distributed.algorithms.ddp_comm_hooks.default_hooks, fp16_compress_hook and bf16_compress_hook
+class CastExchange final : public CommHook {
+ public:
+  CastExchange(ProcessGroup& group, at::ScalarType type) : group_(group), type_(type) {}
+  bool takes_mean() const override { return true; }
+  void set_out(const at::Tensor& flat, const std::vector<at::Tensor>&) override {
+    Bucket bucket{flat, flat.to(type_).div_(group_.size()), nullptr};
+    bucket.pending = group_.begin_all_reduce(bucket.small, kSite);
+    under_way_.push_back(std::move(bucket));
+  }
+  void come_back() override {
+    for (Bucket& bucket : under_way_) {
+      bucket.pending->wait();
+      bucket.flat.copy_(bucket.small);
+    }
+    under_way_.clear();
+  }
+
+ private:
+  struct Bucket {
+    at::Tensor flat, small;
+    std::unique_ptr<Pending> pending;
+  };
+
+  ProcessGroup& group_;
+  at::ScalarType type_;
+  std::vector<Bucket> under_way_;
+};
+
+/// Hands another exchange a copy of the bucket in a smaller number format. The copy is packed: the place in it decides
+/// in which order ranks are added up, and that shows in so few digits.
+class WrappedExchange final : public CommHook {
+ public:
+  WrappedExchange(std::unique_ptr<CommHook> inner, at::ScalarType type) : inner_(std::move(inner)), type_(type) {}
+  bool takes_mean() const override { return inner_->takes_mean(); }
+  void set_out(const at::Tensor&, const std::vector<at::Tensor>& gradients) override {
+    std::int64_t numbers = 0;
+    for (const at::Tensor& gradient : gradients) numbers += gradient.numel();
+    const at::Tensor small = at::empty({numbers}, type_);
+    std::vector<at::Tensor> parts;
+    std::int64_t begin = 0;
+    for (const at::Tensor& gradient : gradients) {
+      parts.push_back(small.narrow(0, begin, gradient.numel()).view(gradient.sizes()));
+      parts.back().copy_(gradient);
+      under_way_.emplace_back(gradient, parts.back());
+      begin += gradient.numel();
+    }
+    inner_->set_out(small, parts);
+  }
+  void come_back() override {
+    inner_->come_back();
+    for (const auto& [gradient, part] : under_way_) gradient.copy_(part);
+    under_way_.clear();
+  }
+  void save_state(core::StateWriter& writer) const override { inner_->save_state(writer); }
+  void load_state(const core::StateReader& reader) override { inner_->load_state(reader); }
+
+ private:
+  std::unique_ptr<CommHook> inner_;
+  at::ScalarType type_;
+  std::vector<std::pair<at::Tensor, at::Tensor>> under_way_;  // a gradient, and its copy
+};
+
+std::unique_ptr<CommHook> make_hook(ProcessGroup& group, const ExchangeOptions& options) {
+  switch (options.hook) {
+    case ExchangeOptions::Hook::kNone: break;
+    case ExchangeOptions::Hook::kFp16: return std::make_unique<CastExchange>(group, at::kHalf);
+    case ExchangeOptions::Hook::kBf16: return std::make_unique<CastExchange>(group, at::kBFloat16);
+    case ExchangeOptions::Hook::kPowerSgd:
+    case ExchangeOptions::Hook::kBatchedPowerSgd: return make_power_sgd(group, options.power_sgd);
+  }
+  return std::make_unique<WholeExchange>(group);
+}
+
+}  // namespace
+
+std::unique_ptr<CommHook> make_exchange(ProcessGroup& group, const ExchangeOptions& options) {
+  auto hook = make_hook(group, options);
+  const bool wrapped = options.wrapper != ExchangeOptions::Wrapper::kNone;
+  if (!wrapped || options.hook == ExchangeOptions::Hook::kNone) return hook;
+  const bool fp16 = options.wrapper == ExchangeOptions::Wrapper::kFp16;
+  return std::make_unique<WrappedExchange>(std::move(hook), fp16 ? at::kHalf : at::kBFloat16);
+}
+
+}  // namespace runner::distributed

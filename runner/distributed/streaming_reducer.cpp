@@ -1,0 +1,119 @@
+#include "runner/distributed/streaming_reducer.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros.h>
+
+#include <utility>
+
+namespace runner::distributed {
+namespace {
+
+std::vector<std::size_t> backwards(const std::vector<at::Tensor>& parameters) {
+  std::vector<std::size_t> places;
+  for (std::size_t i = parameters.size(); i > 0; --i) {
+    if (parameters[i - 1].requires_grad()) places.push_back(i - 1);
+  }
+  return places;
+}
+
+std::vector<at::Tensor> chosen(const std::vector<at::Tensor>& parameters, const std::vector<std::size_t>& places) {
+  std::vector<at::Tensor> tensors;
+  for (const std::size_t place : places) tensors.push_back(parameters[place]);
+  return tensors;
+}
+
+}  // namespace
+
+struct StreamingReducer::Bucket {
+  std::vector<std::size_t> members;   // among parameters_
+  std::size_t missing = 0;            // of them, in this pass
+  at::Tensor flat;                    // only from the first arrival until all is handed on
+  std::vector<at::Tensor> gradients;  // parts of it, by member; then how many ranks have one for each of them
+};
+
+StreamingReducer::StreamingReducer(CommHook& exchange, const std::vector<at::Tensor>& parameters,
+                                   std::int64_t bucket_bytes)
+    : exchange_(exchange),
+      parameters_(chosen(parameters, backwards(parameters))),
+      places_(backwards(parameters)),
+      index_of_(parameters.size()),
+      cut_(parameters_, bucket_bytes),
+      buckets_(cut_.floats.size()) {
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    index_of_[places_[i]] = i;
+    buckets_[cut_.parts[i].bucket].members.push_back(i);
+  }
+}
+
+StreamingReducer::~StreamingReducer() = default;
+
+void StreamingReducer::begin(Receive receive) {
+  receive_ = std::move(receive);
+  next_ = 0;
+  used_.assign(index_of_.size(), false);
+  for (Bucket& bucket : buckets_) {
+    bucket.missing = bucket.members.size();
+    bucket.gradients.clear();  // of a pass that failed
+    bucket.flat.reset();
+  }
+}
+
+void StreamingReducer::open(Bucket& bucket, std::size_t number) {
+  if (bucket.flat.defined()) return;
+  const auto members = static_cast<std::int64_t>(bucket.members.size());
+  bucket.flat = at::zeros({cut_.floats[number] + members}, at::kFloat);
+  for (const std::size_t i : bucket.members) {
+    bucket.gradients.push_back(view_of(bucket.flat, cut_.parts[i], parameters_[i]));
+  }
+  bucket.gradients.push_back(bucket.flat.narrow(0, cut_.floats[number], members));
+}
+
+void StreamingReducer::arrived(std::size_t parameter) {
+  const at::NoGradGuard no_grad;
+  const std::size_t i = index_of_[parameter], number = cut_.parts[i].bucket;
+  Bucket& bucket = buckets_[number];
+  open(bucket, number);
+  const std::size_t member = i - bucket.members.front();  // a bucket's are consecutive
+  at::Tensor& gradient = parameters_[i].mutable_grad();
+  bucket.gradients[member].copy_(gradient);
+  gradient.reset();
+  bucket.gradients.back().mutable_data_ptr<float>()[member] = 1.0F;
+  --bucket.missing;
+  while (next_ < buckets_.size() && buckets_[next_].missing == 0) set_out();
+}
+
+/// The next bucket, after the one before it is done with: no more than one travels.
+void StreamingReducer::set_out() {
+  hand_on();
+  Bucket& bucket = buckets_[next_];
+  open(bucket, next_);
+  exchange_.set_out(bucket.flat, bucket.gradients);
+  travels_ = true;
+  ++next_;
+}
+
+void StreamingReducer::hand_on() {
+  if (!travels_) return;
+  exchange_.come_back();
+  travels_ = false;
+  Bucket& bucket = buckets_[next_ - 1];
+  const float* ranks_with_gradient = bucket.gradients.back().const_data_ptr<float>();
+  for (std::size_t member = 0; member < bucket.members.size(); ++member) {
+    if (ranks_with_gradient[member] <= 0) continue;
+    const std::size_t i = bucket.members[member];
+    used_[places_[i]] = true;
+    receive_(places_[i], bucket.gradients[member].to(parameters_[i].scalar_type()));
+  }
+  bucket.gradients.clear();
+  bucket.flat.reset();
+}
+
+std::vector<bool> StreamingReducer::finish() {
+  const at::NoGradGuard no_grad;
+  while (next_ < buckets_.size()) set_out();
+  hand_on();
+  return used_;
+}
+
+}  // namespace runner::distributed

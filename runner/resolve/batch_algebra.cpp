@@ -1,0 +1,114 @@
+#include "runner/resolve/batch_algebra.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace runner::resolve {
+namespace {
+
+using core::Node;
+
+constexpr const char* kMicro = "training.micro_batch_size";
+constexpr const char* kAccumulation = "training.gradient_accumulation_steps";
+constexpr const char* kGlobal = "training.global_batch_size";
+constexpr const char* kProcesses = "launch.num_processes";
+constexpr const char* kSplit = "loader.split_batches";
+constexpr const char* kWhy = "settled by the batch algebra";
+
+std::optional<std::int64_t> product(std::int64_t a, std::int64_t b) {
+  std::int64_t result = 0;
+  if (__builtin_mul_overflow(a, b, &result)) return std::nullopt;
+  return result;
+}
+
+std::string processes_text(std::int64_t processes) {
+  return processes == 1 ? "" : " x num_processes " + std::to_string(processes);
+}
+
+/// The global batch divided by one factor (and the processes) gives the other one.
+void divide(SettledTree& tree, const char* divisor_path, const char* quotient_path, std::int64_t processes) {
+  const std::int64_t global = *tree.integer(kGlobal);
+  const std::optional<std::int64_t> divisor = product(*tree.integer(divisor_path), processes);
+  if (divisor && global % *divisor == 0) return tree.fill(quotient_path, Node::integer(global / *divisor), kWhy);
+  const std::string name = std::string(quotient_path).substr(std::string(quotient_path).rfind('.') + 1);
+  std::string hint = "leave global_batch_size out, or make it a multiple";
+  if (divisor) {
+    const std::int64_t below = global / *divisor * *divisor;
+    const std::optional<std::int64_t> above = product(global / *divisor + 1, *divisor);
+    hint = "the nearest that do are " + (below > 0 ? std::to_string(below) + " and " : std::string()) +
+           (above ? std::to_string(*above) : std::string("larger"));
+    if (below == 0 && above) hint = "the smallest that does is " + std::to_string(*above);
+  }
+  tree.error(kGlobal,
+             "global_batch_size is " + std::to_string(global) + ", which is no multiple of " +
+                 tree.with_line(divisor_path) + processes_text(processes) + ", so there is no whole " + name,
+             hint);
+}
+
+/// Micro-batches of a step that the busiest process makes, where they are dealt out in turn.
+std::int64_t largest_share(std::int64_t batches, std::int64_t processes) { return (batches - 1) / processes + 1; }
+
+/// Micro-batches stay whole, and need not be as many for each process.
+void deal(SettledTree& tree, std::int64_t processes) {
+  const std::int64_t global = *tree.integer(kGlobal), micro = *tree.integer(kMicro);
+  if (global % micro != 0) return divide(tree, kMicro, kAccumulation, 1);  // which says what is wrong
+  tree.fill(kAccumulation, Node::integer(largest_share(global / micro, processes)), kWhy);
+}
+
+/// A micro-batch of all processes is cut into as many parts.
+void check_split(SettledTree& tree) {
+  const std::optional<std::int64_t> micro = tree.integer(kMicro);
+  const std::int64_t processes = tree.integer(kProcesses).value_or(1);
+  if (!micro || !tree.is_true(kSplit) || *micro % processes == 0) return;
+  tree.error(kSplit,
+             "split_batches cuts each micro-batch into num_processes " + std::to_string(processes) + " parts, but " +
+                 tree.with_line(kMicro) + " is no multiple of that",
+             "take a micro_batch_size that the number of processes divides, or leave split_batches out");
+}
+
+void settle(SettledTree& tree) {
+  for (const char* path : {"training", "launch", kMicro, kAccumulation, kGlobal, kProcesses}) {
+    if (tree.was_refused(path)) return;
+  }
+  const std::optional<std::int64_t> micro = tree.integer(kMicro);
+  const std::optional<std::int64_t> accumulation = tree.integer(kAccumulation);
+  const std::optional<std::int64_t> global = tree.integer(kGlobal);
+  // Of all processes together where a micro-batch is split.
+  const std::int64_t processes = tree.is_true(kSplit) ? 1 : tree.integer(kProcesses).value_or(1);
+
+  if (!micro && !global)
+    return tree.error(
+        "training", "training needs micro_batch_size or global_batch_size",
+        accumulation
+            ? "gradient_accumulation_steps alone does not say how many samples a step has"
+            : "micro_batch_size: samples of one forward pass; global_batch_size: samples of one optimizer step");
+  if (global && micro && !accumulation) return deal(tree, processes);
+  if (global && accumulation && !micro) return divide(tree, kAccumulation, kMicro, processes);
+  if (global && !micro) {
+    tree.fill(kAccumulation, Node::integer(1), kWhy);
+    return divide(tree, kAccumulation, kMicro, processes);
+  }
+  if (!accumulation) tree.fill(kAccumulation, Node::integer(1), kWhy);
+  const std::optional<std::int64_t> pass = product(*micro, accumulation.value_or(1));
+  const std::optional<std::int64_t> total = pass ? product(*pass, processes) : std::nullopt;
+  if (!total)
+    return tree.error(kMicro,
+                      tree.with_line(kMicro) + " x " + tree.with_line(kAccumulation) + " is too large a number");
+  if (!global) return tree.fill(kGlobal, Node::integer(*total), kWhy);
+  const bool dealt = *global % *micro == 0 && largest_share(*global / *micro, processes) == accumulation.value_or(1);
+  if (*global == *total || dealt) return;
+  tree.error(kGlobal,
+             "global_batch_size is " + std::to_string(*global) + ", but " + tree.with_line(kMicro) + " x " +
+                 tree.with_line(kAccumulation) + processes_text(processes) + " is " + std::to_string(*total),
+             "give two of the three; the third follows");
+}
+
+}  // namespace
+
+void batch_algebra(SettledTree& tree) {
+  settle(tree);
+  check_split(tree);
+}
+
+}  // namespace runner::resolve

@@ -1,0 +1,130 @@
+#include "runner/resolve/load.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <string_view>
+
+#include "runner/core/error.h"
+#include "runner/core/url_password.h"
+#include "runner/registry/validate.h"
+#include "runner/registry/value_check.h"
+#include "runner/resolve/consistency.h"
+
+namespace runner::resolve {
+namespace {
+
+using core::Node;
+
+/// A `${` in a value is the user's own and would be read as a reference: it becomes `$${` again.
+Node escaped(const Node& node) {
+  const std::string& written = node.as_string();
+  std::string text;
+  for (std::size_t i = 0; i < written.size(); ++i) {
+    if (written.compare(i, 2, "${") == 0) text += '$';
+    text += written[i];
+  }
+  Node result = Node::string(std::move(text), node.location());
+  result.set_history(node.history());
+  return result;
+}
+
+/// The values as a recipe that can be read again. Secrets become their reference; under `vars` nobody knows what a
+/// value is for, so all that came from the environment counts as secret there.
+void make_readable(Node& node, bool in_vars) {
+  bool secret = in_vars;
+  for (const std::string& step : node.history()) secret = secret || step == "secret";
+  std::string reference;
+  if (secret && node.is_string() && registry::came_from_environment(node, &reference)) {
+    node = Node::string(reference, node.location());
+    return;
+  }
+  const bool from_environment = node.is_string() && registry::came_from_environment(node);
+  if (from_environment && !core::find_url_passwords(node.as_string()).empty()) {
+    node = Node::string(registry::with_environment_references(node), node.location());
+    return;
+  }
+  if (node.is_string() && node.as_string().find("${") != std::string::npos) node = escaped(node);
+  for (Node& item : node.items()) make_readable(item, in_vars);
+  for (Node::Entry& entry : node.entries()) make_readable(entry.value, in_vars);
+}
+
+/// FNV-1a: the hash tells recipes apart, it guards nothing.
+std::uint64_t fnv1a(const std::string& text) {
+  std::uint64_t hash = 14695981039346656037ULL;
+  for (const unsigned char c : text) hash = (hash ^ c) * 1099511628211ULL;
+  return hash;
+}
+
+}  // namespace
+
+const Node& Recipe::at(std::string_view path_in_recipe) const {
+  const Node* node = root.at_path(path_in_recipe);
+  RUNNER_ASSERT(node != nullptr, "a validated recipe has every key of its sections");
+  return *node;
+}
+
+Node Recipe::resolved() const {
+  Node values = root;
+  for (Node::Entry& entry : values.entries()) make_readable(entry.value, entry.key == "vars");
+  return values;
+}
+
+std::string Recipe::hash() const {
+  // What says where and how a run lies, and what has gone into the values already.
+  static constexpr std::array<std::string_view, 10> kLeftOut = {"launch",      "trackers", "capture", "system_metrics",
+                                                                "output_dir",  "run_name", "vars",    "extends",
+                                                                "description", "sweep"};
+  Node values = Node::mapping();
+  for (const Node::Entry& entry : root.entries()) {
+    if (std::find(kLeftOut.begin(), kLeftOut.end(), entry.key) != kLeftOut.end()) continue;
+    make_readable(values.set(entry.key, entry.value), false);
+  }
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(fnv1a(core::to_json(values, -1))));
+  return text;
+}
+
+std::string Recipe::resolved_json() const { return core::to_json(resolved(), 2); }
+
+std::optional<Recipe> load_recipe(const std::string& path, const recipe::ComposeOptions& options,
+                                  const registry::Registry& registry, core::Diagnostics& diagnostics) {
+  std::optional<Recipe> recipe = read_recipe(path, options, registry, diagnostics);
+  if (diagnostics.has_errors()) recipe.reset();
+  return recipe;
+}
+
+std::optional<Recipe> read_recipe(const std::string& path, const recipe::ComposeOptions& options,
+                                  const registry::Registry& registry, core::Diagnostics& diagnostics) {
+  std::optional<recipe::Composed> composed = recipe::compose(path, options, diagnostics);
+  if (composed) return settle_recipe(path, std::move(*composed), registry, diagnostics);
+  diagnostics.sort();
+  return std::nullopt;
+}
+
+Recipe settle_recipe(const std::string& path, recipe::Composed composed, const registry::Registry& registry,
+                     core::Diagnostics& diagnostics) {
+  Recipe settled;
+  settled.path = path;
+  settled.sources = std::move(composed.sources);
+  settled.root = registry::validate_recipe(composed.root, registry, diagnostics);
+  resolve::settle(settled.root, diagnostics, [&registry](const std::string& word) {
+    return registry.find("metric", word) != nullptr ? word : registry.suggest("metric", word);
+  });
+  registry::check_settled(settled.root, registry, diagnostics);
+  diagnostics.sort();
+  return settled;
+}
+
+std::optional<Recipe> load_recipe_text(const std::shared_ptr<const core::Source>& source,
+                                       const recipe::ComposeOptions& options, const registry::Registry& registry,
+                                       core::Diagnostics& diagnostics) {
+  std::optional<Recipe> recipe;
+  std::optional<recipe::Composed> composed = recipe::compose_text(source, options, diagnostics);
+  if (composed) recipe = settle_recipe(source->name, std::move(*composed), registry, diagnostics);
+  if (diagnostics.has_errors()) recipe.reset();
+  return recipe;
+}
+
+}  // namespace runner::resolve

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runner/core/diagnostics.h"
+#include "runner/core/node.h"
+#include "runner/recipe/compose.h"
+#include "runner/registry/registry.h"
+
+namespace runner::resolve {
+
+/// A recipe that has passed everything that needs neither data nor LibTorch.
+struct Recipe {
+  std::string path;                                          ///< as the user gave it
+  core::Node root;                                           ///< normalised, defaults filled in, batch algebra settled
+  std::vector<std::shared_ptr<const core::Source>> sources;  ///< the recipe file first, then what it extends
+
+  const core::Node& at(std::string_view path_in_recipe) const;  ///< RUNNER_ASSERT when absent
+  /// 16 hex digits over the resolved values, without launch, trackers, output_dir, run_name and secrets.
+  std::string hash() const;
+  /// The resolved tree as a recipe that gives the same values again: secrets are their reference (`${env:NAME}`), a
+  /// literal `${` is written `$${`. What may be shown and stored.
+  core::Node resolved() const;
+  /// The resolved tree as JSON, secrets replaced by their reference (`${env:NAME}`).
+  std::string resolved_json() const;
+};
+
+/// compose -> validate_recipe -> settle, all problems of all stages that can still be judged in one go. Nothing when
+/// there were errors.
+std::optional<Recipe> load_recipe(const std::string& path, const recipe::ComposeOptions& options,
+                                  const registry::Registry& registry, core::Diagnostics& diagnostics);
+
+/// The same, but a recipe with mistakes comes back too, for whoever has more to say about it. Nothing where the text
+/// itself could not be read.
+std::optional<Recipe> read_recipe(const std::string& path, const recipe::ComposeOptions& options,
+                                  const registry::Registry& registry, core::Diagnostics& diagnostics);
+
+/// The stages after composing; there were mistakes where `diagnostics` has errors.
+Recipe settle_recipe(const std::string& path, recipe::Composed composed, const registry::Registry& registry,
+                     core::Diagnostics& diagnostics);
+
+/// The same of a text that is in memory.
+std::optional<Recipe> load_recipe_text(const std::shared_ptr<const core::Source>& source,
+                                       const recipe::ComposeOptions& options, const registry::Registry& registry,
+                                       core::Diagnostics& diagnostics);
+
+}  // namespace runner::resolve

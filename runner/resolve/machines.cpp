@@ -1,0 +1,110 @@
+#include "runner/resolve/machines.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+namespace runner::resolve {
+namespace {
+
+using core::Node;
+
+constexpr const char* kMachines = "launch.num_machines";
+constexpr const char* kRank = "launch.machine_rank";
+constexpr const char* kAddress = "launch.main_process_ip";
+constexpr const char* kHosts = "launch.hosts";
+
+/// Nothing when hosts and num_machines contradict each other, which is said.
+std::optional<std::int64_t> settled_number(SettledTree& tree) {
+  const Node* hosts = tree.value(kHosts);
+  const auto written = tree.integer(kMachines);
+  const auto listed = static_cast<std::int64_t>(hosts != nullptr ? hosts->items().size() : 1);
+  if (hosts != nullptr && written && *written != listed) {
+    tree.error(kMachines, "num_machines is " + std::to_string(*written) + ", but hosts lists " + std::to_string(listed),
+               "leave num_machines out");
+    return std::nullopt;
+  }
+  if (!written) tree.fill(kMachines, Node::integer(listed), hosts != nullptr ? "as many as launch.hosts" : "one");
+  return written.value_or(listed);
+}
+
+/// Keys of several machines on one would do nothing.
+void one_machine(SettledTree& tree) {
+  if (tree.integer(kRank).value_or(0) > 0) {
+    tree.error(kRank, "machine_rank is " + std::to_string(*tree.integer(kRank)) + ", but num_machines is 1",
+               "give num_machines, the same on all of them");
+  }
+  if (tree.given("launch.min_machines") && tree.integer("launch.min_machines") != 1) {
+    tree.error("launch.min_machines", "min_machines is given, but num_machines is 1", "give num_machines");
+  }
+}
+
+/// The supervisors of the machines speak IPv4.
+void address_of_machine(SettledTree& tree, const char* path, const std::string& address) {
+  const std::size_t colons = static_cast<std::size_t>(std::count(address.begin(), address.end(), ':'));
+  if (colons == 0) return;
+  if (colons == 1) {
+    tree.error(path, address + " is more than an address", "the port is a key of its own: main_process_port");
+  } else {
+    tree.error(path, address + " is an address of IPv6: machines meet over IPv4",
+               "give an IPv4 address, or a name that has one");
+  }
+}
+
+void addresses(SettledTree& tree) {
+  if (const auto address = tree.text(kAddress)) address_of_machine(tree, kAddress, *address);
+  const Node* hosts = tree.value(kHosts);
+  if (hosts == nullptr) return;
+  std::set<std::string> seen;
+  for (const Node& host : hosts->items()) {
+    address_of_machine(tree, kHosts, host.as_string());
+    if (host.as_string().starts_with("-")) {
+      tree.error(kHosts, host.as_string() + " is no host: ssh takes what begins with - for an option",
+                 "name the machine as `ssh NAME` does");
+    }
+    if (seen.insert(host.as_string()).second) continue;
+    tree.error(kHosts, "hosts lists " + host.as_string() + " twice", "num_processes may be more than the hosts");
+  }
+}
+
+void several_machines(SettledTree& tree, std::int64_t number) {
+  const std::string count = std::to_string(number);
+  if (const auto rank = tree.integer(kRank); rank && *rank >= number) {
+    tree.error(kRank, "machine_rank is " + std::to_string(*rank) + ", but num_machines is " + count,
+               "the machines are numbered from 0 to " + std::to_string(number - 1));
+  }
+  if (const auto least = tree.integer("launch.min_machines"); least && *least > number) {
+    tree.error("launch.min_machines", "min_machines is " + std::to_string(*least) + ", but num_machines is " + count,
+               "no restart could have as many");
+  }
+  if (const auto processes = tree.integer("launch.num_processes"); processes.value_or(1) < number) {
+    tree.error("launch.num_processes",
+               "num_processes is " + std::to_string(processes.value_or(1)) + ", but num_machines is " + count +
+                   ": num_processes counts the processes of all machines",
+               "at least one process a machine");
+  }
+  addresses(tree);
+}
+
+}  // namespace
+
+void machines(SettledTree& tree) {
+  for (const char* path : {"launch", kHosts, kMachines, kRank, "launch.num_processes"}) {
+    if (tree.was_refused(path)) return;
+  }
+  const std::optional<std::int64_t> number = settled_number(tree);
+  if (!number) return;
+  if (*number == 1) return one_machine(tree);
+  several_machines(tree, *number);
+}
+
+void gpus(SettledTree& tree) {
+  constexpr const char* kOnlyCpu = "roux trains on the CPU so far";
+  if (tree.text("device") == "cuda") {
+    tree.error("device", std::string("device is cuda, but ") + kOnlyCpu, "use `device: cpu` or `device: auto`");
+  }
+  if (tree.value("launch.gpu_ids") == nullptr) return;
+  tree.error("launch.gpu_ids", std::string("gpu_ids is given, but ") + kOnlyCpu, "leave gpu_ids out");
+}
+
+}  // namespace runner::resolve

@@ -1,0 +1,120 @@
+#include "runner/resolve/settled_tree.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "runner/core/error.h"
+#include "runner/resolve/consistency.h"
+
+namespace runner::resolve {
+namespace {
+
+using core::Node;
+
+bool is_written(const core::Location& place) {
+  return place.known() && place.source->kind != core::Source::Kind::kDefault;
+}
+
+bool refused(const Node& node) {
+  const auto& history = node.history();
+  return node.is_null() && std::find(history.begin(), history.end(), core::kRefused) != history.end();
+}
+
+std::string parent_of(const std::string& path) {
+  const std::size_t end = path.find_last_of(".[");
+  return end == std::string::npos ? "" : path.substr(0, end);
+}
+
+}  // namespace
+
+const Node* SettledTree::value(const std::string& path) const {
+  const Node* node = root_.at_path(path);
+  return node == nullptr || node->is_null() ? nullptr : node;
+}
+
+std::optional<std::int64_t> SettledTree::integer(const std::string& path) const {
+  const Node* node = value(path);
+  if (node == nullptr || !node->is_integer()) return std::nullopt;
+  return node->as_integer();
+}
+
+std::optional<std::string> SettledTree::text(const std::string& path) const {
+  const Node* node = value(path);
+  if (node == nullptr || !node->is_string()) return std::nullopt;
+  return node->as_string();
+}
+
+bool SettledTree::is_true(const std::string& path) const {
+  const Node* node = value(path);
+  return node != nullptr && node->is_bool() && node->as_bool();
+}
+
+bool SettledTree::given(const std::string& path) const {
+  const Node* node = root_.at_path(path);
+  return node != nullptr && (!node->is_null() || refused(*node));
+}
+
+bool SettledTree::written(const std::string& path) const {
+  const Node* node = root_.at_path(path);
+  return node != nullptr && given(path) && is_written(node->location());
+}
+
+bool SettledTree::was_refused(const std::string& path) const {
+  const Node* node = root_.at_path(path);
+  return node != nullptr && refused(*node);
+}
+
+void SettledTree::fill(const std::string& path, Node value, const std::string& why) {
+  const std::string parent = parent_of(path);
+  Node* block = &root_;
+  for (std::size_t start = 0; start < parent.size();) {
+    const std::size_t end = std::min(parent.find('.', start), parent.size());
+    block = block->find(parent.substr(start, end - start));
+    if (block == nullptr || !block->is_mapping()) return;  // refused: there is nothing to fill
+    start = end + 1;
+  }
+  const std::string key = path.substr(parent.empty() ? 0 : parent.size() + 1);
+  const Node* there = block->find(key);
+  if (there != nullptr && (refused(*there) || (!there->is_null() && is_written(there->location())))) return;
+  core::Location place;
+  place.source = std::make_shared<core::Source>(core::Source{why, "", core::Source::Kind::kDefault});
+  value.set_location(place);
+  value.add_history(why);
+  block->set(key, std::move(value), place);
+}
+
+core::Location SettledTree::place_of(std::string path) const {
+  while (!path.empty()) {
+    const Node* node = root_.at_path(path);
+    if (node != nullptr && is_written(node->location())) return node->location();
+    path = parent_of(path);
+  }
+  core::Location whole = root_.location();
+  whole.line = 0;
+  return whole;
+}
+
+void SettledTree::error(const std::string& path, std::string message, std::string hint) {
+  diagnostics_.error(place_of(path), std::move(message), std::move(hint));
+}
+
+void SettledTree::warning(const std::string& path, std::string message, std::string hint) {
+  diagnostics_.warning(place_of(path), std::move(message), std::move(hint));
+}
+
+void SettledTree::error_at(const core::Location& place, std::string message, std::string hint) {
+  diagnostics_.error(place, std::move(message), std::move(hint));
+}
+
+std::string SettledTree::with_line(const std::string& path) const {
+  const Node* node = value(path);
+  RUNNER_ASSERT(node != nullptr, "only given values are quoted");
+  std::string text = path.substr(path.rfind('.') + 1) + " " + node->scalar_text();
+  if (!is_written(node->location())) return text;
+  if (node->location().line > 0 && node->location().source == root_.location().source)
+    return text + " (line " + std::to_string(node->location().line) + ")";
+  return text + " (" + node->location().text() + ")";
+}
+
+}  // namespace runner::resolve

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "runner/core/diagnostics.h"
+#include "runner/core/node.h"
+
+namespace runner::resolve {
+
+/// A validated recipe as the rules between sections see it: values by path, what was written and what is a default, and
+/// errors that point at what the author wrote.
+class SettledTree {
+ public:
+  using MeantMetric = std::function<std::string(const std::string&)>;
+
+  SettledTree(core::Node& root, core::Diagnostics& diagnostics, MeantMetric meant_metric = {})
+      : root_(root), diagnostics_(diagnostics), meant_metric_(std::move(meant_metric)) {}
+
+  /// Null when absent, null or refused by validation.
+  const core::Node* value(const std::string& path) const;
+  std::optional<std::int64_t> integer(const std::string& path) const;
+  std::optional<std::string> text(const std::string& path) const;
+  bool is_true(const std::string& path) const;
+  /// Written with a value, even with one that validation refused.
+  bool given(const std::string& path) const;
+  /// The same, but not where the value is a default.
+  bool written(const std::string& path) const;
+  bool was_refused(const std::string& path) const;
+
+  /// Sets a value that the author left open; what is written stays.
+  void fill(const std::string& path, core::Node value, const std::string& why);
+
+  /// At the value of `path`, or at the nearest block around it that somebody wrote; else at the recipe as a whole.
+  void error(const std::string& path, std::string message, std::string hint = "");
+  void warning(const std::string& path, std::string message, std::string hint = "");
+  void error_at(const core::Location& place, std::string message, std::string hint = "");
+
+  /// The metric that there is by this name, or the one most likely meant by it: `accuracy` for `acc`. "" for none.
+  std::string meant_metric(const std::string& word) const { return meant_metric_ ? meant_metric_(word) : word; }
+
+  /// `micro_batch_size 8 (line 12)`, or without the line where there is none.
+  std::string with_line(const std::string& path) const;
+
+ private:
+  core::Location place_of(std::string path) const;
+
+  core::Node& root_;
+  core::Diagnostics& diagnostics_;
+  MeantMetric meant_metric_;
+};
+
+}  // namespace runner::resolve

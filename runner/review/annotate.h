@@ -1,0 +1,57 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runner/review/runs.h"
+
+namespace runner::review {
+
+struct RunsTagRequest {
+  std::string run = "";
+  std::vector<std::string> tags = {};
+};
+
+/// A note, or a name; "" of a name goes back to the recipe's.
+struct RunsSayRequest {
+  std::string run = "";
+  std::string text = "";
+};
+
+struct RunsSetRequest {
+  std::vector<std::string> runs = {};
+};
+
+struct RunsRemoveRequest {
+  std::vector<std::string> runs = {};
+  bool empty_trash = false;
+  bool yes = false;  ///< goes ahead without asking
+};
+
+/// Each says what was done, or nothing when `diagnostics` has the reason; then nothing was done.
+std::optional<std::string> runs_tag(const RunsContext& context, const RunsTagRequest& request,
+                                    core::Diagnostics& diagnostics);
+std::optional<std::string> runs_untag(const RunsContext& context, const RunsTagRequest& request,
+                                      core::Diagnostics& diagnostics);
+std::optional<std::string> runs_note(const RunsContext& context, const RunsSayRequest& request,
+                                     core::Diagnostics& diagnostics);
+std::optional<std::string> runs_rename(const RunsContext& context, const RunsSayRequest& request,
+                                       core::Diagnostics& diagnostics);
+std::optional<std::string> runs_archive(const RunsContext& context, const RunsSetRequest& request,
+                                        core::Diagnostics& diagnostics);
+std::optional<std::string> runs_unarchive(const RunsContext& context, const RunsSetRequest& request,
+                                          core::Diagnostics& diagnostics);
+
+/// Whether to go ahead with what takes something away: asks where there is a terminal, and is refused by `command`
+/// without one, unless told to go ahead (`yes`).
+bool go_ahead(const std::string& question, bool yes, const std::string& command, core::Diagnostics& diagnostics);
+
+/// Moves runs to the trash of their folder; asks first where there is a terminal, and is refused without one unless
+/// told to go ahead. A run that somebody writes stays.
+std::optional<std::string> runs_remove(const RunsContext& context, const RunsRemoveRequest& request,
+                                       core::Diagnostics& diagnostics);
+std::optional<std::string> runs_restore(const RunsContext& context, const RunsSetRequest& request,
+                                        core::Diagnostics& diagnostics);
+
+}  // namespace runner::review

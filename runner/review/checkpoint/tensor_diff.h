@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+
+#include "runner/artifact/tensor_compare.h"
+#include "runner/terminal/text.h"
+
+namespace runner::review {
+
+struct DiffOptions {
+  std::string a, b;  ///< what was compared, as it is shown
+  std::size_t rows_max = 40;
+};
+
+/// A table of the tensors that differ, the values that differ, one line that sums it up.
+std::string diff_text(const artifact::Comparison& comparison, const DiffOptions& options,
+                      const terminal::Terminal& terminal);
+std::string diff_json(const artifact::Comparison& comparison, const DiffOptions& options);
+
+}  // namespace runner::review

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runner/review/compare/recipe_diff.h"
+#include "runner/review/compare/significance.h"
+#include "runner/review/runs.h"
+
+namespace runner::review {
+
+enum class GroupValue { kLast, kBest };
+enum class GroupTest { kWelch, kMannWhitney };
+
+struct RunsGroupsRequest {
+  std::vector<std::string> runs = {};  ///< with `filter` empty too: all that finished
+  std::string filter = "";
+  std::string metric = "";  ///< "": the one that lists show first
+  GroupValue value = GroupValue::kLast;
+  GroupTest test = GroupTest::kWelch;  ///< what decides the verdict
+  std::string format = "text";         ///< text, json
+};
+
+/// Runs of one recipe but for its seeds.
+struct ReplicateGroup {
+  std::string name;  ///< A, B, ..., Z, AA
+  std::vector<store::RunSummary> runs;
+  std::vector<double> values;  ///< of the metric; of a run that has none, or one that is not finite, there is none
+  Spread spread;
+};
+
+/// What the values of one group say about those of another.
+struct GroupVerdict {
+  std::size_t a = 0, b = 0;  ///< places among the groups
+  WelchTest welch;
+  RankTest ranks;
+  double p = 1;  ///< of the test that decides, with Holm's correction where there are several
+  bool differ = false;
+};
+
+struct Replicates {
+  std::string metric;
+  std::vector<ReplicateGroup> groups;   ///< in the order of their first run
+  std::vector<DifferingRow> differing;  ///< between the groups: a value a group
+  std::vector<GroupVerdict> verdicts;   ///< each other group against the first one that has two values
+};
+
+/// Keys in which runs of one group may differ: where they draw their chance from, and what does not reach the result.
+bool is_replicate_key(const std::string& key);
+
+Replicates replicates_of(const std::vector<store::RunSummary>& runs, const RunsGroupsRequest& request);
+/// `B is lower by 0.035 (95 % interval 0.012 to 0.058): Welch's t-test, p = 0.0082; Mann-Whitney U test, p = 0.032`,
+/// or that no difference is shown.
+std::string verdict_text(const Replicates& replicates, const GroupVerdict& verdict, GroupTest test);
+
+std::optional<std::string> runs_groups(const RunsContext& context, const RunsGroupsRequest& request,
+                                       core::Diagnostics& diagnostics);
+
+}  // namespace runner::review

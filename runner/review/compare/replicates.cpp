@@ -1,0 +1,147 @@
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "runner/review/compare/groups.h"
+
+namespace runner::review {
+namespace {
+
+using store::RunSummary;
+
+constexpr double kLevel = 1 - kConfidence;
+
+std::string letters(std::size_t place) {
+  std::string name;
+  for (std::size_t rest = place + 1; rest > 0; rest = (rest - 1) / 26) {
+    name.insert(name.begin(), static_cast<char>('A' + (rest - 1) % 26));
+  }
+  return name;
+}
+
+/// The recipe as text, without what replicates may differ in.
+std::string likeness(const RunSummary& run) {
+  std::string text;
+  for (const auto& [key, value] : recipe_leaves(run.resolved)) {
+    if (!is_replicate_key(key)) text += key + "=" + value + "\n";
+  }
+  return text;
+}
+
+std::optional<double> value_of(const RunSummary& run, const std::string& metric, GroupValue value) {
+  if (value == GroupValue::kLast) {
+    const auto at = run.metrics.find(metric);
+    return at == run.metrics.end() ? std::nullopt : std::optional(at->second);
+  }
+  const auto points = store::read_series(run.run_dir, metric);
+  if (!points) return std::nullopt;
+  const bool highest = better_end(metric, run.resolved) == Better::kHigher;
+  std::optional<double> best;
+  for (const store::SeriesPoint& point : points.value()) {
+    if (!std::isfinite(point.value)) continue;
+    if (!best || (highest ? point.value > *best : point.value < *best)) best = point.value;
+  }
+  return best;
+}
+
+/// Each other group against the first one; only groups that have a spread can be compared.
+std::vector<GroupVerdict> compare(const std::vector<ReplicateGroup>& groups, GroupTest test) {
+  std::vector<GroupVerdict> verdicts;
+  std::size_t first = 0;
+  while (first < groups.size() && groups[first].values.size() < 2) ++first;
+  for (std::size_t other = first + 1; other < groups.size(); ++other) {
+    if (groups[other].values.size() < 2) continue;
+    GroupVerdict verdict;
+    verdict.a = first;
+    verdict.b = other;
+    verdict.welch = welch_test(groups[first].values, groups[other].values);
+    verdict.ranks = mann_whitney_test(groups[first].values, groups[other].values);
+    verdicts.push_back(verdict);
+  }
+  std::vector<double> p;
+  for (const GroupVerdict& verdict : verdicts) {
+    p.push_back(test == GroupTest::kWelch ? verdict.welch.p : verdict.ranks.p);
+  }
+  const std::vector<double> corrected = holm(p);
+  for (std::size_t i = 0; i < verdicts.size(); ++i) {
+    verdicts[i].p = corrected[i];
+    verdicts[i].differ = corrected[i] < kLevel;
+  }
+  return verdicts;
+}
+
+/// Whoever leaves out the runs that diverged sees the others only: that has to be said with the verdict.
+std::string left_out_text(const ReplicateGroup& group) {
+  const std::size_t without = group.runs.size() - group.values.size();
+  if (without == 0) return "";
+  return "; of " + group.name + ", " + std::to_string(without) + " of " + std::to_string(group.runs.size()) +
+         " runs have no number and do not count";
+}
+
+/// `p = 0.0082`, `p < 0.0001`.
+std::string p_text(double p) {
+  return p < 1e-4 ? "p < 0.0001" : "p = " + terminal::number_text(std::round(p * 1e4) / 1e4);
+}
+
+}  // namespace
+
+bool is_replicate_key(const std::string& key) {
+  const std::string last = key.substr(key.rfind('.') + 1);
+  if (last == "seed" || last.ends_with("_seed")) return true;
+  for (const char* section :
+       {"description", "launch", "logging_steps", "trackers", "capture", "system_metrics", "profiler", "sweep"}) {
+    const std::string name = section;
+    if (key == name || key.starts_with(name + ".") || key.starts_with(name + "[")) return true;
+  }
+  return false;
+}
+
+Replicates replicates_of(const std::vector<RunSummary>& runs, const RunsGroupsRequest& request) {
+  Replicates all;
+  all.metric = request.metric;
+  std::map<std::string, std::size_t> at;
+  for (const RunSummary& run : runs) {
+    const auto [place, is_new] = at.try_emplace(likeness(run), all.groups.size());
+    if (is_new) all.groups.push_back({letters(all.groups.size()), {}, {}, {}});
+    ReplicateGroup& group = all.groups[place->second];
+    group.runs.push_back(run);
+    const auto value = value_of(run, request.metric, request.value);
+    if (value && std::isfinite(*value)) group.values.push_back(*value);
+  }
+  std::vector<RunSummary> first;
+  for (ReplicateGroup& group : all.groups) {
+    group.spread = spread_of(group.values);
+    first.push_back(group.runs.front());
+  }
+  all.differing = differing_keys(first);
+  std::erase_if(all.differing, [](const DifferingRow& row) { return is_replicate_key(row.key); });
+  all.verdicts = compare(all.groups, request.test);
+  return all;
+}
+
+std::string verdict_text(const Replicates& replicates, const GroupVerdict& verdict, GroupTest test) {
+  const WelchTest& welch = verdict.welch;
+  const std::string a = replicates.groups[verdict.a].name, b = replicates.groups[verdict.b].name;
+  const bool lower = welch.difference < 0;
+  std::string text;
+  if (verdict.differ) {
+    const double low = lower ? -welch.high : welch.low, high = lower ? -welch.low : welch.high;
+    text = b + " is " + (lower ? "lower" : "higher") + " than " + a + " by " +
+           terminal::number_text(std::fabs(welch.difference)) + " (95 % interval " + terminal::number_text(low) +
+           " to " + terminal::number_text(high) + ")";
+  } else {
+    text = "no difference shown between " + a + " and " + b + ": " + b + " minus " + a + " is " +
+           terminal::number_text(welch.difference) + " (95 % interval " + terminal::number_text(welch.low) + " to " +
+           terminal::number_text(welch.high) + ")";
+  }
+  text += "; Welch's t-test " + p_text(welch.p) + ", Mann-Whitney U test " + p_text(verdict.ranks.p) +
+          (verdict.ranks.exact ? " (exact)" : "");
+  if (replicates.verdicts.size() > 1) {
+    text += "; with Holm's correction for " + std::to_string(replicates.verdicts.size()) + " comparisons " +
+            (test == GroupTest::kWelch ? "Welch's" : "Mann-Whitney's") + " " + p_text(verdict.p);
+  }
+  for (const std::size_t index : {verdict.a, verdict.b}) text += left_out_text(replicates.groups[index]);
+  return text;
+}
+
+}  // namespace runner::review

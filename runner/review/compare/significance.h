@@ -1,0 +1,47 @@
+#pragma once
+
+#include <vector>
+
+// What a few repetitions of an experiment allow to say. Values are finite.
+
+namespace runner::review {
+
+inline constexpr double kConfidence = 0.95;
+
+/// P(T <= t) of Student's t with so many degrees of freedom, which need not be whole.
+double student_t_below(double t, double degrees);
+/// The t with student_t_below(t, degrees) = p, for p above 0.5.
+double student_t_quantile(double p, double degrees);
+
+struct Spread {
+  int n = 0;
+  double mean = 0;
+  double deviation = 0;   ///< of a sample: n - 1 in the denominator; NaN for one value
+  double half_width = 0;  ///< of the 95 % interval of the mean by Student's t; NaN for one value
+};
+Spread spread_of(const std::vector<double>& values);
+
+struct WelchTest {
+  double difference = 0;     ///< mean of b minus mean of a
+  double low = 0, high = 0;  ///< 95 % interval of it
+  double degrees = 0;
+  double p = 1;  ///< two-sided
+};
+/// Welch's t-test: two means, spreads that need not be the same. At least two values each. Where neither has any spread
+/// the interval is the difference itself, and p is 0 or 1.
+WelchTest welch_test(const std::vector<double>& a, const std::vector<double>& b);
+
+struct RankTest {
+  double u = 0;  ///< pairs in which b is above a; a tie counts half
+  double p = 1;  ///< two-sided
+  bool exact = false;
+};
+/// The Mann-Whitney U test, which asks only for the order of the values. Exact up to 20 values each, among all
+/// ways to deal these very values out to the groups; else by the normal approximation, with corrections for ties and
+/// continuity.
+RankTest mann_whitney_test(const std::vector<double>& a, const std::vector<double>& b);
+
+/// Holm's correction: p-values of several tests, so large that all of them together err as seldom as one.
+std::vector<double> holm(const std::vector<double>& p);
+
+}  // namespace runner::review

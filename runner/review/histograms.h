@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runner/store/run_reader.h"
+#include "runner/terminal/text.h"
+
+namespace runner::review {
+
+/// One character a bar, as high as its count beside the largest: eighths of a block, or marks in plain ASCII.
+std::string bars_text(const std::vector<double>& counts, const terminal::Terminal& terminal);
+
+/// The histograms of the last step that has some, a row each; "" when there are none.
+std::string histograms_text(const std::vector<store::EventRow>& events, const terminal::Terminal& terminal);
+
+}  // namespace runner::review

@@ -1,0 +1,105 @@
+#include "runner/review/plot_file.h"
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <CLI/Validators.hpp>
+#include <algorithm>
+#include <utility>
+
+#include "runner/core/platform/files.h"
+#include "runner/core/utf8.h"
+#include "runner/review/terminal_plot.h"
+
+namespace runner::review {
+namespace {
+
+constexpr int kPixelsMin = 240;
+
+std::string title_of(const std::vector<std::string>& metrics) {
+  std::string title;
+  for (const std::string& metric : metrics) title += (title.empty() ? "" : ", ") + core::escape_for_terminal(metric);
+  return title;
+}
+
+void write(const std::string& path, const std::string& content, std::string& said, core::Diagnostics& diagnostics) {
+  const auto written = core::write_output(path, content);
+  if (written) {
+    said += "wrote " + path + "\n";
+  } else {
+    diagnostics.error({}, written.failure().message, written.failure().hint);
+  }
+}
+
+std::string as_characters(const Picture& picture, const PictureRequest& request, const terminal::Terminal& terminal) {
+  PlotOptions options = plot_options(terminal);
+  if (request.width > 0) options.width = request.width;
+  if (request.height > 0) options.height = request.height;
+  std::string text;
+  for (const chart::Chart& chart : picture.charts) {
+    text += (text.empty() ? "" : "\n") +
+            terminal::cut_text(chart.options.title, static_cast<std::size_t>(options.width), terminal) + "\n" +
+            plot_chart_text(chart, options, terminal);
+  }
+  return text;
+}
+
+/// Shares out the size that was asked for.
+void set_size(Picture& picture, const PictureRequest& request) {
+  const int columns = std::min(picture.columns, static_cast<int>(picture.charts.size()));
+  const int rows = (static_cast<int>(picture.charts.size()) + columns - 1) / columns;
+  for (chart::Chart& chart : picture.charts) {
+    if (request.width > 0) chart.options.width = std::max(request.width / columns, kPixelsMin);
+    if (request.height > 0) chart.options.height = std::max(request.height / rows, kPixelsMin);
+  }
+}
+
+}  // namespace
+
+void add_picture_flags(CLI::App& command, PictureRequest& request) {
+  command.add_option("--svg", request.svg, "Into this file")->type_name("FILE");
+  command.add_option("--png", request.png, "Into this file")->type_name("FILE");
+  command.add_option("--width", request.width, "Columns, or pixels of a file")
+      ->type_name("N")
+      ->check(CLI::Range(20, 4000));
+  command.add_option("--height", request.height, "Lines, or pixels of a file")
+      ->type_name("N")
+      ->check(CLI::Range(5, 4000));
+}
+
+std::optional<std::string> put_picture(Picture picture, const PictureRequest& request,
+                                       const terminal::Terminal& terminal, core::Diagnostics& diagnostics) {
+  if (request.svg.empty() && request.png.empty()) return as_characters(picture, request, terminal);
+  for (const auto& [flag, size] : {std::pair("--width", request.width), std::pair("--height", request.height)}) {
+    if (size == 0 || size >= kPixelsMin) continue;
+    diagnostics.error({}, std::string(flag) + " is " + std::to_string(size) + " pixels, and a picture needs " +
+                              std::to_string(kPixelsMin));
+    return std::nullopt;
+  }
+  set_size(picture, request);
+  std::string said;
+  if (!request.svg.empty()) write(request.svg, chart::charts_svg(picture.charts, picture.columns), said, diagnostics);
+  if (!request.png.empty()) write(request.png, chart::charts_png(picture.charts, picture.columns), said, diagnostics);
+  return said;
+}
+
+std::optional<std::string> runs_plot(const RunsContext& context, const RunsPlotRequest& request,
+                                     core::Diagnostics& diagnostics) {
+  const bool newest = request.runs.empty() && request.filter.empty();
+  const auto runs =
+      choose_runs(context, newest ? std::vector<std::string>{"last"} : request.runs, request.filter, diagnostics);
+  if (!runs) return std::nullopt;
+  auto all = load_curves(*runs, request.curves, diagnostics);
+  if (!all) return std::nullopt;
+  const bool in_files = !request.picture.svg.empty() || !request.picture.png.empty();
+  chart::Chart chart;
+  // One curve has no legend on the terminal, so that its name is the title.
+  chart.options.title = !in_files && all->curves.size() == 1 ? all->curves[0].label : title_of(request.curves.metrics);
+  chart.options.x_title = all->x_title;
+  chart.options.log_x = request.log_x;
+  chart.options.log_y = request.log_y;
+  chart.curves = std::move(all->curves);
+  return put_picture({{std::move(chart)}}, request.picture, context.terminal, diagnostics);
+}
+
+}  // namespace runner::review

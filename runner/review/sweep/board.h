@@ -1,0 +1,73 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runner/core/clock.h"
+#include "runner/review/runs.h"
+#include "runner/sweep/studies.h"
+#include "runner/sweep/study/study_counters.h"
+#include "runner/sweep/study/trial_runs.h"
+#include "runner/sweep/study/variant_summary.h"
+#include "runner/terminal/live_lines.h"
+
+namespace runner::review {
+
+/// How a sweep stands, as a few lines: how many trials are done, the best, and each one that runs.
+class SweepBoard {
+ public:
+  SweepBoard(const sweep::Sweep& sweep, sweep::Study& study, const core::Clock& clock)
+      : sweep_(sweep),
+        study_(study),
+        clock_(clock),
+        tally_(sweep),
+        runs_(study, sweep::output_dir_of(sweep, study), clock) {}
+
+  /// At most `rows` of them, none wider than the terminal.
+  std::vector<std::string> lines(const terminal::Terminal& terminal, std::size_t rows);
+
+ private:
+  struct Seen {
+    std::int64_t step, at_ns;
+  };
+  std::vector<terminal::Cell> row_of(const sweep::Trial& trial, const sweep::Variant& variant);
+  std::optional<double> pace(std::int64_t trial, std::int64_t step);
+
+  const sweep::Sweep& sweep_;
+  sweep::Study& study_;
+  const core::Clock& clock_;
+  sweep::StudyCounters tally_;
+  sweep::TrialRuns runs_;
+  std::map<std::int64_t, Seen> first_seen_;  ///< by trial that runs: how far it was when it was looked at first
+};
+
+/// The board at the bottom of standard error while a worker is at work; lines alone where that is no terminal, or where
+/// nobody wants to see it.
+class SweepLive {
+ public:
+  /// `quiet`: draws nothing. `color`: of the terminal.
+  SweepLive(bool quiet, bool color, const sweep::Sweep& sweep, sweep::Study& study, const core::Clock& clock);
+  ~SweepLive() { clear(); }
+
+  /// Draws it anew, no more often than a person can read.
+  void look();
+  /// A line above it, of the log.
+  void say(const std::string& line);
+  void warn(const std::string& line);
+  void clear() { lines_.clear(); }
+
+ private:
+  bool wanted_;
+  terminal::Terminal terminal_;
+  SweepBoard board_;
+  terminal::LiveLines lines_;
+  const core::Clock& clock_;
+  std::int64_t next_ns_ = 0;
+};
+
+/// `roux sweep show --watch`: until the sweep is over. Where there is no terminal a line each time it moves on.
+void watch_sweep(const sweep::OpenSweep& open, const RunsContext& context);
+
+}  // namespace runner::review

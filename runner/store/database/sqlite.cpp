@@ -1,0 +1,358 @@
+#include "runner/store/database/sqlite.h"
+
+#include <sqlite3.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+namespace runner::store {
+namespace {
+
+// Readers in DELETE mode hold a writer up for single milliseconds; beyond this the writer's own retry goes on.
+constexpr int kWriterPatienceMs = 250;
+// A reader has no retry. A writer that ends its journal on a busy machine may need a while.
+constexpr int kReaderPatienceMs = 2000;
+
+std::string uri_of(const std::string& path, std::string_view query) {
+  static constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-";
+  static constexpr std::string_view kHex = "0123456789ABCDEF";
+  std::string uri = "file:";
+  for (const char c : path) {
+    if (kPlain.find(c) != std::string_view::npos) {
+      uri += c;
+    } else {
+      const auto byte = static_cast<unsigned char>(c);
+      uri += {'%', kHex[byte >> 4], kHex[byte & 15]};
+    }
+  }
+  return uri.append(query);
+}
+
+sqlite3* open(const std::string& name, int flags, int& code) {
+  // Nobody asks how much memory SQLite holds, and counting takes a lock of the whole process at each of the allocations
+  // that a row costs: a quarter of the writer's time.
+  [[maybe_unused]] static const int not_counted = sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+  sqlite3* database = nullptr;
+  code = sqlite3_open_v2(name.c_str(), &database, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nullptr);
+  return database;
+}
+
+int touch_schema(sqlite3* database) {
+  return sqlite3_exec(database, "SELECT 1 FROM sqlite_master LIMIT 1", nullptr, nullptr, nullptr);
+}
+
+bool is_full_code(int extended_code) { return (extended_code & 0xff) == SQLITE_FULL; }
+
+}  // namespace
+
+SqliteError::SqliteError(const std::string& path, int extended_code, const std::string& text)
+    : core::RunError(path + ": " + text,
+                     is_full_code(extended_code) ? "make room there; the same command then goes on" : "",
+                     is_full_code(extended_code) ? core::kExitResumable : core::kExitFailed),
+      code_(extended_code) {}
+
+bool SqliteError::may_pass() const {
+  switch (code_ & 0xff) {
+    case SQLITE_FULL:
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+    case SQLITE_IOERR:
+    case SQLITE_NOMEM: return true;
+    default: return false;
+  }
+}
+
+bool SqliteError::is_full() const { return is_full_code(code_); }
+
+bool SqliteError::is_of_disk() const { return is_full() || (code_ & 0xff) == SQLITE_IOERR; }
+
+bool SqliteError::is_damage() const {
+  const int primary = code_ & 0xff;
+  return primary == SQLITE_CORRUPT || primary == SQLITE_NOTADB || primary == SQLITE_ERROR;
+}
+
+Statement::Statement(sqlite3* database, std::string path, std::string_view sql)
+    : database_(database), path_(std::move(path)) {
+  check(sqlite3_prepare_v2(database_, sql.data(), static_cast<int>(sql.size()), &statement_, nullptr));
+}
+
+Statement::Statement(sqlite3* database, std::string path, KeptStatement& kept)
+    : database_(database), path_(std::move(path)), statement_(kept.statement), kept_(&kept) {
+  kept.is_lent = true;
+}
+
+Statement::~Statement() {
+  if (kept_ == nullptr) {
+    sqlite3_finalize(statement_);
+    return;
+  }
+  sqlite3_reset(statement_);
+  sqlite3_clear_bindings(statement_);
+  kept_->is_lent = false;
+}
+
+Statement::Statement(Statement&& other) noexcept
+    : database_(other.database_),
+      path_(std::move(other.path_)),
+      statement_(std::exchange(other.statement_, nullptr)),
+      kept_(std::exchange(other.kept_, nullptr)) {}
+
+Statement& Statement::bind(int index, std::int64_t value) {
+  check(sqlite3_bind_int64(statement_, index, value));
+  return *this;
+}
+
+Statement& Statement::bind(int index, double value) {
+  check(sqlite3_bind_double(statement_, index, value));
+  return *this;
+}
+
+Statement& Statement::bind(int index, std::string_view text) {
+  // A null pointer would bind NULL, and an empty view may carry one.
+  const char* data = text.empty() ? "" : text.data();
+  check(sqlite3_bind_text(statement_, index, data, static_cast<int>(text.size()), SQLITE_TRANSIENT));
+  return *this;
+}
+
+bool Statement::step() {
+  const int code = sqlite3_step(statement_);
+  if (code == SQLITE_ROW) return true;
+  if (code == SQLITE_DONE) return false;
+  // The error belongs to the step: a reset on the way out must not hide it.
+  const SqliteError error(path_, code, sqlite3_errmsg(database_));
+  sqlite3_reset(statement_);
+  throw error;
+}
+
+void Statement::run() {
+  step();
+  reset();
+}
+
+void Statement::reset() { sqlite3_reset(statement_); }
+
+int Statement::columns() const { return sqlite3_column_count(statement_); }
+
+Statement::Type Statement::type(int column) const {
+  switch (sqlite3_column_type(statement_, column)) {
+    case SQLITE_NULL: return Type::kNull;
+    case SQLITE_INTEGER: return Type::kInteger;
+    case SQLITE_FLOAT: return Type::kReal;
+  }
+  return Type::kText;
+}
+
+bool Statement::is_null(int column) const { return type(column) == Type::kNull; }
+
+std::int64_t Statement::integer(int column) const { return sqlite3_column_int64(statement_, column); }
+
+double Statement::real(int column) const {
+  return is_null(column) ? std::numeric_limits<double>::quiet_NaN() : sqlite3_column_double(statement_, column);
+}
+
+std::string Statement::text(int column) const { return std::string(view(column)); }
+
+std::string_view Statement::view(int column) const {
+  const unsigned char* data = sqlite3_column_text(statement_, column);
+  if (data == nullptr) return "";
+  return {reinterpret_cast<const char*>(data), static_cast<std::size_t>(sqlite3_column_bytes(statement_, column))};
+}
+
+void Statement::check(int code) const {
+  if (code != SQLITE_OK) throw SqliteError(path_, code, sqlite3_errmsg(database_));
+}
+
+Database::Database(const std::string& path, Mode mode) : path_(path) {
+  int flags = SQLITE_OPEN_READWRITE;
+  if (mode == Mode::kCreate) flags |= SQLITE_OPEN_CREATE;
+  if (mode == Mode::kRead) flags = SQLITE_OPEN_READONLY;
+  int code = SQLITE_OK;
+  database_ = open(path, flags, code);
+  if (code == SQLITE_OK) {
+    sqlite3_busy_timeout(database_, mode == Mode::kRead ? kReaderPatienceMs : kWriterPatienceMs);
+  }
+  if (code == SQLITE_OK && mode == Mode::kRead) reopen_if_needed(code);
+  if (code != SQLITE_OK) {
+    const std::string text = database_ != nullptr ? sqlite3_errmsg(database_) : sqlite3_errstr(code);
+    sqlite3_close_v2(database_);
+    database_ = nullptr;
+    throw SqliteError(path_, code, text);
+  }
+}
+
+/// A reader meets what a killed writer left behind.
+void Database::reopen_if_needed(int& code) {
+  const int touched = touch_schema(database_) & 0xff;
+  const bool may_not_make_journal =
+      touched == SQLITE_CANTOPEN || sqlite3_extended_errcode(database_) == SQLITE_READONLY_DIRECTORY;
+  if (touched == SQLITE_READONLY && !may_not_make_journal) {
+    // Half a transaction has to be taken back first, which is writing.
+    sqlite3_close_v2(database_);
+    database_ = open(path_, SQLITE_OPEN_READWRITE, code);
+    if (code == SQLITE_OK) sqlite3_busy_timeout(database_, kReaderPatienceMs);
+  } else if (may_not_make_journal) {
+    // One is needed, and this is a folder that may only be read. Nobody can be writing then.
+    sqlite3_close_v2(database_);
+    database_ = open(uri_of(path_, "?immutable=1"), SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, code);
+  }
+}
+
+Database Database::in_memory(const std::string& image) {
+  Database made;
+  int code = SQLITE_OK;
+  made.path_ = ":memory:";
+  made.database_ = open(made.path_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, code);
+  if (code == SQLITE_OK && !image.empty()) {
+    const auto size = static_cast<sqlite3_int64>(image.size());
+    auto* bytes = static_cast<unsigned char*>(sqlite3_malloc64(image.size()));
+    if (bytes != nullptr) std::memcpy(bytes, image.data(), image.size());
+    code = bytes == nullptr ? SQLITE_NOMEM
+                            : sqlite3_deserialize(made.database_, "main", bytes, size, size,
+                                                  SQLITE_DESERIALIZE_FREEONCLOSE | SQLITE_DESERIALIZE_RESIZEABLE);
+  }
+  if (code != SQLITE_OK) throw SqliteError(made.path_, code, sqlite3_errstr(code));
+  return made;
+}
+
+std::size_t Database::image_bytes() const {
+  sqlite3_int64 size = 0;
+  sqlite3_serialize(database_, "main", &size, SQLITE_SERIALIZE_NOCOPY);
+  return static_cast<std::size_t>(size);
+}
+
+std::string Database::image() const {
+  sqlite3_int64 size = 0;
+  if (const unsigned char* there = sqlite3_serialize(database_, "main", &size, SQLITE_SERIALIZE_NOCOPY)) {
+    return {reinterpret_cast<const char*>(there), static_cast<std::size_t>(size)};
+  }
+  unsigned char* bytes = sqlite3_serialize(database_, "main", &size, 0);
+  if (bytes == nullptr) throw SqliteError(path_, SQLITE_NOMEM, sqlite3_errstr(SQLITE_NOMEM));
+  std::string image(reinterpret_cast<const char*>(bytes), static_cast<std::size_t>(size));
+  sqlite3_free(bytes);
+  return image;
+}
+
+Database::~Database() {
+  if (kept_ != nullptr) {
+    for (const auto& [sql, kept] : *kept_) sqlite3_finalize(kept.statement);
+  }
+  sqlite3_close_v2(database_);
+}
+
+Database::Database(Database&& other) noexcept
+    : database_(std::exchange(other.database_, nullptr)),
+      path_(std::move(other.path_)),
+      kept_(std::move(other.kept_)) {}
+
+void Database::execute(const char* sql) {
+  const int code = sqlite3_exec(database_, sql, nullptr, nullptr, nullptr);
+  if (code != SQLITE_OK) throw SqliteError(path_, code, sqlite3_errmsg(database_));
+}
+
+bool Database::has_moved() const {
+  int moved = 0;
+  return sqlite3_file_control(database_, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK && moved != 0;
+}
+
+bool Database::is_whole(std::int64_t& bytes_min) const {
+  // Through SQLite: closing a descriptor of our own would drop its locks.
+  static constexpr std::string_view kMagic("SQLite format 3\0", 16);
+  sqlite3_file* file = nullptr;
+  sqlite3_int64 bytes = 0;
+  std::array<char, kMagic.size()> start{};
+  if (sqlite3_file_control(database_, "main", SQLITE_FCNTL_FILE_POINTER, &file) != SQLITE_OK || file == nullptr ||
+      file->pMethods == nullptr || file->pMethods->xFileSize(file, &bytes) != SQLITE_OK) {
+    return true;  // nothing to judge by
+  }
+  if (bytes < bytes_min) return false;
+  bytes_min = bytes;
+  const int read = file->pMethods->xRead(file, start.data(), static_cast<int>(start.size()), 0);
+  return read != SQLITE_OK || std::string_view(start.data(), start.size()) == kMagic;
+}
+
+void Database::set_patience(int ms) { sqlite3_busy_timeout(database_, ms); }
+
+Statement Database::prepare(std::string_view sql) const {
+  if (kept_ == nullptr) return {database_, path_, sql};
+  auto found = kept_->find(sql);
+  if (found == kept_->end()) {
+    sqlite3_stmt* statement = nullptr;
+    const int code = sqlite3_prepare_v3(database_, sql.data(), static_cast<int>(sql.size()), SQLITE_PREPARE_PERSISTENT,
+                                        &statement, nullptr);
+    if (code != SQLITE_OK) throw SqliteError(path_, code, sqlite3_errmsg(database_));
+    found = kept_->emplace(std::string(sql), KeptStatement{statement}).first;
+  }
+  if (found->second.is_lent) return {database_, path_, sql};
+  return {database_, path_, found->second};
+}
+
+void Database::keep_statements() {
+  if (kept_ == nullptr) kept_ = std::make_unique<KeptStatements>();
+}
+
+std::int64_t Database::pragma(const char* name) const {
+  Statement statement = prepare(std::string("PRAGMA ") + name);
+  return statement.step() ? statement.integer(0) : 0;
+}
+
+Transaction::Transaction(Database& database) : database_(database) { database_.prepare("BEGIN IMMEDIATE").run(); }
+
+Transaction::~Transaction() {
+  if (!open_) return;
+  try {
+    database_.prepare("ROLLBACK").run();
+  } catch (const SqliteError&) {
+    // SQLite has already rolled back by itself (full disk, I/O error); there is nothing left to undo.
+  }
+}
+
+void Transaction::commit() {
+  database_.prepare("COMMIT").run();
+  open_ = false;
+}
+
+Moment::Moment(Database& database) : database_(database) { database_.prepare("BEGIN").run(); }
+
+Moment::~Moment() {
+  try {
+    database_.prepare("COMMIT").run();
+  } catch (const SqliteError&) {
+    // Nothing was written, so nothing is lost.
+  }
+}
+
+bool wal_is_safe(std::uint64_t file_system_magic) {
+  static constexpr std::array<std::uint64_t, 18> kShared = {
+      0x6969,      // NFS
+      0x517B,      // SMB
+      0xFF534D42,  // CIFS
+      0xFE534D42,  // SMB2
+      0x65735546,  // FUSE: sshfs, glusterfs, s3fs
+      0x0BD00BD0,  // Lustre
+      0x47504653,  // GPFS
+      0x00C36400,  // Ceph
+      0x19830326,  // BeeGFS
+      0x01021997,  // 9P
+      0x01161970,  // GFS2
+      0x7461636F,  // OCFS2
+      0x20030528,  // OrangeFS
+      0x5346414F,  // OpenAFS
+      0x6B414653,  // kAFS
+      0x73757245,  // Coda
+      0x564C,      // NCP
+      0x786F4256,  // VirtualBox shared folder
+  };
+  return std::find(kShared.begin(), kShared.end(), file_system_magic & 0xFFFFFFFFu) == kShared.end();
+}
+
+bool wal_is_safe_in(const std::string& folder) {
+  struct statfs info {};
+  return statfs(folder.c_str(), &info) == 0 && wal_is_safe(static_cast<std::uint64_t>(info.f_type));
+}
+
+}  // namespace runner::store

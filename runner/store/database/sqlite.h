@@ -1,0 +1,147 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "runner/core/error.h"
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+namespace runner::store {
+
+/// What SQLite refused; the message names the file. A RunError, so that it may cross layers where nobody can act on it.
+class SqliteError : public core::RunError {
+ public:
+  SqliteError(const std::string& path, int extended_code, const std::string& text);
+
+  /// The disk is full, or the file is held by somebody: worth another try with the same data.
+  bool may_pass() const;
+  bool is_full() const;
+  /// The disk takes nothing: it is full, a quota is used up, or it fails.
+  bool is_of_disk() const;
+  /// The bytes are not a database, or a damaged one.
+  bool is_damage() const;
+
+ private:
+  int code_;
+};
+
+/// Prepared before, and waiting for whoever needs it next.
+struct KeptStatement {
+  sqlite3_stmt* statement = nullptr;
+  bool is_lent = false;
+};
+
+/// A prepared statement. Borrow of its database; bind counts from 1, columns from 0.
+class Statement {
+ public:
+  Statement(sqlite3* database, std::string path, std::string_view sql);
+  Statement(sqlite3* database, std::string path, KeptStatement& kept);  ///< gives it back in the end
+  ~Statement();
+  Statement(Statement&& other) noexcept;
+  Statement& operator=(Statement&&) = delete;
+
+  Statement& bind(int index, std::int64_t value);
+  Statement& bind(int index, double value);  ///< NaN becomes NULL: so SQLite does it, and so columns give it back
+  Statement& bind(int index, std::string_view text);
+
+  /// True while there is a row.
+  bool step();
+  /// For statements without rows: steps once, then is ready to be bound again.
+  void run();
+  void reset();
+
+  enum class Type { kNull, kInteger, kReal, kText };
+  int columns() const;
+  Type type(int column) const;  ///< of what the row has there
+  bool is_null(int column) const;
+  std::int64_t integer(int column) const;
+  double real(int column) const;  ///< NULL is NaN
+  std::string text(int column) const;
+  std::string_view view(int column) const;  ///< the same, until the next step
+
+ private:
+  void check(int code) const;
+
+  sqlite3* database_;
+  std::string path_;
+  sqlite3_stmt* statement_ = nullptr;
+  KeptStatement* kept_ = nullptr;
+};
+
+/// One connection, used by one thread at a time. Every call throws SqliteError.
+class Database {
+ public:
+  enum class Mode {
+    kCreate,  ///< reads and writes; made when missing
+    kWrite,   ///< reads and writes; must be there
+    kRead,    ///< reads; needs no right to write where no writer left a journal behind
+  };
+  Database(const std::string& path, Mode mode);
+  /// One that lies in memory alone, with the content of a file; `image` may be empty, as a file may.
+  static Database in_memory(const std::string& image);
+  ~Database();
+  Database(Database&& other) noexcept;
+  Database& operator=(Database&&) = delete;
+
+  void execute(const char* sql);
+  /// Whether the file has another name or none by now, so that others look for it in vain.
+  bool has_moved() const;
+  /// Whether the file begins as a database does and is `bytes_min` long, which becomes its length; false when another
+  /// program has cut it or written over its beginning while it was open.
+  bool is_whole(std::int64_t& bytes_min) const;
+  /// How long another process that writes is waited for, before that is an error.
+  void set_patience(int ms);
+  Statement prepare(std::string_view sql) const;
+  /// From now on statements are prepared once: for whoever says the same again and again.
+  void keep_statements();
+  std::int64_t pragma(const char* name) const;
+  const std::string& path() const { return path_; }
+  std::string image() const;        ///< the content of its file
+  std::size_t image_bytes() const;  ///< of one that lies in memory
+
+ private:
+  Database() = default;
+  void reopen_if_needed(int& code);
+
+  using KeptStatements = std::map<std::string, KeptStatement, std::less<>>;
+  sqlite3* database_ = nullptr;
+  std::string path_;
+  std::unique_ptr<KeptStatements> kept_;  ///< by their text; null where none are kept
+};
+
+/// Rolls back unless committed.
+class Transaction {
+ public:
+  explicit Transaction(Database& database);
+  ~Transaction();
+  void commit();
+
+ private:
+  Database& database_;
+  bool open_ = true;
+};
+
+/// What is read while it lives is of one moment, whoever writes meanwhile.
+class Moment {
+ public:
+  explicit Moment(Database& database);
+  ~Moment();
+  Moment(const Moment&) = delete;
+  Moment& operator=(const Moment&) = delete;
+
+ private:
+  Database& database_;
+};
+
+/// WAL needs shared memory between all that open the file, which network and cluster file systems do not give.
+bool wal_is_safe(std::uint64_t file_system_magic);
+/// The same for the file system that holds `folder`.
+bool wal_is_safe_in(const std::string& folder);
+
+}  // namespace runner::store

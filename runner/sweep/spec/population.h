@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "components/sampler/sampler.h"
+#include "generated/section/sweep.h"
+#include "runner/core/diagnostics.h"
+#include "runner/resolve/load.h"
+#include "runner/sweep/spec/space.h"
+
+namespace runner::sweep {
+
+/// One stretch of a member of a population: what it trains with, from whose checkpoint, to which step.
+struct Stretch {
+  Point point;
+  std::int64_t parent = -1;  ///< number of the variant; -1: it begins
+  std::int64_t until = 0;
+};
+
+/// Population-based training in generations: variant `g * size + i` is member i of generation g, and a generation
+/// begins when the one before has ended. So it is a function of what was tried, as samplers are.
+///
+/// Source  Jaderberg et al., Population Based Training of Neural Networks, arXiv:1711.09846: truncation selection,
+///         perturb or resample; synchronous, as `synch=True` of Ray Tune's scheduler
+class Population {
+ public:
+  /// Null when the recipe is none that can be trained in stretches; `diagnostics` has why.
+  static std::shared_ptr<const Population> read(const resolve::Recipe& recipe, std::shared_ptr<const RecipeSpace> space,
+                                                std::uint64_t seed, core::Diagnostics& diagnostics);
+
+  std::uint64_t seed() const { return seed_; }
+  std::int64_t size() const { return config_.size; }
+  std::int64_t variants() const { return size() * generations_; }
+  std::int64_t generation_of(std::int64_t variant) const { return variant / size(); }
+  std::int64_t end_of_generation(std::int64_t generation) const;
+  /// Whether the next variant depends on some that have not ended.
+  bool waits(const std::vector<components::sampler::Tried>& tried) const;
+  /// The next variant of the second generation or a later one; nothing when there is no further one, or nobody to go
+  /// on from. Only where it does not wait.
+  std::optional<Stretch> next(const std::vector<components::sampler::Tried>& tried) const;
+
+ private:
+  using Tried = components::sampler::Tried;
+  Population() = default;
+  bool find_explored(const resolve::Recipe& recipe, core::Diagnostics& diagnostics);
+  Point explored(const Point& point, std::uint64_t seed, std::int64_t variant) const;
+
+  sections::sweep::Population config_;
+  std::shared_ptr<const RecipeSpace> space_;
+  std::uint64_t seed_ = 0;
+  std::int64_t total_steps_ = 0, generations_ = 0;
+  std::vector<bool> explores_;  ///< by dimension
+};
+
+}  // namespace runner::sweep

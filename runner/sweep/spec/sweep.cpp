@@ -1,0 +1,295 @@
+#include "runner/sweep/spec/sweep.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "components/sampler/math/grid_points.h"
+#include "generated/section/sampler_common.h"
+#include "runner/core/error.h"
+#include "runner/recipe/interpolate.h"
+#include "runner/recipe/override.h"
+#include "runner/registry/validate.h"
+#include "runner/sweep/spec/regret_check.h"
+#include "runner/sweep/spec/store_address.h"
+
+namespace runner::sweep {
+namespace {
+
+using core::Node;
+
+/// `grid` where that comes to an end by itself; a population only begins with it.
+Node sampler_block(const Sweep::Config& config, const RecipeSpace& space) {
+  if (config.sampler) return *config.sampler;
+  const bool all = !config.n_trials && components::sampler::is_finite(space);
+  core::Diagnostics none;
+  const char* type = config.population ? "random" : all ? "grid" : "tpe";
+  return registry::validate_component(Node::string(type), "sampler", "sweep.sampler", registry::Registry::builtin(),
+                                      none);
+}
+
+/// What the sampler asks of the space, and who says when it is enough.
+class SamplerCheck {
+ public:
+  SamplerCheck(const resolve::Recipe& recipe, const Sweep::Config& config, const RecipeSpace& space,
+               core::Diagnostics& diagnostics)
+      : recipe_(recipe), config_(config), space_(space), diagnostics_(diagnostics) {}
+
+  void look_at(const Node& block) {
+    const std::string& type = block.find("type")->as_string();
+    if (type == "grid") return grid(block);
+    if (type == "list") {
+      points(*block.find("points"));
+      const Node* then = block.find("then");
+      return then->is_null() ? void() : look_at(*then);
+    }
+    if (config_.n_trials || config_.population) return;
+    diagnostics_.error(recipe_.at("sweep").location(), "nothing says how many variants to try",
+                       components::sampler::is_finite(space_)
+                           ? "add n_trials, or sampler: grid, which tries all there are"
+                           : "add n_trials");
+  }
+
+ private:
+  void grid(const Node& block) {
+    for (const Dimension& dimension : space_.dimensions()) {
+      if (dimension.count() > 0) continue;
+      diagnostics_.error(block.location(), "a grid tries all values, but " + dimension.name + " has no end of them",
+                         "give it values: [...] or steps of q, or take another sampler");
+    }
+  }
+
+  void points(const Node& list) {
+    for (const Node& values : list.items()) {
+      const auto point = space_.locate(values);
+      if (!point) {
+        diagnostics_.error(values.location(), "this variant is none of the sweep's: " + point.failure().message,
+                           "each names a value for every parameter that plays a part in it");
+      } else if (!space_.allows(point.value())) {
+        diagnostics_.error(values.location(), "this variant does not meet the constraints");
+      }
+    }
+  }
+
+  const resolve::Recipe& recipe_;
+  const Sweep::Config& config_;
+  const RecipeSpace& space_;
+  core::Diagnostics& diagnostics_;
+};
+
+std::uint64_t seed_of(const Node& sampler, const resolve::Recipe& recipe) {
+  const auto own = sections::sampler_common::parse_config(sampler).seed;
+  return static_cast<std::uint64_t>(own ? *own : recipe.at("seed").as_integer());
+}
+
+/// Null where there is no sweep, or a wrong one.
+std::shared_ptr<const RecipeSpace> read_space(const resolve::Recipe& recipe, const recipe::Composed& open,
+                                              core::Diagnostics& diagnostics) {
+  const Node* section = recipe.root.find("sweep");
+  if (section == nullptr || !section->is_mapping()) return nullptr;
+  auto space = RecipeSpace::read(recipe, open, diagnostics);
+  if (!diagnostics.has_errors()) {
+    const auto config = sections::sweep::parse_config(*section);
+    SamplerCheck(recipe, config, *space, diagnostics).look_at(sampler_block(config, *space));
+    check_regret_bound(recipe, config, *space, diagnostics);
+    const auto address = config.store ? read_store_address(*config.store) : StoreAddress{};
+    if (!address) {
+      diagnostics.error(recipe.at("sweep.store").location(), address.failure().message, address.failure().hint);
+    } else if (!address.value().sweep.empty()) {
+      diagnostics.error(recipe.at("sweep.store").location(), "a new sweep makes a name of its own",
+                        "leave out #" + address.value().sweep + ", and join with: roux sweep work " + *config.store);
+    }
+    if (config.population && !diagnostics.has_errors()) Population::read(recipe, space, 0, diagnostics);
+  }
+  diagnostics.sort();
+  return space;
+}
+
+std::vector<Metric> objectives_of(const Sweep::Config& config) {
+  using sections::sweep::Goal;
+  using sections::sweep::Take;
+  std::vector<Metric> objectives;
+  for (const auto& one : config.objectives) {
+    objectives.push_back({one.name, one.goal == Goal::kMaximize, one.take == Take::kBest});
+  }
+  if (!objectives.empty()) return objectives;
+  return {{*config.metric.name, config.metric.goal == Goal::kMaximize, config.metric.take == Take::kBest}};
+}
+
+/// Steps of a trial; nothing where the recipe limits it otherwise.
+std::optional<std::int64_t> steps_of_a_trial(const resolve::Recipe& recipe) {
+  const Node& steps = recipe.at("training.max_steps");
+  if (steps.is_null()) return std::nullopt;
+  return steps.as_integer();
+}
+
+/// Whether `training.max_steps` is not the same in all variants. `open` still has its `${...}`.
+bool may_vary_steps(const Node& open, const RecipeSpace& space) {
+  const Node* training = open.find("training");
+  const Node* steps = training != nullptr && training->is_mapping() ? training->find("max_steps") : nullptr;
+  if (steps != nullptr ? steps->is_string() : training != nullptr && training->is_string()) return true;
+  const auto sets_them = [](const std::string& path) { return path == "training" || path == "training.max_steps"; };
+  return std::any_of(space.parts().begin(), space.parts().end(), [&](const SpacePart& part) {
+    return std::any_of(part.paths.begin(), part.paths.end(), sets_them);
+  });
+}
+
+/// Null where no trial is given up.
+std::shared_ptr<components::pruner::Pruner> build_pruner(const Sweep::Config& config, const resolve::Recipe& recipe) {
+  if (!config.pruner) return nullptr;
+  return components::pruner::build(*config.pruner, {objectives_of(config).front().maximize, steps_of_a_trial(recipe)});
+}
+
+/// What chooses variants, and what gives up trials; the latter may be null.
+struct Choosers {
+  std::shared_ptr<components::sampler::Sampler> sampler;
+  std::shared_ptr<components::pruner::Pruner> pruner;
+};
+
+/// Nothing where one of them and the rest of the recipe do not fit together, which is told at its place.
+std::optional<Choosers> build_choosers(const resolve::Recipe& recipe, std::shared_ptr<const RecipeSpace> space,
+                                       core::Diagnostics& diagnostics) {
+  const auto config = sections::sweep::parse_config(recipe.at("sweep"));
+  const Node block = sampler_block(config, *space);
+  const char* part = config.sampler ? "sweep.sampler" : "sweep";
+  Choosers choosers;
+  try {
+    choosers.sampler =
+        components::sampler::build(block, {std::move(space), seed_of(block, recipe), objectives_of(config).size()});
+    part = "sweep.pruner";
+    choosers.pruner = build_pruner(config, recipe);
+  } catch (const core::RunError& misfit) {
+    diagnostics.error(recipe.at(part).location(), misfit.what(), misfit.hint());
+    return std::nullopt;
+  }
+  return choosers;
+}
+
+}  // namespace
+
+std::optional<Sweep> Sweep::read(const std::string& recipe_path, recipe::Composed open,
+                                 core::Diagnostics& diagnostics) {
+  Sweep sweep;
+  sweep.open_ = open;
+  recipe::interpolate(open.root, open.recipe_dir, {}, diagnostics);
+  sweep.base_ = resolve::settle_recipe(recipe_path, std::move(open), registry::Registry::builtin(), diagnostics);
+  sweep.space_ = read_space(sweep.base_, sweep.open_, diagnostics);
+  if (diagnostics.has_errors()) return std::nullopt;
+  if (sweep.space_ == nullptr) {
+    diagnostics.error(
+        sweep.base_.root.location(), "the recipe has no sweep",
+        "add sweep: {parameters: ...}, or say on the command line what is varied: optimizer.lr=1e-4,1e-3");
+    return std::nullopt;
+  }
+  sweep.config_ = sections::sweep::parse_config(sweep.base_.at("sweep"));
+  sweep.objectives_ = objectives_of(sweep.config_);
+  sweep.varies_steps_ = may_vary_steps(sweep.open_.root, *sweep.space_);
+  auto choosers = build_choosers(sweep.base_, sweep.space_, diagnostics);
+  if (!choosers) return std::nullopt;
+  sweep.sampler_ = std::move(choosers->sampler);
+  sweep.pruner_ = std::move(choosers->pruner);
+  if (sweep.config_.population) {
+    sweep.population_ = Population::read(
+        sweep.base_, sweep.space_, seed_of(sampler_block(sweep.config_, *sweep.space_), sweep.base_), diagnostics);
+    if (sweep.population_ == nullptr) return std::nullopt;
+  }
+  return sweep;
+}
+
+std::vector<double> Sweep::signed_values(double value, const std::vector<double>& others) const {
+  std::vector<double> values = {signed_value(value)};
+  for (std::size_t i = 0; i < others.size(); ++i) values.push_back(objectives_[i + 1].signed_value(others[i]));
+  return values;
+}
+
+std::optional<std::int64_t> Sweep::total_steps(const Point& point) const {
+  if (!varies_steps_) return steps_of_a_trial(base_);
+  core::Diagnostics told_when_it_is_trained;
+  const auto recipe = variant(point, told_when_it_is_trained);
+  return recipe ? steps_of_a_trial(*recipe) : std::nullopt;
+}
+
+std::shared_ptr<components::pruner::Pruner> Sweep::new_pruner() const { return build_pruner(config_, base_); }
+
+bool Sweep::is_grid() const { return sampler_block(config_, *space_).find("type")->as_string() == "grid"; }
+
+std::optional<std::int64_t> Sweep::variants_to_come() const {
+  constexpr std::int64_t kCountedMax = 100'000;
+  if (population_ != nullptr) return population_->variants();
+  const Node block = sampler_block(config_, *space_);
+  const std::string& type = block.find("type")->as_string();
+  std::int64_t count = 0;
+  if (is_grid()) {
+    const std::int64_t most = std::min(kCountedMax, config_.n_trials.value_or(kCountedMax));
+    const bool ended = components::sampler::for_each_grid_point(
+        *space_, [&](const Point&) { return ++count < most; }, kCountedMax);
+    if (!ended) return config_.n_trials;
+  } else if (type == "list" && block.find("then")->is_null()) {
+    count = static_cast<std::int64_t>(block.find("points")->items().size());
+  } else {
+    return config_.n_trials;
+  }
+  return std::min(count, config_.n_trials.value_or(count));
+}
+
+std::string Sweep::identity() const { return core::to_json(open_.root, -1); }
+
+std::string Sweep::identity_of_trials() const {
+  Node root = open_.root;
+  if (Node* sweep = root.find("sweep")) {
+    for (const char* key : {"n_trials", "max_concurrent_trials", "isolation", "failures", "checkpoints", "stop",
+                            "store", "worker_timeout"}) {
+      sweep->erase(key);
+    }
+  }
+  return core::to_json(root, -1);
+}
+
+std::optional<resolve::Recipe> Sweep::with(std::vector<Assignment> changes, const std::string& recipe_dir,
+                                           core::Diagnostics& diagnostics) const {
+  recipe::Composed composed = open_;
+  if (!recipe_dir.empty()) composed.recipe_dir = recipe_dir;
+  composed.root.erase("sweep");
+  for (Assignment& change : changes)
+    recipe::set_value(composed.root, change.path, std::move(change.value), diagnostics);
+  recipe::interpolate(composed.root, composed.recipe_dir, {}, diagnostics);
+  auto recipe = resolve::settle_recipe(base_.path, std::move(composed), registry::Registry::builtin(), diagnostics);
+  if (diagnostics.has_errors()) return std::nullopt;
+  return recipe;
+}
+
+std::optional<resolve::Recipe> Sweep::variant(const Point& point, core::Diagnostics& diagnostics) const {
+  return with(space_->assignments(point), "", diagnostics);
+}
+
+/// A part of a training ends where it says and leaves a checkpoint there; rates are those of the whole training.
+void Sweep::add_stretch(const TrialSettings& place, std::vector<Assignment>& changes,
+                        core::Diagnostics& diagnostics) const {
+  const auto whole = with(changes, place.recipe_dir, diagnostics);
+  if (!whole) return;
+  changes.push_back({"lr_scheduler", whole->at("lr_scheduler")});  // its length was settled with that of the training
+  changes.push_back({"training.max_steps", Node::integer(place.until)});
+  changes.push_back({"checkpoint.save_at_end", Node::boolean(true)});
+}
+
+std::optional<resolve::Recipe> Sweep::trial(const Point& point, const TrialSettings& place,
+                                            core::Diagnostics& diagnostics) const {
+  std::vector<Assignment> changes = space_->assignments(point);
+  changes.push_back({"run_name", Node::string(place.run_name)});
+  if (!place.output_dir.empty()) changes.push_back({"output_dir", Node::string(place.output_dir)});
+  if (place.replicate > 0) {
+    changes.push_back({"seed", Node::integer(base_.at("seed").as_integer() + place.replicate)});
+  }
+  if (place.threads > 0) {
+    changes.push_back({"launch.num_cpu_threads_per_process", Node::integer(place.threads)});
+  }
+  if (place.shrink) changes.push_back({"training.auto_micro_batch", Node::string("halve")});
+  if (place.until > 0) add_stretch(place, changes, diagnostics);
+  return with(std::move(changes), place.recipe_dir, diagnostics);
+}
+
+void check_sweep(const resolve::Recipe& recipe, const recipe::Composed& open, core::Diagnostics& diagnostics) {
+  auto space = read_space(recipe, open, diagnostics);
+  if (space != nullptr && !diagnostics.has_errors()) build_choosers(recipe, std::move(space), diagnostics);
+}
+
+}  // namespace runner::sweep

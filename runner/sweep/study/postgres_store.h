@@ -1,0 +1,60 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runner/sweep/study/study_store.h"
+
+namespace runner::sweep {
+
+/// A schema of a PostgreSQL database for each sweep, named by the id of that and described by its name. What counts is
+/// the server's clock: a worker tells it that it is alive, and is dead once it has said nothing for as long as its
+/// lease is, in which the server was there and so was whoever looks.
+class PostgresStore final : public StudyStore {
+ public:
+  struct Location {
+    std::string address;  ///< without a password
+    std::string sweep;    ///< its name, `<run_name>-<id>`
+    std::int64_t lease_ms = 0;
+  };
+  /// Runs `set_up` in the transaction that makes the schema. RunError where the server does not answer, or refuses.
+  static std::unique_ptr<PostgresStore> create(const Location& place, std::int64_t format,
+                                               const std::function<void(StudyStore&)>& set_up);
+  /// RunError too where there is no such sweep, or one of another format.
+  static std::unique_ptr<PostgresStore> open(const Location& place, std::int64_t format);
+  /// The schema of a sweep of that name.
+  static std::string schema_of(const std::string& sweep);
+  /// Names of the sweeps that a database keeps and this user may see, in no order.
+  static std::vector<std::string> names(const std::string& address);
+
+  ~PostgresStore() override;
+  Rows run(std::string_view sql, const std::vector<Value>& values = {}) override;
+  Written transact(const std::function<bool()>& work) override;
+  void sync() override {}  // each COMMIT does
+  std::int64_t now_ms() override;
+  void arrive(std::int64_t worker) override { beat(worker); }
+  bool beat(std::int64_t worker) override;
+  void leave(std::int64_t worker) override;
+  bool is_alive(std::int64_t worker) override;
+  void set_lease(std::int64_t lease_ms) override { place_.lease_ms = lease_ms; }
+  void set_patience(Patience patience) override { patience_ = std::move(patience); }
+
+ private:
+  explicit PostgresStore(Location place);
+  /// Why there is none; "" when there is.
+  std::string connect();
+  void connect_again(std::string why);
+  void roll_back();
+  Rows execute(std::string_view sql, const std::vector<Value>& values);
+
+  Location place_;
+  std::string schema_;
+  struct Connection;
+  std::unique_ptr<Connection> connection_;
+  bool in_transaction_ = false;
+  std::int64_t connected_again_ms_ = 0;  ///< 0: it has never been away
+  Patience patience_;
+};
+
+}  // namespace runner::sweep

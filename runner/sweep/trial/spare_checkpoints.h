@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "runner/sweep/spec/sweep.h"
+#include "runner/sweep/study/study.h"
+#include "runner/sweep/study/study_counters.h"
+
+namespace runner::sweep {
+
+/// Trials whose checkpoints nobody needs any more, by `sweep.checkpoints`: they are not among the best, and nothing can
+/// go on from them. `over`: no further trial will begin.
+std::vector<std::int64_t> spare_trials(const Sweep& sweep, const StudyCounters& tally, const std::vector<Trial>& trials,
+                                       bool over);
+
+/// Removes them, but what is pinned. `removed` are trials that were gone through before; it grows.
+void remove_spare_checkpoints(const Sweep& sweep, Study& study, const StudyCounters& tally,
+                              const std::string& output_dir, bool over, std::set<std::int64_t>& removed);
+
+}  // namespace runner::sweep

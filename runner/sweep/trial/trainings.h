@@ -1,0 +1,71 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runner/resolve/load.h"
+
+namespace runner::sweep {
+
+/// One life of a trial.
+struct Training {
+  std::vector<std::string> words;  ///< the command line, without the name of the program
+  std::string run_id;              ///< of the run that it begins; "" where it goes on with one
+  /// What the words would read, where they read it and nothing else; else null. Its one source is its resolved_json().
+  std::shared_ptr<const resolve::Recipe> recipe;
+};
+
+/// The trainings that a worker has going. Each is a command line of roux, `run RECIPE --new`, and a run of its own;
+/// what kind of process it has is the implementation's (`sweep.isolation`).
+class Trainings {
+ public:
+  struct End {
+    std::int64_t trial = 0;
+    int status = 0;            ///< of the process, or 128 + the signal that ended it
+    std::string words;         ///< the error that it printed; "" when it printed none
+    std::string refusal = {};  ///< of the system, which had no process for it; "" where it was begun
+  };
+
+  virtual ~Trainings() = default;  ///< kills those that still run
+  /// RunError when it cannot be started; some tell so by its end.
+  virtual void start(std::int64_t trial, Training training) = 0;
+  /// Nothing where it has ended.
+  virtual void send(std::int64_t trial, int signal) = 0;
+  virtual std::vector<int> descriptors() const = 0;  ///< to be polled: something has happened
+  /// Those that have ended since the last look.
+  virtual std::vector<End> take_ended() = 0;
+};
+
+/// A new process of `program` for each: 0.2 s of its own, and nothing in common with any other.
+std::unique_ptr<Trainings> trainings_by_exec(std::string program);
+
+/// Forks of one process of `program`, which has loaded the engine: some milliseconds each. It is started with the first
+/// training, and again when it was ended.
+std::unique_ptr<Trainings> trainings_by_fork(std::string program);
+
+/// This very process, one training after the other, on a thread of its own. `train` returns the exit status, puts what
+/// it would print as an error into `errors`, and obeys a `signal` as soon as there is one.
+using TrainHere = std::function<int(const Training& training, const std::atomic<int>& signal, std::string& errors)>;
+std::unique_ptr<Trainings> trainings_within(TrainHere train);
+
+/// What trainings_by_fork() starts, `roux fork-trainings DESCRIPTOR`.
+class TrialRunner {
+ public:
+  virtual ~TrialRunner() = default;
+  virtual void before_fork(const std::vector<std::string>& words) = 0;
+  virtual int train(const std::vector<std::string>& words) = 0;  ///< in the fork; the exit status
+};
+
+/// Begins and watches trainings as a worker asks at the other end of the socket, until that goes. The process must have
+/// one thread.
+void serve_trainings(int descriptor, TrialRunner& trained);
+
+/// Set where serve_trainings() is to run: functions of libraries are found at the start, and not once more in each
+/// fork.
+inline constexpr const char* kBindNow = "LD_BIND_NOW";
+
+}  // namespace runner::sweep

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <limits>
+
+namespace runner::train {
+
+/// How the samples of epochs are cut into batches, one after the other, and dealt out to ranks in turn: a pure function
+/// of the position, so that each rank works out its own share without asking the others.
+struct BatchSchedule {
+  /// What an epoch is made of.
+  struct Options {
+    std::int64_t samples = 0;
+    std::int64_t micro_batch_size = 1;  ///< that a rank gets whole
+    int ranks = 1;
+    bool drop_last = false;  ///< leave out the last micro-batch when it is not full
+    /// Every rank gets as many micro-batches of an epoch, as Accelerate deals them out: the last round is filled up
+    /// with the epoch's first samples or, with `drop_last`, left out.
+    bool even = false;
+    /// The last round of an even epoch is cut into equal parts instead of full micro-batches, as Accelerate's
+    /// dispatcher cuts it: only what the ranks do not divide is filled up.
+    bool cuts_last_round = false;
+  };
+  /// Of an epoch; the next sample to be read.
+  struct Position {
+    std::int64_t epoch = 0;
+    std::int64_t sample = 0;
+
+    auto operator<=>(const Position&) const = default;
+  };
+
+  static BatchSchedule of(const Options& options);
+
+  std::int64_t samples_per_epoch = 0;  ///< with those that are repeated, without those that are left out
+  std::int64_t batch_size = 1;  ///< of one forward pass: a micro-batch, or less where that did not fit into memory
+  std::int64_t share_size = 1;  ///< dealt out whole
+  int rank = 0, ranks = 1;
+  bool rank_0_reads = false;                                           ///< the batches of all ranks
+  std::int64_t tail_begin = std::numeric_limits<std::int64_t>::max();  ///< from here on shares are of `tail_size`
+  std::int64_t tail_size = 1;
+
+  std::int64_t shares_per_epoch() const;
+  /// Size of the batch that begins here: the last one of an epoch may be short.
+  std::int64_t batch_at(const Position& position) const;
+  /// Where the walk stands after `count` samples: behind the last sample of an epoch begins the next one.
+  Position after(Position position, std::int64_t count) const;
+  /// Whose share the batch that begins here is of; in turn over all epochs, so that no rank has the short one each
+  /// time.
+  int rank_at(const Position& position) const;
+  /// Whether this rank reads the batch that begins here.
+  bool is_mine(const Position& position) const { return (rank_0_reads ? 0 : rank_at(position)) == rank; }
+  /// The first batch that this rank reads from here on.
+  Position first_mine(Position position) const;
+
+ private:
+  std::int64_t share_at(std::int64_t sample) const;  ///< its number in the epoch
+};
+
+}  // namespace runner::train

@@ -1,0 +1,93 @@
+#include "runner/train/data/loader.h"
+
+#include <algorithm>
+
+#include "components/tensor/tensors.h"
+#include "runner/core/error.h"
+
+namespace runner::train {
+
+Loader::Loader(const components::data::Dataset& data, Options options)
+    : data_(data),
+      options_(options),
+      micro_batches_(BatchSchedule::of({.samples = EpochOrder::length(order_options()),
+                                        .micro_batch_size = options.micro_batch_size,
+                                        .ranks = options.ranks,
+                                        .drop_last = options.drop_last,
+                                        .even = options.even,
+                                        .cuts_last_round = options.cuts_last_round})),
+      order_(order_options()),
+      expected_(options.micro_batch_size) {
+  micro_batches_.rank = options.rank;
+  micro_batches_.rank_0_reads = options.rank_0_reads;
+  RUNNER_ASSERT(options_.micro_batch_size > 0, "the batch algebra settles a positive micro-batch size");
+}
+
+BatchSchedule Loader::walk(std::int64_t batch_size) const {
+  BatchSchedule walk = micro_batches_;
+  walk.batch_size = walk.share_size = batch_size;
+  return walk;
+}
+
+void Loader::seek(Position position) { position_ = position; }
+
+EpochOrder::Options Loader::order_options() const {
+  EpochOrder::Options order{.size = data_.size(),
+                            .block = data_.shuffle_block(),
+                            .shuffle = options_.shuffle,
+                            .seed = options_.seed,
+                            .num_samples = options_.num_samples,
+                            .replacement = options_.replacement,
+                            .seedable = options_.seedable,
+                            .one_generator = options_.even && options_.ranks > 1};
+  if (options_.group_by_length) {
+    order.group = options_.micro_batch_size;
+    order.length_of = [&data = data_](std::int64_t sample) { return data.length_of(sample); };
+  }
+  return order;
+}
+
+void Loader::next(std::int64_t count, components::TensorMap& batch) {
+  const std::int64_t samples = samples_per_epoch();
+  RUNNER_ASSERT(samples > 0, "an empty epoch is refused before training starts");
+  RUNNER_ASSERT(count > 0 && position_.sample + count <= samples, "a micro-batch does not cross the end of an epoch");
+  batch.clear();
+  fetch(count, batch);
+  skip(count);
+}
+
+// The threads follow the walk that begins where the loader stood when they were started. Who asks for something else
+// (another place after a seek, another size at the end of a window) reads that alone, and they begin anew behind it.
+void Loader::fetch(std::int64_t count, components::TensorMap& batch) {
+  if (options_.num_workers > 0) {
+    try {
+      if (prefetcher_ == nullptr && count == walk(expected_).batch_at(position_)) read_ahead(position_);
+      if (prefetcher_ != nullptr && prefetcher_->take(position_, count, batch)) return;
+    } catch (...) {
+      prefetcher_.reset();  // a second attempt reads the batch again
+      throw;
+    }
+    prefetcher_.reset();
+  }
+  data_.fetch(order_.read(position_.epoch, position_.sample, count), batch);
+  if (options_.num_workers > 0) read_ahead(walk(count).after(position_, count));
+}
+
+void Loader::read_ahead(Position start) {
+  prefetcher_ = std::make_unique<Prefetcher>(
+      data_, order_options(), walk(expected_), start,
+      Prefetcher::Options{options_.num_workers, options_.num_workers * options_.prefetch_factor});
+}
+
+std::vector<std::int64_t> Loader::samples_between(Position from, Position to) const {
+  std::vector<std::int64_t> samples;
+  EpochOrder order(order_options());  // of its own: the loader's stands where the next batch is
+  for (; from < to; from = {from.epoch + 1, 0}) {
+    const std::int64_t end = from.epoch == to.epoch ? to.sample : samples_per_epoch();
+    const auto part = order.read(from.epoch, from.sample, end - from.sample);
+    samples.insert(samples.end(), part.begin(), part.end());
+  }
+  return samples;
+}
+
+}  // namespace runner::train

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "components/data/data.h"
+#include "runner/train/data/batch_schedule.h"
+#include "runner/train/data/epoch_order.h"
+#include "runner/train/data/prefetcher.h"
+
+namespace components {
+class TensorMap;
+}
+
+namespace runner::train {
+
+/// Puts a data set in order and cuts it into micro-batches. The order is a pure function of (seed, epoch), and the
+/// position is exact at any point, so a resume sees the samples that an undisturbed run would have seen: what worker
+/// threads have read ahead does not count until it is handed out.
+class Loader {
+ public:
+  struct Options {
+    std::int64_t micro_batch_size = 1;
+    bool shuffle = false;
+    bool drop_last = false;
+    std::uint64_t seed = 0;
+    std::int64_t num_samples = 0;  ///< EpochOrder::Options
+    bool replacement = false;
+    bool seedable = true;
+    bool group_by_length = false;      ///< micro-batches of samples that are about as long
+    int num_workers = 0;               ///< threads that read ahead; 0: the caller reads
+    std::int64_t prefetch_factor = 2;  ///< micro-batches that each of them may be ahead
+    int rank = 0, ranks = 1;           ///< that take micro-batches in turn
+    bool rank_0_reads = false;         ///< for all of them
+    bool even = false;                 ///< BatchSchedule::Options
+    bool cuts_last_round = false;
+  };
+  using Position = BatchSchedule::Position;
+
+  Loader(const components::data::Dataset& data, Options options);
+
+  std::int64_t batches_per_epoch() const { return micro_batches_.shares_per_epoch(); }  ///< of all ranks
+  std::int64_t samples_per_epoch() const { return micro_batches_.samples_per_epoch; }   ///< BatchSchedule
+  const Position& position() const { return position_; }
+  void seek(Position position);
+
+  /// Size of the micro-batch that begins at this sample of an epoch, and of a smaller forward pass: BatchSchedule.
+  std::int64_t batch_at(std::int64_t sample) const { return micro_batches_.batch_at({0, sample}); }
+  std::int64_t batch_at(std::int64_t sample, std::int64_t size) const { return walk(size).batch_at({0, sample}); }
+  /// Whose micro-batch begins here.
+  int owner() const { return walk(expected_).rank_at(position_); }
+  /// Whether this rank reads it: it calls next(), the others skip().
+  bool is_mine() const { return walk(expected_).is_mine(position_); }
+  /// Moves on past samples of the epoch without reading them.
+  void skip(std::int64_t count) { position_ = micro_batches_.after(position_, count); }
+
+  /// Counts that next() will be asked for from now on, where they are not micro-batches: what is read ahead, and what
+  /// ranks take in turn. Alone, a wrong guess costs time and nothing else.
+  void expect(std::int64_t count) { expected_ = count; }
+  /// Fills `batch` with the next samples of the epoch and moves on; `count` does not reach beyond its end. After the
+  /// last sample of an epoch the position is the start of the next one. RunError, and whatever else a data set throws,
+  /// leaves the position as it was.
+  void next(std::int64_t count, components::TensorMap& batch);
+  /// The samples between two positions, as the data set numbers them, in the order of the epoch.
+  std::vector<std::int64_t> samples_between(Position from, Position to) const;
+
+ private:
+  EpochOrder::Options order_options() const;
+  BatchSchedule walk(std::int64_t batch_size) const;
+  void fetch(std::int64_t count, components::TensorMap& batch);
+  void read_ahead(Position start);
+
+  const components::data::Dataset& data_;
+  Options options_;
+  BatchSchedule micro_batches_;
+  Position position_;
+  EpochOrder order_;
+  std::int64_t expected_;
+  std::unique_ptr<Prefetcher> prefetcher_;  ///< from the first batch on
+};
+
+}  // namespace runner::train

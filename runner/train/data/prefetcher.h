@@ -1,0 +1,77 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "components/tensor/tensors.h"
+#include "runner/train/data/batch_schedule.h"
+#include "runner/train/data/epoch_order.h"
+
+namespace components::data {
+class Dataset;
+}
+
+namespace runner::train {
+
+/// Reads batches ahead of the loop on threads of its own, at most `batches_max` of them, and hands them out in the
+/// order of the walk: what a batch holds does not depend on how many threads there are or on which one read it. What
+/// went wrong while reading a batch is thrown where that batch is taken, as if the caller had read it. Signals stay
+/// with the threads of the caller.
+class Prefetcher {
+ public:
+  struct Options {
+    int workers = 1;
+    std::int64_t batches_max = 2;  ///< read or being read, and not yet taken
+  };
+  using Position = BatchSchedule::Position;
+
+  /// Begins to read at once. `data` and its fetch() are used from the threads until the destructor has ended them,
+  /// which waits for the batches that are being read. RunError when the system has no more threads.
+  Prefetcher(const components::data::Dataset& data, const EpochOrder::Options& order, const BatchSchedule& walk,
+             Position start, const Options& options);
+  ~Prefetcher();
+  Prefetcher(const Prefetcher&) = delete;
+  Prefetcher& operator=(const Prefetcher&) = delete;
+
+  /// The batch of `count` samples at `position`, when it is the next one of the walk; else false, and nothing happens.
+  /// Blocks until it has been read.
+  bool take(const Position& position, std::int64_t count, components::TensorMap& batch);
+
+ private:
+  struct Slot {
+    components::TensorMap batch;
+    std::exception_ptr failure;
+    bool ready = false;
+  };
+
+  void work();
+  void end();
+  /// The samples of the next batch of the walk and its number; false when it is time to end.
+  bool claim(std::int64_t& number, std::vector<std::int64_t>& samples);
+  bool wait_for_room(std::int64_t number);
+  void deliver(std::int64_t number, Slot&& slot);
+  Slot& slot_of(std::int64_t number) { return slots_[static_cast<std::size_t>(number) % slots_.size()]; }
+
+  const components::data::Dataset& data_;
+  const BatchSchedule walk_;
+
+  std::mutex claiming_;  // held by the thread that claims, which may wait for room, and guards these three:
+  EpochOrder order_;
+  Position to_claim_;
+  std::int64_t claimed_ = 0;
+
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable room_, ready_;
+  std::vector<Slot> slots_;  // a ring
+  std::int64_t taken_ = 0;
+  bool ending_ = false;
+
+  Position to_take_;  // of the caller's thread
+  std::vector<std::jthread> threads_;
+};
+
+}  // namespace runner::train

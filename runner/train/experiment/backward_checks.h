@@ -1,0 +1,13 @@
+#pragma once
+
+#include "runner/core/diagnostics.h"
+
+namespace runner::train {
+
+struct Experiment;
+
+/// Refuses what needs all gradients at once, or weights that have not moved, with an optimizer that steps in the
+/// backward pass.
+void refuse_what_needs_gradients(const Experiment& experiment, core::Diagnostics& diagnostics);
+
+}  // namespace runner::train

@@ -1,0 +1,132 @@
+#include "runner/train/experiment/bf16_master_weights.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <c10/util/BFloat16.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "components/tensor/tensors.h"
+#include "runner/core/error.h"
+
+namespace runner::train {
+namespace {
+
+constexpr std::int64_t kDraws = 8;            // 16 bits each, of one block of 128
+constexpr std::int64_t kGrainBlocks = 2'048;  // a piece of work worth a thread: about 50 microseconds
+
+/// A tensor of this shape without its memory: one element that stands for all.
+at::Tensor hollow(const at::Tensor& like) {
+  return at::empty({1}, like.options().dtype(at::kFloat).requires_grad(false)).expand(like.sizes());
+}
+
+[[gnu::always_inline]] inline std::uint16_t rounded(float value, std::uint32_t draw) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  constexpr std::uint32_t kExponent = 0x7F80'0000U;
+  if ((bits & kExponent) == kExponent) return c10::BFloat16(value).x;
+  return static_cast<std::uint16_t>((bits + draw) >> 16U);
+}
+
+}  // namespace
+
+std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key) {
+  for (int round = 0; round < 10; ++round) {
+    const std::uint64_t a = std::uint64_t{0xD251'1F53U} * counter[0], b = std::uint64_t{0xCD9E'8D57U} * counter[2];
+    counter = {static_cast<std::uint32_t>(b >> 32U) ^ counter[1] ^ key[0], static_cast<std::uint32_t>(b),
+               static_cast<std::uint32_t>(a >> 32U) ^ counter[3] ^ key[1], static_cast<std::uint32_t>(a)};
+    key[0] += 0x9E37'79B9U;
+    key[1] += 0xBB67'AE85U;
+  }
+  return counter;
+}
+
+void round_stochastically(const at::Tensor& source, const at::Tensor& target, std::uint64_t seed, std::uint64_t stream,
+                          std::uint32_t part) {
+  RUNNER_ASSERT(source.is_contiguous() && target.is_contiguous() && source.numel() == target.numel(),
+                "element i goes to element i");
+  const float* from = source.const_data_ptr<float>();
+  auto* to = reinterpret_cast<std::uint16_t*>(target.mutable_data_ptr<at::BFloat16>());
+  const std::int64_t size = source.numel(), blocks = (size + kDraws - 1) / kDraws;
+  const auto low = [](std::uint64_t value) { return static_cast<std::uint32_t>(value); };
+  const std::array<std::uint32_t, 2> key = {low(seed), low(seed >> 32U)};
+  at::parallel_for(0, blocks, kGrainBlocks, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t block = begin; block < end; ++block) {
+      const auto words = philox({low(static_cast<std::uint64_t>(block)), part, low(stream), low(stream >> 32U)}, key);
+      const std::int64_t first = block * kDraws, last = std::min(first + kDraws, size);
+      for (std::int64_t i = first; i < last; ++i) {
+        const std::int64_t draw = i - first;
+        const std::uint32_t word = words[static_cast<std::size_t>(draw / 2)];
+        to[i] = rounded(from[i], draw % 2 == 0 ? word & 0xFFFFU : word >> 16U);
+      }
+    }
+  });
+}
+
+struct Bf16MasterWeights::Twins {
+  struct Pair {
+    at::Tensor weight, twin;
+  };
+  components::NamedTensors all;  // what the optimizer gets
+  std::vector<Pair> pairs;       // of them, those with a twin
+};
+
+Bf16MasterWeights::Bf16MasterWeights(const components::NamedTensors& parameters, const Options& options)
+    : options_(options), twins_(std::make_unique<Twins>()) {
+  for (const auto& parameter : parameters) {
+    if (parameter.tensor.scalar_type() != at::kBFloat16) {
+      twins_->all.push_back(parameter);
+      continue;
+    }
+    const at::Tensor twin = hollow(parameter.tensor);
+    twins_->all.push_back({parameter.name, twin});
+    twins_->pairs.push_back({parameter.tensor, twin});
+  }
+}
+
+Bf16MasterWeights::~Bf16MasterWeights() = default;
+
+components::NamedTensors Bf16MasterWeights::for_optimizer() const { return twins_->all; }
+
+void Bf16MasterWeights::widen() {
+  const at::NoGradGuard no_grad;
+  for (const auto& [weight, twin] : twins_->pairs) {
+    twin.set_data(weight.to(at::kFloat));
+    if (weight.grad().defined()) twin.mutable_grad() = weight.grad().to(at::kFloat);
+  }
+}
+
+void Bf16MasterWeights::narrow() {
+  const at::NoGradGuard no_grad;
+  std::uint32_t part = 0;
+  for (const auto& [weight, twin] : twins_->pairs) {
+    if (!options_.stochastic) {
+      weight.copy_(twin);
+    } else if (twin.grad().defined()) {
+      round_stochastically(twin, weight, options_.seed, static_cast<std::uint64_t>(steps_), part);
+      weight.unsafeGetTensorImpl()->bump_version();  // as an operation would: copies of it are stale now
+    }
+    ++part;
+    twin.mutable_grad().reset();
+    twin.set_data(hollow(weight));
+  }
+  ++steps_;
+}
+
+void Bf16MasterWeights::narrow_to_nearest() {
+  const at::NoGradGuard no_grad;
+  for (const auto& [weight, twin] : twins_->pairs) {
+    weight.copy_(twin);
+    twin.mutable_grad().reset();
+    twin.set_data(hollow(weight));
+  }
+}
+
+void Bf16MasterWeights::save_state(core::StateWriter& writer) const {
+  if (!twins_->pairs.empty()) writer.value("steps", core::Node::integer(steps_));
+}
+
+void Bf16MasterWeights::load_state(const core::StateReader& reader) { steps_ = reader.value("steps").as_integer(); }
+
+}  // namespace runner::train

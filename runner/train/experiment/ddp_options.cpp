@@ -1,0 +1,62 @@
+#include "runner/train/experiment/ddp_options.h"
+
+#include "generated/section/accumulation.h"
+#include "generated/section/ddp.h"
+#include "generated/section/local_sgd.h"
+
+namespace runner::train {
+namespace {
+
+using distributed::ExchangeOptions;
+using sections::ddp::CommHook;
+using sections::ddp::CommWrapper;
+
+constexpr double kMiB = 1 << 20;
+
+ExchangeOptions::Hook hook_of(CommHook hook) {
+  switch (hook) {
+    case CommHook::kNo: return ExchangeOptions::Hook::kNone;
+    case CommHook::kFp16: return ExchangeOptions::Hook::kFp16;
+    case CommHook::kBf16: return ExchangeOptions::Hook::kBf16;
+    case CommHook::kPowerSgd: return ExchangeOptions::Hook::kPowerSgd;
+    case CommHook::kBatchedPowerSgd: return ExchangeOptions::Hook::kBatchedPowerSgd;
+  }
+  return ExchangeOptions::Hook::kNone;
+}
+
+ExchangeOptions::Wrapper wrapper_of(CommWrapper wrapper) {
+  switch (wrapper) {
+    case CommWrapper::kNo: return ExchangeOptions::Wrapper::kNone;
+    case CommWrapper::kFp16: return ExchangeOptions::Wrapper::kFp16;
+    case CommWrapper::kBf16: return ExchangeOptions::Wrapper::kBf16;
+  }
+  return ExchangeOptions::Wrapper::kNone;
+}
+
+}  // namespace
+
+DdpOptions ddp_options(const core::Node& recipe) {
+  const auto ddp = sections::ddp::parse_config(*recipe.find("ddp"));
+  const auto& state = ddp.comm_state_option;
+  DdpOptions options;
+  options.bucket_bytes = static_cast<std::int64_t>(ddp.bucket_cap_mb * kMiB);
+  options.exchange.hook = hook_of(ddp.comm_hook);
+  options.exchange.wrapper = wrapper_of(ddp.comm_wrapper);
+  options.exchange.power_sgd = {.batched = ddp.comm_hook == CommHook::kBatchedPowerSgd,
+                                .rank = state.matrix_approximation_rank,
+                                .start_iter = state.start_power_sgd_iter,
+                                .min_compression_rate = state.min_compression_rate,
+                                .use_error_feedback = state.use_error_feedback,
+                                .warm_start = state.warm_start,
+                                .epsilon = state.orthogonalization_epsilon,
+                                .seed = static_cast<std::uint32_t>(state.random_seed)};
+  options.local_steps = sections::local_sgd::parse_config(*recipe.find("local_sgd")).local_sgd_steps.value_or(0);
+  options.sync_each_batch = sections::accumulation::parse_config(*recipe.find("accumulation")).sync_each_batch;
+  options.find_unused_parameters = ddp.find_unused_parameters;
+  options.static_graph = ddp.static_graph;
+  options.broadcast_buffers = ddp.broadcast_buffers;
+  options.check_reduction = ddp.check_reduction;
+  return options;
+}
+
+}  // namespace runner::train

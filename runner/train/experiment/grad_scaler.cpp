@@ -1,0 +1,61 @@
+#include "runner/train/experiment/grad_scaler.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/_amp_foreach_non_finite_check_and_unscale.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/zeros.h>
+
+#include <cmath>
+#include <limits>
+
+#include "components/tensor/tensors.h"
+#include "runner/train/experiment/gradients.h"
+
+namespace runner::train {
+
+using core::Node;
+
+GradScaler::GradScaler(const Options& options) : options_(options), scale_(static_cast<float>(options.init_scale)) {}
+
+bool GradScaler::unscale(const components::NamedTensors& parameters) const {
+  if (!options_.enabled) return true;
+  const at::NoGradGuard no_grad;
+  const std::vector<at::Tensor> gradients = gradients_of(parameters);
+  at::Tensor found = at::zeros({1}, at::kFloat);
+  const double exact = 1.0 / static_cast<double>(scale_);
+  const bool fits = exact <= static_cast<double>(std::numeric_limits<float>::max());
+  const at::Tensor inverse = at::scalar_tensor(fits ? exact : std::numeric_limits<double>::infinity(), at::kFloat);
+  at::_amp_foreach_non_finite_check_and_unscale_(gradients, found, inverse);
+  return found.item<float>() == 0.0F;
+}
+
+// _amp_update_scale_: the product in double, the scale in float32.
+void GradScaler::update(bool overflowed) {
+  if (!options_.enabled) return;
+  if (overflowed) {
+    scale_ = static_cast<float>(static_cast<double>(scale_) * options_.backoff_factor);
+    growth_tracker_ = 0;
+    return;
+  }
+  if (++growth_tracker_ < options_.growth_interval) return;
+  const auto grown = static_cast<float>(static_cast<double>(scale_) * options_.growth_factor);
+  if (std::isfinite(grown)) scale_ = grown;
+  growth_tracker_ = 0;
+}
+
+void GradScaler::save_state(core::StateWriter& writer) const {
+  if (!options_.enabled) return;
+  writer.value("scale", Node::floating(static_cast<double>(scale_)));
+  writer.value("growth_factor", Node::floating(options_.growth_factor));
+  writer.value("backoff_factor", Node::floating(options_.backoff_factor));
+  writer.value("growth_interval", Node::integer(options_.growth_interval));
+  writer.value("_growth_tracker", Node::integer(growth_tracker_));
+}
+
+// The factors and the interval are those of the recipe: the resume contract has compared them.
+void GradScaler::load_state(const core::StateReader& reader) {
+  scale_ = static_cast<float>(reader.value("scale").as_double());
+  growth_tracker_ = reader.value("_growth_tracker").as_integer();
+}
+
+}  // namespace runner::train

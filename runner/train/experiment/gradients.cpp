@@ -1,0 +1,79 @@
+#include "runner/train/experiment/gradients.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/_foreach_clamp_max.h>
+#include <ATen/ops/_foreach_clamp_min.h>
+#include <ATen/ops/_foreach_mul.h>
+#include <ATen/ops/isfinite.h>
+
+#include "components/tensor/norms.h"
+#include "components/tensor/tensors.h"
+
+namespace runner::train {
+namespace {
+
+double norm_of(const std::vector<at::Tensor>& gradients, double norm_type) {
+  std::vector<double> norms;
+  norms.reserve(gradients.size());
+  for (const at::Tensor& gradient : gradients) norms.push_back(components::vector_norm(gradient, norm_type));
+  return components::norm_of_parts(norms, norm_type);
+}
+
+bool is_bad(const at::Tensor& tensor) { return tensor.defined() && !at::isfinite(tensor).all().item<bool>(); }
+
+}  // namespace
+
+std::vector<at::Tensor> gradients_of(const components::NamedTensors& parameters) {
+  std::vector<at::Tensor> gradients;
+  gradients.reserve(parameters.size());
+  for (const auto& parameter : parameters) {
+    if (parameter.tensor.grad().defined()) gradients.push_back(parameter.tensor.grad());
+  }
+  return gradients;
+}
+
+double total_gradient_norm(const components::NamedTensors& parameters, double norm_type) {
+  const at::NoGradGuard no_grad;
+  return norm_of(gradients_of(parameters), norm_type);
+}
+
+std::optional<double> clip_gradients(const components::NamedTensors& parameters, const ClipOptions& options) {
+  const at::NoGradGuard no_grad;
+  auto gradients = gradients_of(parameters);
+  if (gradients.empty()) return std::nullopt;
+  if (options.value) {
+    at::_foreach_clamp_min_(gradients, -*options.value);
+    at::_foreach_clamp_max_(gradients, *options.value);
+  }
+  if (!options.norm) return std::nullopt;
+  const double norm = norm_of(gradients, options.norm_type);
+  const double coefficient = clip_coefficient(norm, *options.norm);
+  if (coefficient != 1.0) at::_foreach_mul_(gradients, coefficient);
+  return norm;
+}
+
+double clip_coefficient(double norm, double norm_max) {
+  const double coefficient = norm_max / (norm + 1e-6);
+  // Not a number stays one, as in torch: no gradient is left that looks as if it could be used.
+  return coefficient >= 1.0 ? 1.0 : coefficient;
+}
+
+void drop_gradients(const components::NamedTensors& parameters) {
+  for (const auto& parameter : parameters) parameter.tensor.mutable_grad().reset();
+}
+
+std::string first_bad_gradient(const components::NamedTensors& parameters) {
+  for (const auto& parameter : parameters) {
+    if (is_bad(parameter.tensor.grad())) return "gradient of " + parameter.name;
+  }
+  return "";
+}
+
+std::string first_bad_parameter(const components::NamedTensors& parameters) {
+  for (const auto& parameter : parameters) {
+    if (is_bad(parameter.tensor)) return "parameter " + parameter.name;
+  }
+  return "";
+}
+
+}  // namespace runner::train

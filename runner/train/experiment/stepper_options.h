@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+
+#include "components/tensor/autocast.h"
+#include "runner/core/node.h"
+#include "runner/train/data/loader.h"
+#include "runner/train/experiment/accumulation.h"
+#include "runner/train/experiment/ddp_options.h"
+#include "runner/train/experiment/grad_scaler.h"
+#include "runner/train/experiment/gradients.h"
+
+namespace runner::train {
+
+/// Over what the loss of a window is averaged; docs/decisions/0002.
+enum class WindowMean {
+  kElements,      ///< what the loss counts: tokens of a language model, samples else
+  kSamples,       ///< every sample weighs the same, however many targets it has
+  kMicroBatches,  ///< Accelerate: each micro-batch's mean, divided by the number of accumulation steps
+};
+
+struct StepperOptions {
+  std::int64_t accumulation_steps = 1;  ///< micro-batches of a window: of one process,
+  std::int64_t window_batches = 0;      ///< of all processes; 0: this one makes them all
+  bool sync_with_dataloader = true;
+  WindowMean mean = WindowMean::kElements;
+  ScheduleClock::Options schedule;
+  Loader::Options loader;
+  ClipOptions clip;
+  components::AutocastOptions autocast;
+  GradScaler::Options scaler;
+  DdpOptions ddp;
+  bool judges_norm = false;      ///< the judge has to know the gradient norm
+  bool same_generators = false;  ///< every process goes through an epoch with the random numbers of the first one
+  bool rewinds = false;          ///< a step may be taken back: what its forward pass moves is kept
+};
+
+/// Samples of one forward pass of one process, as a settled recipe has it.
+std::int64_t rank_micro_batch(const core::Node& recipe);
+
+/// Micro-batches of a window over all processes, as a settled recipe has it.
+std::int64_t window_batches(const core::Node& recipe);
+
+/// The options a settled recipe asks for.
+StepperOptions stepper_options(const core::Node& recipe);
+
+}  // namespace runner::train

@@ -1,0 +1,171 @@
+#include "runner/train/observe/evaluator.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/from_blob.h>
+
+#include <algorithm>
+#include <exception>
+#include <limits>
+#include <span>
+
+#include "components/tensor/tensors.h"
+#include "runner/core/clock.h"
+#include "runner/distributed/process_group.h"
+#include "runner/train/data/batch_dispatch.h"
+#include "runner/train/data/loader.h"
+#include "runner/train/experiment/eval_weights.h"
+#include "runner/train/step/out_of_memory.h"
+
+namespace runner::train {
+
+namespace {
+
+/// The model judges while this lives, and learns again after it, whatever happens in between.
+class Judging {
+ public:
+  explicit Judging(const Experiment& experiment) : weights_(experiment), experiment_(experiment) {
+    experiment_.model->set_training(false);
+  }
+  ~Judging() { experiment_.model->set_training(true); }
+  Judging(const Judging&) = delete;
+  Judging& operator=(const Judging&) = delete;
+
+ private:
+  EvalWeights weights_;
+  const Experiment& experiment_;
+};
+
+using Judge = std::function<void(std::int64_t, components::TensorMap&)>;
+
+/// Rank 0 reads a batch for each rank, round by round, and its word says whether there is another round.
+bool predict_dispatched(const Experiment& experiment, const EvalOptions& options, Loader& loader, std::int64_t batches,
+                        const Judge& judge) {
+  distributed::ProcessGroup& ranks = *experiment.ranks;
+  for (std::int64_t begun = 0; begun < batches; begun += ranks.size()) {
+    const bool stops = options.interrupted && options.interrupted();
+    if (ranks.from_rank_0(stops ? "stop" : "", "the evaluation's end") == "stop") return false;
+    std::vector<int> owners;
+    std::vector<std::int64_t> firsts;
+    std::vector<components::TensorMap> round;
+    for (std::int64_t i = begun; i < std::min(begun + ranks.size(), batches); ++i) {
+      const std::int64_t first = loader.position().sample, count = loader.batch_at(first);
+      owners.push_back(loader.owner());
+      if (owners.back() == ranks.rank()) firsts.push_back(first);
+      if (loader.is_mine()) {
+        loader.next(count, round.emplace_back());
+      } else {
+        loader.skip(count);
+      }
+    }
+    dispatch_batches(ranks, owners, round);
+    for (std::size_t i = 0; i < round.size(); ++i) judge(firsts[i], round[i]);
+  }
+  return true;
+}
+
+}  // namespace
+
+bool predict(const Experiment& experiment, const components::data::Dataset& data, const EvalOptions& options,
+             const std::function<void(std::int64_t, const components::TensorMap&)>& consume) {
+  const at::NoGradGuard no_grad;
+  const Judging judging(experiment);
+  const bool dispatches = options.rank_0_reads && experiment.ranks != nullptr;
+  components::TensorMap batch;
+  Loader loader(data, {.micro_batch_size = options.micro_batch_size,
+                       .num_workers = options.num_workers,
+                       .prefetch_factor = options.prefetch_factor,
+                       .rank = experiment.rank(),
+                       .ranks = experiment.ranks != nullptr ? experiment.ranks->size() : 1,
+                       .rank_0_reads = dispatches});
+  const std::int64_t batches = std::min(loader.batches_per_epoch(), options.max_batches.value_or(data.size()));
+  const auto judge = [&](std::int64_t first, components::TensorMap& read) {
+    {
+      const components::Autocast autocast(options.autocast);
+      experiment.model->forward(read);
+    }
+    consume(first, read);
+  };
+  if (dispatches) return predict_dispatched(experiment, options, loader, batches, judge);
+  for (std::int64_t i = 0; i < batches; ++i) {
+    if (options.interrupted && options.interrupted()) return false;
+    const std::int64_t first = loader.position().sample;
+    if (!loader.is_mine()) {
+      loader.skip(loader.batch_at(first));
+      continue;
+    }
+    loader.next(loader.batch_at(first), batch);
+    judge(first, batch);
+  }
+  return true;
+}
+
+namespace {
+
+/// One exchange for all; false when a rank was interrupted.
+bool join(const Experiment& experiment, bool complete, double& loss_sum, std::int64_t& loss_count, EvalResult& result) {
+  if (experiment.ranks == nullptr) return complete;
+  std::vector<double> sums = {complete ? 0.0 : 1.0, loss_sum, static_cast<double>(loss_count),
+                              static_cast<double>(result.samples)};
+  for (const auto& metric : experiment.metrics) {
+    for (const double sum : metric->sums()) sums.push_back(sum);
+  }
+  // The same bits on each of them. Whole numbers stay exact below 2^53.
+  const at::Tensor flat = at::from_blob(sums.data(), {static_cast<std::int64_t>(sums.size())}, at::kDouble);
+  experiment.ranks->begin_all_reduce(flat, "the evaluation's sums")->wait();
+  loss_sum = sums[1];
+  loss_count = static_cast<std::int64_t>(sums[2]);
+  result.samples = static_cast<std::int64_t>(sums[3]);
+  std::span<const double> rest = std::span(sums).subspan(4);
+  for (const auto& metric : experiment.metrics) {
+    const std::size_t count = metric->sums().size();
+    metric->set_sums(rest.first(count));
+    rest = rest.subspan(count);
+  }
+  return sums[0] == 0.0;
+}
+
+}  // namespace
+
+std::optional<EvalResult> evaluate(const Experiment& experiment, const std::string& name,
+                                   const components::data::Dataset& data, const EvalOptions& options) {
+  const auto& clock = core::system_clock();
+  const std::int64_t begin_ns = clock.monotonic_ns();
+  EvalResult result;
+  result.data_set = name;
+  double loss_sum = 0;
+  std::int64_t loss_count = 0;
+  for (const auto& metric : experiment.metrics) metric->reset();
+  for (const BuiltCallback& one : experiment.callbacks) one.callback->on_eval_begin(name, data);
+  const auto judge = [&](std::int64_t first, const components::TensorMap& batch) {
+    const at::Tensor& output = batch.at(components::kOutput);
+    const at::Tensor& target = batch.at(components::kTarget);
+    const double sum = experiment.loss->sum(output, target).item<double>();
+    const std::int64_t count = experiment.loss->count(target);
+    loss_sum += sum;
+    loss_count += count;
+    result.samples += target.size(0);
+    for (const auto& metric : experiment.metrics) metric->update(output, target, sum, count);
+    for (const BuiltCallback& one : experiment.callbacks) {
+      one.callback->on_eval_batch({first, batch, *experiment.loss});
+    }
+  };
+  bool complete = false;
+  std::exception_ptr shortage;
+  try {
+    complete = predict(experiment, data, options, judge);
+  } catch (const std::exception& error) {
+    // Where rank 0 reads for all, it would go on handing out batches to nobody.
+    if (experiment.ranks == nullptr || options.rank_0_reads || !is_out_of_memory(error)) throw;
+    shortage = std::current_exception();
+  }
+  if (experiment.ranks != nullptr) share_out_of_memory(*experiment.ranks, shortage);
+  if (!join(experiment, complete, loss_sum, loss_count, result)) return std::nullopt;
+  const double mean =
+      loss_count > 0 ? loss_sum / static_cast<double>(loss_count) : std::numeric_limits<double>::quiet_NaN();
+  result.values.emplace_back("loss", mean);
+  for (const auto& metric : experiment.metrics) result.values.emplace_back(metric->name(), metric->value());
+  result.seconds = static_cast<double>(clock.monotonic_ns() - begin_ns) * 1e-9;
+  return result;
+}
+
+}  // namespace runner::train

@@ -1,0 +1,331 @@
+#include "runner/train/observe/profiler.h"
+
+#include <ATen/SequenceNumber.h>
+#include <ATen/record_function.h>
+#include <c10/util/Logging.h>
+#include <torch/csrc/autograd/profiler_kineto.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <memory>
+#include <set>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "generated/section/profiler.h"
+#include "runner/core/log.h"
+#include "runner/core/platform/files.h"
+#include "runner/distributed/process_group.h"
+#include "runner/store/profile/profile.h"
+#include "runner/train/observe/key_averages.h"
+#include "runner/train/observe/profile_schedule.h"
+
+// From torch/csrc/profiler/kineto_shim.h, which wants Kineto's own headers and their folder for it.
+namespace torch::autograd::profiler {
+void addMetadataJson(const std::string& key, const std::string& value);
+}
+
+C10_DECLARE_int(caffe2_log_level);
+
+namespace runner::train {
+namespace {
+
+namespace kineto = torch::autograd::profiler;
+using torch::profiler::impl::ActivityType;
+using torch::profiler::impl::ProfilerConfig;
+using torch::profiler::impl::ProfilerState;
+
+/// A range that may end in another function than it began in.
+class Range {
+ public:
+  explicit Range(const std::string& name) : function_(at::RecordScope::USER_SCOPE) {
+    if (function_.isActive()) function_.before(name);
+  }
+
+ private:
+  at::RecordFunction function_;
+};
+
+/// Kineto says on standard error that it found no GPU, and LibTorch that a tensor from before the window was freed. A
+/// level that the user has chosen stays.
+void silence() {
+  setenv("KINETO_LOG_LEVEL", "5", 0);
+  if (std::getenv("TORCH_CPP_LOG_LEVEL") == nullptr) FLAGS_caffe2_log_level = 2;
+}
+
+/// Of the machine, for the format of the recipe's matrix products.
+struct Peak {
+  double flops;  ///< per second; 0: not measured
+  std::string format;
+};
+
+/// A cycle's steps that were recorded.
+struct AccumulationWindow {
+  std::int64_t first_step = 0, steps = 0;
+  std::int64_t samples_before = 0;
+};
+
+std::string shapes_text(const kineto::KinetoEvent& event) {
+  std::string text = "[";
+  for (const std::vector<std::int64_t>& shape : event.shapes()) {
+    text += text.size() > 1 ? ", [" : "[";
+    for (std::size_t i = 0; i < shape.size(); ++i) text += (i > 0 ? ", " : "") + std::to_string(shape[i]);
+    text += "]";
+  }
+  return text + "]";
+}
+
+std::vector<TracedEvent> traced(const kineto::ProfilerResult& result, bool with_shapes) {
+  std::vector<TracedEvent> events;
+  events.reserve(result.events().size());
+  for (const kineto::KinetoEvent& event : result.events()) {
+    if (event.deviceType() != c10::DeviceType::CPU || event.isHiddenEvent()) continue;
+    TracedEvent one;
+    one.name = event.name();
+    one.start_ns = static_cast<std::int64_t>(event.startNs());
+    one.end_ns = static_cast<std::int64_t>(event.endNs());
+    one.thread = event.startThreadId();
+    one.end_thread = event.endThreadId();
+    one.is_range = event.scope() == static_cast<std::uint8_t>(at::RecordScope::USER_SCOPE);
+    if (with_shapes) one.shapes = shapes_text(event);
+    one.flops = static_cast<std::int64_t>(event.flops());
+    one.sequence = event.sequenceNr();
+    one.bytes = event.nBytes();
+    events.push_back(std::move(one));
+  }
+  return events;
+}
+
+}  // namespace
+
+class Profiler::Recorder {
+ public:
+  Recorder(Experiment& experiment, store::RunWriter& run, sections::profiler::Config config, Peak peak,
+           const core::Clock& clock)
+      : experiment_(experiment),
+        run_(run),
+        config_(std::move(config)),
+        peak_(std::move(peak)),
+        clock_(clock),
+        schedule_{config_.schedule.skip_first, config_.schedule.wait, config_.schedule.warmup, config_.schedule.active,
+                  config_.schedule.repeat} {
+    silence();
+    for (const auto& block : experiment_.model->blocks()) names_.push_back(block->name());
+    experiment_.model->add_hooks({
+        .before_forward =
+            [this](const components::block::Block& block, components::TensorMap&) {
+              if (recording_) enter(block);
+            },
+        .after_forward =
+            [this](const components::block::Block&, components::TensorMap&) {
+              if (!open_.empty()) leave();
+            },
+    });
+  }
+
+  ~Recorder() {
+    close_ranges();
+    try {
+      if (recording_) kineto::disableProfiler();
+    } catch (const std::exception& error) {
+      core::log_warning(std::string("the profiler could not be stopped: ") + error.what());
+    }
+  }
+
+  void advance(const Progress& progress) {
+    close_ranges();
+    const ProfileAction action = schedule_.action(count_++);
+    if (last_ == ProfileAction::kSave) stop_and_write(progress);
+    if (action == ProfileAction::kWarmup && last_ != ProfileAction::kWarmup) prepare();
+    if (action == ProfileAction::kRecord || action == ProfileAction::kSave) {
+      if (!recording_) start(progress);
+      ++window_.steps;
+      step_ = std::make_unique<Range>("ProfilerStep#" + std::to_string(progress.step));
+    }
+    last_ = action;
+  }
+
+  void finish(const Progress& progress) {
+    close_ranges();
+    if (recording_) stop_and_write(progress);
+    if (!started_) {
+      core::log_warning("no profile was written: its first step would have been number " +
+                        std::to_string(schedule_.skip_first + schedule_.wait + schedule_.warmup + 1) +
+                        " from where this process began, which made " + std::to_string(count_));
+    }
+    // What was prepared can only be taken back by a start and a stop.
+    if (prepared_) {
+      start(progress);
+      recording_ = false;
+      kineto::disableProfiler();
+    }
+    last_ = ProfileAction::kNone;
+  }
+
+ private:
+  /// The forward pass of a block that is going on.
+  struct Open {
+    std::unique_ptr<Range> range;
+    BlockPass pass;
+  };
+
+  void enter(const components::block::Block& block) {
+    const auto found = std::find(names_.begin(), names_.end(), block.name());
+    const auto number = static_cast<std::int64_t>(at::sequence_number::peek());
+    open_.push_back(
+        {std::make_unique<Range>(block.name()), {static_cast<std::size_t>(found - names_.begin()), number, number}});
+  }
+
+  void leave() {
+    open_.back().pass.end = static_cast<std::int64_t>(at::sequence_number::peek());
+    if (config_.with_modules) passes_.push_back(open_.back().pass);
+    open_.pop_back();
+  }
+
+  // FLOPs follow from shapes; torch.profiler records them then, too.
+  bool sees_shapes() const { return config_.record_shapes || config_.with_flops; }
+
+  ProfilerConfig kineto_config() const {
+    return ProfilerConfig(ProfilerState::KINETO, sees_shapes(), config_.profile_memory, config_.with_stack,
+                          config_.with_flops, config_.with_modules, {}, trace_id_);
+  }
+
+  static std::set<ActivityType> activities() { return {ActivityType::CPU}; }
+
+  void prepare() {
+    char id[33];
+    std::snprintf(id, sizeof id, "%016llX%016llX", static_cast<unsigned long long>(clock_.wall_ms()),
+                  static_cast<unsigned long long>(clock_.monotonic_ns()));
+    trace_id_ = id;
+    kineto::prepareProfiler(kineto_config(), activities());
+    prepared_ = true;
+  }
+
+  void start(const Progress& progress) {
+    if (!prepared_) prepare();
+    kineto::enableProfiler(kineto_config(), activities());
+    prepared_ = false;
+    recording_ = started_ = true;
+    window_ = {progress.step, 0, progress.samples};
+    passes_.clear();
+    // The same words that torch.profiler leaves in a trace.
+    const auto note = [](bool given, const char* name) {
+      if (given) kineto::addMetadataJson(name, "1");
+    };
+    note(config_.profile_memory, "profile_memory");
+    note(config_.with_stack, "with_stack");
+    note(config_.record_shapes, "record_shapes");
+    note(config_.with_modules, "with_modules");
+    note(config_.with_flops, "with_flops");
+  }
+
+  /// A profile is worth less than the training it looks at: what cannot be written is a warning.
+  void stop_and_write(const Progress& progress) {
+    recording_ = false;
+    try {
+      const auto result = kineto::disableProfiler();
+      write(*result, progress);
+    } catch (const std::exception& error) {
+      core::log_warning(std::string("no profile was written: ") + error.what());
+    }
+  }
+
+  void write(kineto::ProfilerResult& result, const Progress& progress) {
+    const std::string folder = config_.output_trace_dir.value_or(run_.run_dir() + "/profile");
+    core::make_folders(folder).value();
+    const std::string stem =
+        folder + "/rank-" + std::to_string(experiment_.rank()) + "." + std::to_string(clock_.wall_ms() * 1'000'000);
+    const std::string trace = stem + ".pt.trace.json";
+    result.save(trace);
+    std::error_code missing;
+    if (!std::filesystem::exists(trace, missing)) {
+      core::log_warning("the profile's trace could not be written to " + trace);
+      return;
+    }
+    const std::string summary = stem + ".key_averages.json";
+    write_summary(result, progress, stem, std::filesystem::path(trace).filename().string());
+    core::Node data = core::Node::mapping();
+    data.set("first_step", core::Node::integer(window_.first_step));
+    data.set("steps", core::Node::integer(window_.steps));
+    data.set("trace", core::Node::string(trace));
+    data.set("key_averages", core::Node::string(summary));
+    for (const std::string& file : {trace, summary}) {
+      run_.artefact("profile", progress.step, file, core::Node::mapping());
+    }
+    run_.event("profile", progress.step, std::move(data));
+    core::log_info("profile of " + std::to_string(window_.steps) + (window_.steps == 1 ? " step: " : " steps: ") +
+                   trace + "; `roux profile show " + run_.run_id() + "` shows it");
+  }
+
+  void write_summary(const kineto::ProfilerResult& result, const Progress& progress, const std::string& stem,
+                     const std::string& trace) const {
+    const std::vector<TracedEvent> events = traced(result, sees_shapes());
+    KeyAverages averages = key_averages(events);
+    store::Profile profile;
+    profile.trace = trace;
+    profile.with_shapes = sees_shapes();
+    profile.with_memory = config_.profile_memory;
+    profile.with_flops = config_.with_flops;
+    // As StepMetrics counts: three passes over the matrix products.
+    const std::int64_t positions = std::max<std::int64_t>(1, experiment_.train_data->signature().max_seq_len);
+    const std::int64_t ranks = experiment_.ranks != nullptr ? experiment_.ranks->size() : 1;
+    const std::int64_t samples = std::max<std::int64_t>(0, progress.samples - window_.samples_before) / ranks;
+    profile.model_flops = 3.0 * experiment_.model->forward_flops(positions) * static_cast<double>(samples);
+    profile.peak_flops = peak_.flops;
+    profile.peak_of = peak_.flops > 0 ? peak_.format : "";
+    profile.rows = std::move(averages.rows);
+    profile.steps = std::move(averages.steps);
+    profile.memory = std::move(averages.memory);
+    if (config_.with_modules) profile.blocks = block_averages(events, names_, passes_);
+    profile.table = {std::string(to_text(config_.sort_by)), config_.row_limit, config_.group_by_input_shape};
+    core::write_file_atomic(stem + ".key_averages.json", core::to_json(store::to_node(profile), -1) + "\n").value();
+    core::write_file_atomic(stem + ".key_averages.txt", store::profile_text(profile, profile.table)).value();
+    if (config_.with_stack) core::write_file_atomic(stem + ".stacks.txt", averages.stacks).value();
+  }
+
+  // An exception leaves blocks that never ended; ranges end in the reverse order of their beginning.
+  void close_ranges() {
+    while (!open_.empty()) open_.pop_back();
+    step_.reset();
+  }
+
+  Experiment& experiment_;
+  store::RunWriter& run_;
+  const sections::profiler::Config config_;
+  const Peak peak_;
+  const core::Clock& clock_;
+  const ProfileSchedule schedule_;
+  std::int64_t count_ = 0;
+  ProfileAction last_ = ProfileAction::kNone;
+  bool prepared_ = false, recording_ = false, started_ = false;
+  std::string trace_id_;
+  AccumulationWindow window_;
+  std::unique_ptr<Range> step_;
+  std::vector<std::string> names_;  // of the model's blocks
+  std::vector<Open> open_;          // a block that is run again in the backward pass nests
+  std::vector<BlockPass> passes_;   // of the cycle
+};
+
+Profiler::Profiler(Experiment& experiment, store::RunWriter& run, double peak_flops, const core::Clock& clock) {
+  auto config = sections::profiler::parse_config(*experiment.recipe.find("profiler"));
+  if (!config.activities) return;
+  // The engine takes the peak of the format that products are computed in.
+  const bool is_float32 = experiment.recipe.at_path("precision.mode")->as_string() == "32-true";
+  recorder_ = std::make_unique<Recorder>(experiment, run, std::move(config),
+                                         Peak{peak_flops, is_float32 ? "float32" : "bfloat16"}, clock);
+}
+
+Profiler::~Profiler() = default;
+
+void Profiler::advance(const Progress& progress) { recorder_->advance(progress); }
+
+void Profiler::finish(const Progress& progress) {
+  if (recorder_ != nullptr) recorder_->finish(progress);
+}
+
+}  // namespace runner::train

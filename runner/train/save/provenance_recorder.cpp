@@ -1,0 +1,129 @@
+#include "runner/train/save/provenance_recorder.h"
+
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <exception>
+#include <utility>
+
+#include "runner/core/log.h"
+#include "runner/core/platform/files.h"
+#include "runner/core/platform/machine.h"
+#include "runner/store/database/unsynced_file.h"
+#include "runner/store/run_reader.h"
+
+namespace runner::train {
+namespace {
+
+constexpr std::chrono::milliseconds kLook(20);  // between looks whether the code is known or nobody waits any more
+constexpr int kLooksAtEnd = 50;                 // a second: a git that hangs must not hold up the end of a run
+
+}  // namespace
+
+ProvenanceRecorder::ProvenanceRecorder(artifact::Provenance capsule, store::RunWriter& run, std::int64_t step,
+                                       std::shared_future<artifact::GitState> code, bool light)
+    : capsule_(std::move(capsule)),
+      run_(run),
+      step_(step),
+      folder_(store::branch_folder(run.run_dir(), run.branch())),
+      code_(std::move(code)),
+      light_(light) {
+  if (light_ && capsule_.data.empty() && knows_code()) {
+    record();
+  } else {
+    thread_ = std::thread([this] {
+      setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), 19);
+      record();
+    });
+  }
+}
+
+ProvenanceRecorder::~ProvenanceRecorder() {
+  stop_ = true;
+  if (thread_.joinable()) thread_.join();
+}
+
+void ProvenanceRecorder::finish(std::int64_t patience_ms) {
+  ending_ = true;
+  std::unique_lock lock(mutex_);
+  done_.wait_for(lock, std::chrono::milliseconds(patience_ms), [this] { return complete_; });
+}
+
+void ProvenanceRecorder::record() {
+  read_and_write();
+  const std::lock_guard lock(mutex_);
+  complete_ = true;
+  done_.notify_all();
+}
+
+void ProvenanceRecorder::read_and_write() {
+  try {
+    capsule_.cpu = core::cpu_name();
+    capsule_.host = core::host_name();
+    static const auto cores = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));  // found in a file, each time
+    capsule_.cores = cores;
+    capsule_.memory_bytes = core::memory_limit();
+    for (artifact::DataFile& file : capsule_.data) {
+      if (auto seen = artifact::look_at_data_file(file.set, file.path)) file = std::move(seen).value();
+    }
+    const bool is_early = !knows_code() || !capsule_.data.empty();
+    if (is_early) write();
+    if (code_.valid()) take_code();
+    if (code_.valid() || !is_early) write();
+    for (artifact::DataFile& file : capsule_.data) {
+      if (stop_) break;
+      auto read = artifact::read_data_file(file.set, file.path, &stop_);
+      if (read) {
+        file = std::move(read).value();
+      } else {
+        core::log_warning("the capsule of this run lacks a checksum: " + read.failure().message);
+      }
+    }
+    if (!capsule_.data.empty()) write();
+    add_artefact("capsule", artifact::kCapsuleFile);
+  } catch (const std::exception& error) {
+    core::log_warning("the capsule of this run could not be written: " + std::string(error.what()));
+  }
+}
+
+bool ProvenanceRecorder::knows_code() const {
+  return !code_.valid() || code_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+}
+
+void ProvenanceRecorder::take_code() {
+  for (int looks = kLooksAtEnd; code_.wait_for(kLook) != std::future_status::ready;) {
+    if (stop_) return;
+    if (!ending_ || --looks > 0) continue;
+    artifact::GitState late;
+    late.note = "the run ended before git answered";
+    capsule_.code = late.to_node();
+    return;
+  }
+  const artifact::GitState& code = code_.get();
+  if (!code.diff.empty()) {
+    write(artifact::kDiffFile, code.diff);
+    add_artefact("code", artifact::kDiffFile);
+  }
+  capsule_.code = code.to_node();
+}
+
+void ProvenanceRecorder::write() const {
+  core::make_folders(folder_).value();
+  write(artifact::kCapsuleFile, core::to_json(capsule_.to_node()) + "\n");
+}
+
+void ProvenanceRecorder::write(const char* file, const std::string& content) const {
+  const std::string path = folder_ + "/" + file;
+  if (light_) return store::write_light(path, content);
+  core::write_file_atomic(path, content).value();
+}
+
+void ProvenanceRecorder::add_artefact(const char* kind, const char* file) {
+  core::Node data = core::Node::mapping();
+  data.set("name", core::Node::string(file));
+  run_.artefact(kind, step_, folder_ + "/" + file, std::move(data));
+}
+
+}  // namespace runner::train

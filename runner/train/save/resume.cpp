@@ -1,0 +1,252 @@
+#include "runner/train/save/resume.h"
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <torch/version.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "components/tensor/cpu_capability.h"
+#include "runner/artifact/checkpoint_dir.h"
+#include "runner/artifact/checkpoint_name.h"
+#include "runner/artifact/manifest.h"
+#include "runner/checkpoint/checkpoint_prefetch.h"
+#include "runner/checkpoint/fit.h"
+#include "runner/resolve/changes.h"
+#include "runner/store/run_reader.h"
+#include "runner/train/experiment/experiment.h"
+#include "runner/train/save/lineage_checkpoints.h"
+
+namespace runner::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+using artifact::CheckpointInfo;
+using core::Diagnostics;
+using core::Node;
+
+std::string owner_text(const store::LeaseOwner& owner) {
+  return "process " + std::to_string(owner.pid) + " on " + owner.host;
+}
+
+class Chooser {
+ public:
+  Chooser(const resolve::Recipe& recipe, const TrainRequest& request, const Experiment* experiment,
+          const checkpoint::CheckpointPrefetch* held, const core::Clock& clock, Diagnostics& diagnostics)
+      : recipe_(recipe),
+        request_(request),
+        experiment_(experiment),
+        held_(held),
+        clock_(clock),
+        diagnostics_(diagnostics) {}
+
+  Start choose() {
+    const Node& wish = recipe_.at("checkpoint.resume_from_checkpoint");
+    if (!request_.checkpoint.empty()) {
+      use_named();
+    } else if (request_.resume_run) {
+      if (const auto run = found_run(*request_.resume_run)) go_on(*run, newest_of(*run));
+    } else if (request_.start_anew || request_.smoke || wish.as_string() == "never") {
+      return {};
+    } else if (wish.as_string() != "auto") {
+      use_path(wish.as_string(), wish.location());
+    } else if (const auto run = store::newest_unfinished(output_dir(), run_name(), clock_, &start_.notes)) {
+      go_on(*run, newest_of(*run));
+    }
+    return std::move(start_);
+  }
+
+ private:
+  const std::string& output_dir() const { return recipe_.at("output_dir").as_string(); }
+  const std::string& run_name() const { return recipe_.at("run_name").as_string(); }
+  void refuse(const core::Location& place, const core::Failure& failure) {
+    diagnostics_.error(place, failure.message, failure.hint);
+  }
+
+  std::optional<store::RunSummary> found_run(const std::string& text) {
+    auto run = store::find_run(output_dir(), text, clock_);
+    if (run) return std::move(run).value();
+    refuse({}, run.failure());
+    return std::nullopt;
+  }
+
+  /// `--checkpoint`: a path, or a name within the run that is resumed, else within the newest of this run_name.
+  void use_named() {
+    std::error_code ignored;
+    const std::string& name = request_.checkpoint;
+    if (fs::is_directory(name, ignored)) return use_path(name, {});
+    if (name.find('/') != std::string::npos) {
+      return refuse({}, {"there is no checkpoint " + name, "`roux checkpoints list` shows what a run has"});
+    }
+    std::optional<store::RunSummary> run;
+    if (request_.resume_run) {
+      run = found_run(*request_.resume_run);
+      if (!run) return;
+    } else {
+      for (auto& one : store::list_runs(output_dir(), clock_)) {
+        if (one.name != run_name() || one.smoke || artifact::list_checkpoints(one.run_dir + "/checkpoints").empty())
+          continue;
+        run = std::move(one);
+        break;
+      }
+      if (!run) {
+        return refuse({}, {"no run of run_name " + run_name() + " in " + output_dir() + " has a checkpoint",
+                           "train it first, or give the path of a checkpoint folder"});
+      }
+    }
+    const auto path =
+        artifact::find_checkpoint(artifact::checkpoints_of(run->run_dir, run->id, run->resolved), name, start_.notes);
+    if (!path) return refuse({}, path.failure());
+    use_path(path.value(), {});
+  }
+
+  void use_path(std::string path, const core::Location& place) {
+    while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+    auto manifest = experiment_ != nullptr ? verified(path) : artifact::read_manifest(path);
+    if (!manifest) return refuse(place, manifest.failure());
+    CheckpointInfo info{path, manifest.value().fields.step, std::move(manifest).value()};
+    const fs::path run_dir = fs::path(path).parent_path().parent_path();
+    std::error_code ignored;
+    if (!fs::exists(run_dir / "run.db", ignored)) {
+      // One that was carried elsewhere: its state, in a run of its own.
+      if (contract_holds(nullptr, info)) start_.checkpoint = path;
+      return;
+    }
+    const auto run = store::find_run(run_dir.parent_path().string(), run_dir.string(), clock_);
+    if (!run) return refuse(place, run.failure());
+    if (request_.start_anew) {
+      if (contract_holds(&run.value(), info)) start_.checkpoint = path;
+      return;
+    }
+    go_on(run.value(), info);
+  }
+
+  core::Result<artifact::Manifest> verified(const std::string& path) const {
+    return held_ != nullptr && held_->checkpoint() == path ? held_->verdict() : artifact::verify_checkpoint(path);
+  }
+
+  /// Of the branch that the run is on: a checkpoint of one that was left is older than it looks.
+  std::optional<CheckpointInfo> newest_of(const store::RunSummary& run) {
+    std::vector<CheckpointInfo> all = artifact::list_checkpoints(run.run_dir + "/checkpoints");
+    const std::vector<CheckpointInfo> own = lineage_checkpoints(run.run_dir, run.id);
+    const auto belongs = [&own](const CheckpointInfo& info) {
+      return std::any_of(own.begin(), own.end(), [&info](const CheckpointInfo& one) { return one.path == info.path; });
+    };
+    // Those of the lineage last, so that they are tried first.
+    std::erase_if(all, belongs);
+    all.insert(all.end(), own.begin(), own.end());
+    std::optional<CheckpointInfo> newest;
+    for (auto info = all.rbegin(); info != all.rend() && !newest; ++info) {
+      if (info->manifest.fields.run_id != run.id) {
+        note_skipped(info->path + " belongs to run " + info->manifest.fields.run_id + ", not to this one");
+      } else if (const auto whole = experiment_ == nullptr ? info->manifest : verified(info->path); !whole) {
+        note_skipped(whole.failure().message);
+      } else {
+        newest = *info;
+      }
+    }
+    for (const auto& [path, failure] : artifact::list_damaged(run.run_dir + "/checkpoints")) {
+      note_skipped(failure.message);
+    }
+    return newest;
+  }
+
+  void note_skipped(const std::string& what) { start_.notes.push_back("skipped " + what); }
+
+  void go_on(const store::RunSummary& run, const std::optional<CheckpointInfo>& checkpoint) {
+    if (run.owner) {
+      return refuse({}, {"run " + run.run_dir + " is still being trained by " + owner_text(*run.owner),
+                         "wait for it, stop it, or start another run beside it with --new"});
+    }
+    if (!contract_holds(&run, checkpoint)) return;
+    start_.resume = store::ResumePoint{run.run_dir, 0, 0};
+    if (!checkpoint) return;
+    start_.resume->step = checkpoint->step;
+    start_.resume->branch = checkpoint->manifest.fields.branch;
+    start_.checkpoint = checkpoint->path;
+  }
+
+  /// Without a checkpoint nothing was trained yet that surroundings and data could have had a part in.
+  bool contract_holds(const store::RunSummary* run, const std::optional<CheckpointInfo>& checkpoint) {
+    const Node present = recipe_.resolved();
+    Recorded recorded;
+    recorded.recipe = present;
+    if (run != nullptr && !read_recorded(*run, checkpoint, recorded)) return false;
+    if (checkpoint) recorded.surroundings = surroundings_of(checkpoint->manifest.fields);
+    const std::string path = checkpoint ? checkpoint->path : "";
+    auto differences =
+        list_differences(recorded, {present, present_surroundings(), [this, path] { return misfit(path); }});
+    if (checkpoint && recorded.capsule) {
+      const auto files = experiment_ != nullptr ? std::optional(experiment_->train_data->files()) : std::nullopt;
+      for (Difference& change : list_data_changes(*recorded.capsule, present, files)) {
+        differences.push_back(std::move(change));
+      }
+    }
+    if (!judge(differences, request_.allow_changes, present, diagnostics_)) return false;
+    start_.differences = std::move(differences);
+    return true;
+  }
+
+  bool read_recorded(const store::RunSummary& run, const std::optional<CheckpointInfo>& checkpoint,
+                     Recorded& recorded) {
+    // What was agreed to when a newer branch was opened holds, even if that branch has not saved anything yet.
+    const bool named = !request_.checkpoint.empty();
+    const std::int64_t branch = checkpoint && named ? checkpoint->manifest.fields.branch : -1;
+    auto recipe = resolve::read_recorded_recipe(run.run_dir, store::branch_file(run.run_dir, "resolved.json", branch));
+    if (!recipe) {
+      refuse({}, recipe.failure());
+      return false;
+    }
+    recorded.recipe = std::move(recipe).value();
+    const std::string file = store::branch_file(run.run_dir, artifact::kCapsuleFile, branch);
+    if (file.empty()) return true;  // it was stopped before it had read its data
+    auto capsule = artifact::read_provenance(file);
+    if (capsule) {
+      recorded.capsule = std::move(capsule).value();
+    } else {
+      start_.notes.push_back("whether the data are those of before is not known: " + capsule.failure().message);
+    }
+    return true;
+  }
+
+  static Surroundings surroundings_of(const artifact::ManifestFields& fields) {
+    const Node* libtorch = fields.program.find("libtorch");
+    return {fields.threads, fields.cpu_capability,
+            libtorch != nullptr && libtorch->is_string() ? libtorch->as_string() : ""};
+  }
+
+  /// Against a model on the meta device where there is no other yet. What the recipe itself has wrong is told when it
+  /// is built.
+  std::string misfit(const std::string& checkpoint) const {
+    if (checkpoint.empty()) return "";
+    if (experiment_ != nullptr) return checkpoint::first_misfit(checkpoint, *experiment_->model);
+    Diagnostics ignored;
+    BuildOptions options;
+    options.meta = true;
+    options.for_training = false;
+    options.data_sets = {"train"};
+    const auto sketch = build_experiment(recipe_, options, ignored);
+    return sketch == nullptr ? "" : checkpoint::first_misfit(checkpoint, *sketch->model);
+  }
+
+  const resolve::Recipe& recipe_;
+  const TrainRequest& request_;
+  const Experiment* experiment_;
+  const checkpoint::CheckpointPrefetch* held_;
+  const core::Clock& clock_;
+  Diagnostics& diagnostics_;
+  Start start_;
+};
+
+}  // namespace
+
+Surroundings present_surroundings() { return {at::get_num_threads(), components::cpu_capability(), TORCH_VERSION}; }
+
+Start choose_start(const resolve::Recipe& recipe, const TrainRequest& request, const Experiment* experiment,
+                   const checkpoint::CheckpointPrefetch* held, const core::Clock& clock, Diagnostics& diagnostics) {
+  return Chooser(recipe, request, experiment, held, clock, diagnostics).choose();
+}
+
+}  // namespace runner::train

@@ -1,0 +1,403 @@
+#include "runner/train/save/resume_contract.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string_view>
+
+#include "runner/core/suggest.h"
+#include "runner/registry/registry.h"
+#include "runner/resolve/changes.h"
+
+// g++ 12 sees an overflow in sums of strings where there is none (its bug 105651).
+#pragma GCC diagnostic ignored "-Warray-bounds"
+#pragma GCC diagnostic ignored "-Wstringop-overflow"
+#pragma GCC diagnostic ignored "-Wrestrict"
+
+namespace runner::train {
+namespace {
+
+using core::Node;
+
+constexpr const char* kThreadsKey = "launch.num_cpu_threads_per_process";
+constexpr const char* kProcessesKey = "launch.num_processes";
+constexpr const char* kBucketKey = "ddp.bucket_cap_mb";
+constexpr const char* kAccumulationKey = "training.gradient_accumulation_steps";
+constexpr const char* kCapabilityKey = "cpu_capability";
+constexpr const char* kLibtorchKey = "libtorch";
+constexpr const char* kTotalKey = "lr_scheduler.total_steps";
+
+// Names and places; what is looked at, said and saved; when the training ends; what only begins it. `compat` and the
+// batch algebra have their effect in the settled values of other keys, which are compared themselves.
+constexpr auto kHarmless = std::to_array<std::string_view>({"run_name",
+                                                            "output_dir",
+                                                            "description",
+                                                            "logging_steps",
+                                                            "vars",
+                                                            "recipe_version",
+                                                            "extends",
+                                                            "compat",
+                                                            "eval",
+                                                            "checkpoint",
+                                                            "callbacks",
+                                                            "launch",
+                                                            "profiler",
+                                                            "capture",
+                                                            "system_metrics",
+                                                            "faults",
+                                                            "sweep",
+                                                            "init_from",
+                                                            "ddp.find_unused_parameters",
+                                                            "ddp.static_graph",
+                                                            "ddp.check_reduction",
+                                                            "activation_checkpointing",
+                                                            "precision.scaler.init_scale",
+                                                            "device",
+                                                            "loader.num_workers",
+                                                            "loader.prefetch_factor",
+                                                            "training.max_steps",
+                                                            "training.max_epochs",
+                                                            "training.max_tokens",
+                                                            "training.max_time",
+                                                            "training.detect_nan",
+                                                            "training.auto_micro_batch",
+                                                            "training.max_memory",
+                                                            "training.global_batch_size"});
+
+// How processes exchange gradients, which one process does not.
+constexpr auto kExchange = std::to_array<std::string_view>({"ddp", "local_sgd", "accumulation.sync_each_batch"});
+
+// The first of these that changes moves every schedule that takes its length from the training.
+constexpr auto kLengths =
+    std::to_array<std::string_view>({"training.max_steps", "training.max_epochs", "training.max_tokens"});
+
+bool is_under(std::string_view path, std::string_view section) {
+  return path.starts_with(section) &&
+         (path.size() == section.size() || path[section.size()] == '.' || path[section.size()] == '[');
+}
+
+template <std::size_t N>
+bool is_under_any(std::string_view path, const std::array<std::string_view, N>& sections) {
+  return std::any_of(sections.begin(), sections.end(), [path](std::string_view s) { return is_under(path, s); });
+}
+
+bool is_set(const Node& recipe, const char* path) {
+  const Node* node = recipe.at_path(path);
+  return node != nullptr && !node->is_null();
+}
+
+/// Whether a rate depends on the schedule's length: not where it stays constant.
+bool schedule_has_a_length(const Node& recipe) {
+  const Node* type = recipe.at_path("lr_scheduler.type");
+  if (type == nullptr || !type->is_string()) return false;
+  const registry::Fragment* fragment = registry::Registry::builtin().find("lr_scheduler", type->as_string());
+  const registry::Property* property = fragment != nullptr ? fragment->find("total_steps") : nullptr;
+  return property != nullptr && (!property->default_from.empty() || is_set(recipe, "lr_scheduler.warmup_ratio"));
+}
+
+/// Whether that length is left to the training.
+bool schedule_follows_training(const Node& recipe) {
+  return !is_set(recipe, kTotalKey) && schedule_has_a_length(recipe);
+}
+
+Difference difference_of(const resolve::Change& change) {
+  Difference difference;
+  difference.key = change.path;
+  difference.before = change.before_text();
+  difference.after = change.after_text();
+  difference.before_place = change.before_place;
+  difference.place = change.after_place;
+  return difference;
+}
+
+class Judge {
+ public:
+  Judge(const Recorded& recorded, const Present& present) : recorded_(recorded), present_(present) {}
+
+  void look_at(const resolve::Change& change) {
+    if (change.path == kThreadsKey) return;  // what counts is how many there are: compared with the surroundings
+    Difference difference = difference_of(change);
+    classify(difference);
+    differences.push_back(std::move(difference));
+  }
+
+  void look_around() {
+    if (!recorded_.surroundings) return;
+    const Surroundings &before = *recorded_.surroundings, &now = present_.surroundings;
+    // Cores that are shared out among another number of processes are what that change, which has to be allowed, means.
+    const bool shared_anew =
+        processes(recorded_.recipe) != processes(present_.recipe) && !is_set(present_.recipe, kThreadsKey);
+    if (!shared_anew) {
+      surroundings(kThreadsKey, std::to_string(before.threads), std::to_string(now.threads),
+                   "sums are cut by the number of threads",
+                   "OMP_NUM_THREADS=" + std::to_string(before.threads) + " or --set " + kThreadsKey + "=" +
+                       std::to_string(before.threads) + " gives the old number back");
+    }
+    surroundings(kCapabilityKey, before.cpu_capability, now.cpu_capability, "other instructions sum in another order",
+                 instructions_back(before.cpu_capability, now.cpu_capability));
+    surroundings(kLibtorchKey, before.libtorch, now.libtorch, "its kernels may round otherwise", "");
+  }
+
+  std::vector<Difference> differences;
+
+ private:
+  static std::string lower(std::string text) {
+    std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+    return text;
+  }
+
+  /// How to get the instructions of a checkpoint back. Only LibTorch's, which a record begins with, are to be had by
+  /// asking; what follows is the processor's.
+  static std::string instructions_back(const std::string& before, const std::string& now) {
+    const auto of_processor = [](const std::string& record) {
+      return record.substr(std::min(record.find(','), record.size()));
+    };
+    if (of_processor(before) != of_processor(now)) return "a processor of the kind that it began on has the old ones";
+    return "ATEN_CPU_CAPABILITY=" + lower(before.substr(0, before.find(','))) +
+           " takes the old ones, where this CPU has them";
+  }
+
+  void surroundings(const char* key, const std::string& before, const std::string& now, const char* why,
+                    const std::string& hint) {
+    if (before == now || before.empty() || now.empty()) return;
+    Difference difference;
+    difference.key = key;
+    difference.before = before;
+    difference.after = now;
+    if (is_set(present_.recipe, key)) difference.place = present_.recipe.at_path(key)->location();
+    if (is_set(recorded_.recipe, key)) difference.before_place = recorded_.recipe.at_path(key)->location();
+    difference.effect = Effect::kChangesTheMaths;
+    difference.why = why;
+    difference.hint = hint;
+    differences.push_back(std::move(difference));
+  }
+
+  void classify(Difference& difference) {
+    const std::string& path = difference.key;
+    if (path == "optimizer.type") {
+      difference.effect = Effect::kImpossible;
+      difference.why = "its saved state is the other one's";
+    } else if (path == kProcessesKey) {
+      difference.effect = Effect::kChangesTheMaths;
+      difference.why = "sums are cut by the number of processes and of their threads, and each draws its own dropout";
+    } else if (path == kBucketKey) {
+      // Two numbers have one order only to be added in, and one alone has none.
+      constexpr std::int64_t kFewest = 3;
+      const bool matters = processes(recorded_.recipe) >= kFewest && processes(present_.recipe) >= kFewest;
+      difference.effect = matters ? Effect::kChangesTheMaths : Effect::kHarmless;
+      if (matters) difference.why = "the place in a bucket decides in which order processes are added up";
+    } else if (path == kAccumulationKey && same_step()) {
+      difference.why = "a step has the same micro-batches, dealt out to another number of processes";
+    } else if (path == kTotalKey && is_the_settled_total(difference)) {
+      difference.why = "it is what the training gave it";
+    } else if (path == kTotalKey && !schedule_has_a_length(recorded_.recipe) &&
+               !schedule_has_a_length(present_.recipe)) {
+      difference.why = "no rate depends on it";
+    } else if (path == kTotalKey) {
+      difference.effect = Effect::kChangesTheMaths;
+      difference.why = "every rate moves; unless it is written it follows the length of the training";
+      if (is_set(recorded_.recipe, kTotalKey)) {
+        difference.hint = "--set ";  // put together piece by piece: g++ 12 warns of a sum of these without reason
+        difference.hint.append(kTotalKey).append("=").append(difference.before).append(" keeps the schedule as it was");
+      }
+    } else if (is_under_any(path, kLengths) && lengths_move_the_schedule()) {
+      difference.effect = Effect::kChangesTheMaths;
+      difference.why = "lr_scheduler takes its total_steps from it, so every rate moves";
+      if (recorded_.capsule && recorded_.capsule->total_steps > 0) {
+        difference.hint = std::string("--set ") + kTotalKey + "=" + std::to_string(recorded_.capsule->total_steps) +
+                          " keeps the schedule as it was";
+      }
+    } else if (is_under(path, "model") || is_under(path, "data.train") || is_under(path, "precision.mode") ||
+               is_under(path, "precision.overrides")) {
+      const std::string& misfit = first_misfit();
+      difference.effect = misfit.empty() ? Effect::kChangesTheMaths : Effect::kImpossible;
+      difference.why = misfit;
+    } else if (path == "weight_averaging") {
+      difference.effect = Effect::kChangesTheMaths;
+      difference.why = is_set(present_.recipe, "weight_averaging")
+                           ? "what is evaluated and saved is an average from its first update on"
+                           : "the average is given up: what is evaluated and saved are the trained weights again";
+    } else if (is_under_any(path, kHarmless) || is_under(path, "data")) {
+      difference.effect = Effect::kHarmless;
+    } else if (is_under_any(path, kExchange) && processes(recorded_.recipe) == 1 && processes(present_.recipe) == 1) {
+      difference.effect = Effect::kHarmless;
+    } else {
+      difference.effect = Effect::kChangesTheMaths;
+    }
+  }
+
+  static std::int64_t processes(const Node& recipe) {
+    const Node* number = recipe.at_path(kProcessesKey);
+    return number != nullptr && number->is_integer() ? number->as_integer() : 1;
+  }
+
+  /// Whether what changed follows from the number of processes alone.
+  bool same_step() const {
+    const auto same = [this](const char* path) {
+      const Node *before = recorded_.recipe.at_path(path), *now = present_.recipe.at_path(path);
+      return before != nullptr && now != nullptr && before->same_value(*now);
+    };
+    return processes(recorded_.recipe) != processes(present_.recipe) && same("training.micro_batch_size") &&
+           same("training.global_batch_size");
+  }
+
+  bool lengths_move_the_schedule() const {
+    return schedule_follows_training(recorded_.recipe) && schedule_follows_training(present_.recipe);
+  }
+
+  /// Writing down what was settled, or leaving it to be settled again, changes nothing.
+  bool is_the_settled_total(const Difference& difference) const {
+    if (!recorded_.capsule || recorded_.capsule->total_steps == 0) return false;
+    const std::string settled = std::to_string(recorded_.capsule->total_steps);
+    return difference.after == settled && (difference.before == "null" || difference.before == "absent");
+  }
+
+  const std::string& first_misfit() {
+    if (!misfit_) misfit_ = present_.misfit ? present_.misfit() : "";
+    return *misfit_;
+  }
+
+  const Recorded& recorded_;
+  const Present& present_;
+  std::optional<std::string> misfit_;
+};
+
+/// Who allows another length allows the schedule that follows it.
+bool is_allowed(const Difference& difference, const std::vector<std::string>& allowed) {
+  return std::any_of(allowed.begin(), allowed.end(), [&](const std::string& key) {
+    return is_under(difference.key, key) ||
+           (difference.key == kTotalKey && std::find(kLengths.begin(), kLengths.end(), key) != kLengths.end());
+  });
+}
+
+void all_paths(const std::string& path, const Node& node, std::vector<std::string>& paths) {
+  if (!path.empty()) paths.push_back(path);
+  for (const auto& entry : node.entries()) {
+    all_paths(path.empty() ? entry.key : path + "." + entry.key, entry.value, paths);
+  }
+}
+
+bool names_are_known(const std::vector<std::string>& allowed, const std::vector<Difference>& differences,
+                     const Node& recipe, core::Diagnostics& diagnostics) {
+  bool known = true;
+  for (const std::string& key : allowed) {
+    if (key == kCapabilityKey || key == kLibtorchKey || recipe.at_path(key) != nullptr) continue;
+    if (std::any_of(differences.begin(), differences.end(), [&](const Difference& d) { return is_under(d.key, key); }))
+      continue;
+    std::vector<std::string> names = {kCapabilityKey, kLibtorchKey};
+    for (const Difference& difference : differences) names.push_back(difference.key);
+    all_paths("", recipe, names);
+    const std::string near = core::closest(key, names);
+    diagnostics.error(
+        {}, "--allow-change " + key + ": the recipe has no such key",
+        near.empty() ? "it takes a key as the refusal names it, such as optimizer.lr" : "did you mean " + near + "?");
+    known = false;
+  }
+  return known;
+}
+
+}  // namespace
+
+std::string_view to_text(Effect effect) {
+  switch (effect) {
+    case Effect::kHarmless: return "harmless";
+    case Effect::kChangesTheMaths: return "changes the maths";
+    case Effect::kImpossible: return "impossible";
+  }
+  return "";
+}
+
+std::vector<Difference> list_differences(const Recorded& recorded, const Present& present) {
+  Judge judge(recorded, present);
+  for (const resolve::Change& change : resolve::list_changes(recorded.recipe, present.recipe)) judge.look_at(change);
+  judge.look_around();
+  return std::move(judge.differences);
+}
+
+std::vector<Difference> list_data_changes(const artifact::Provenance& capsule, const Node& recipe,
+                                          const std::optional<std::vector<std::string>>& files) {
+  std::vector<Difference> changes;
+  const auto add = [&](const std::string& set, const std::string& before, const std::string& after) {
+    Difference change;
+    change.key = "data." + set;
+    change.before = before;
+    change.after = after;
+    const Node* path = recipe.at_path(change.key + ".path");
+    if (path == nullptr) path = recipe.at_path(change.key);
+    if (path != nullptr) change.place = path->location();
+    change.effect = set == "train" ? Effect::kChangesTheMaths : Effect::kHarmless;
+    changes.push_back(std::move(change));
+  };
+  const auto bytes = [](const artifact::DataFile& file) { return std::to_string(file.bytes) + " bytes"; };
+  std::set<std::string> recorded;
+  for (const artifact::DataFile& file : capsule.data) {
+    if (recipe.at_path("data." + file.set) == nullptr) continue;
+    if (file.set == "train") recorded.insert(file.path);
+    const auto now = artifact::look_at_data_file(file.set, file.path);
+    if (!now) {
+      add(file.set, file.path + " of " + bytes(file), "gone or unreadable");
+      continue;
+    }
+    if (now.value().bytes == file.bytes && now.value().mtime_ns == file.mtime_ns) continue;
+    // A size may change without the samples (a log that grows behind the split), but nobody knows that from here.
+    if (now.value().bytes != file.bytes) {
+      add(file.set, file.path + " of " + bytes(file), bytes(now.value()));
+      continue;
+    }
+    const auto read = artifact::read_data_file(file.set, file.path);
+    if (file.checksum.empty() || !read) {
+      add(file.set, file.path, "written since, and it was not read to its end then");
+    } else if (read.value().checksum != file.checksum) {
+      add(file.set, file.path + " with " + file.checksum, read.value().checksum);
+    }
+  }
+  if (files && !capsule.data.empty()) {
+    for (const std::string& path : *files) {
+      if (!recorded.contains(path)) add("train", "without " + path, "with it");
+    }
+    for (const std::string& path : recorded) {
+      if (std::find(files->begin(), files->end(), path) == files->end()) add("train", "with " + path, "without it");
+    }
+  }
+  return changes;
+}
+
+std::string to_text(const Difference& difference) {
+  const std::string place = difference.before_place.text();
+  return difference.key + " was " + difference.before + (place.empty() ? "" : " (" + place + ")") + " and is " +
+         difference.after + " now";
+}
+
+bool judge(const std::vector<Difference>& differences, const std::vector<std::string>& allowed, const Node& recipe,
+           core::Diagnostics& diagnostics) {
+  bool holds = names_are_known(allowed, differences, recipe, diagnostics);
+  for (const Difference& difference : differences) {
+    if (difference.effect == Effect::kHarmless) continue;
+    if (difference.effect == Effect::kChangesTheMaths && is_allowed(difference, allowed)) continue;
+    holds = false;
+  }
+  if (holds) return true;
+  for (const Difference& difference : differences) {
+    const std::string why = difference.why.empty() ? "" : " (" + difference.why + ")";
+    const std::string text = to_text(difference);
+    switch (difference.effect) {
+      case Effect::kHarmless: diagnostics.notice(difference.place, text + ": harmless" + why); break;
+      case Effect::kChangesTheMaths:
+        if (is_allowed(difference, allowed)) {
+          diagnostics.notice(difference.place, text + ": allowed, though this changes the maths" + why);
+        } else {
+          diagnostics.error(difference.place, text + ": this changes the maths" + why,
+                            (difference.hint.empty() ? "" : difference.hint + "; ") + "--allow-change " +
+                                difference.key + " goes on with it, --new starts anew");
+        }
+        break;
+      case Effect::kImpossible:
+        diagnostics.error(difference.place, text + ": impossible, the saved state does not fit" + why,
+                          "give the old value back to go on with that run, or start anew with --new");
+        break;
+    }
+  }
+  return false;
+}
+
+}  // namespace runner::train

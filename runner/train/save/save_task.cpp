@@ -1,0 +1,97 @@
+#include "runner/train/save/save_task.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "runner/artifact/io/io.h"
+#include "runner/core/error.h"
+#include "runner/core/log.h"
+#include "runner/core/node.h"
+#include "runner/core/units.h"
+
+namespace runner::train {
+namespace {
+
+using core::Node;
+using core::RunError;
+
+constexpr std::int64_t kLookMs = 200;           // how often a waiting save asks whether it should give up
+constexpr std::int64_t kTryNs = 5'000'000'000;  // a quota does not show in the free space: then only trying tells
+constexpr std::int64_t kSayNs = 60'000'000'000;
+
+}  // namespace
+
+SaveTask::SaveTask(checkpoint::Snapshot snapshot, checkpoint::SaveOptions options, artifact::RetentionPolicy retention,
+                   FullDiskPolicy full_disk, store::RunWriter& run, const core::Clock& clock)
+    : snapshot_(std::move(snapshot)),
+      options_(std::move(options)),
+      retention_(std::move(retention)),
+      full_disk_(std::move(full_disk)),
+      run_(run),
+      clock_(clock),
+      bytes_(snapshot_.bytes()) {}
+
+void SaveTask::write() {
+  persist([this] { draft_ = snapshot_.write(options_); });
+  snapshot_.release();
+}
+
+std::string SaveTask::commit() {
+  std::string path;
+  persist([&] { path = snapshot_.commit(*draft_, options_); });
+  retention_.verified = path;
+  for (const std::string& gone : artifact::rotate(options_.checkpoints_dir, retention_)) {
+    core::log_debug("rotated " + gone);
+  }
+  return path;
+}
+
+/// Calls `attempt` until it no longer says that there is no room, as long as the policy allows.
+template <typename Attempt>
+void SaveTask::persist(Attempt attempt) {
+  const std::int64_t since_ns = clock_.monotonic_ns();
+  std::int64_t said_ns = 0;
+  while (true) {
+    try {
+      attempt();
+      if (said_ns != 0) core::log_info("there is room again for the save of step " + std::to_string(step()));
+      return;
+    } catch (const RunError& error) {
+      if (error.exit_code() != core::kExitResumable || !full_disk_.wait) throw;
+      const std::int64_t now_ns = clock_.monotonic_ns();
+      if (said_ns == 0 || now_ns - said_ns > kSayNs) {
+        const double left_s = full_disk_.timeout_s - static_cast<double>(now_ns - since_ns) * 1e-9;
+        core::log_warning(std::string(error.what()) + "; the save of step " + std::to_string(step()) +
+                          " waits for room, " + core::format_duration(std::max(0.0, left_s)) + " at most");
+        if (said_ns == 0) {
+          Node data = Node::mapping();
+          data.set("message", Node::string(error.what()));
+          run_.event("disk_full", step(), std::move(data));
+        }
+        said_ns = now_ns;
+      }
+      if (!wait_for_room(since_ns)) throw;
+    }
+  }
+}
+
+bool SaveTask::wait_for_room(std::int64_t since_ns) {
+  const auto has_room = [this] {
+    const auto bytes = artifact::attempt([this] { return artifact::system_io().free_bytes(options_.checkpoints_dir); });
+    return bytes.ok() && bytes.value() >= bytes_;
+  };
+  // Where there seems to be room and was none, it is a quota or run.db: only trying tells, and not all the time.
+  const bool was_short = !has_room();
+  const std::int64_t begin_ns = clock_.monotonic_ns();
+  while (!full_disk_.give_up || !full_disk_.give_up()) {
+    const std::int64_t now_ns = clock_.monotonic_ns();
+    if (static_cast<double>(now_ns - since_ns) * 1e-9 > full_disk_.timeout_s) return false;
+    if (now_ns - begin_ns > kTryNs || (was_short && has_room())) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(kLookMs));
+  }
+  return false;
+}
+
+}  // namespace runner::train

@@ -1,0 +1,381 @@
+#include "runner/train/save/saver.h"
+
+#include <torch/version.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <exception>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "components/tensor/random_state.h"
+#include "runner/artifact/probe.h"
+#include "runner/artifact/retention.h"
+#include "runner/checkpoint/checkpoint.h"
+#include "runner/checkpoint/checkpoint_prefetch.h"
+#include "runner/checkpoint/snapshot.h"
+#include "runner/core/build_info.h"
+#include "runner/core/error.h"
+#include "runner/core/log.h"
+#include "runner/core/platform/files.h"
+#include "runner/core/platform/machine.h"
+#include "runner/core/platform/run_async.h"
+#include "runner/core/units.h"
+#include "runner/distributed/process_group.h"
+#include "runner/registry/registry.h"
+#include "runner/train/experiment/eval_weights.h"
+#include "runner/train/experiment/weight_average.h"
+#include "runner/train/save/rank_states.h"
+#include "runner/train/save/save_task.h"
+#include "runner/train/save/tensor_memory.h"
+
+namespace runner::train {
+namespace {
+
+using core::Node;
+
+constexpr int kNice = 12;  // of the threads that write: the steps come first, but a save must come to its end, too
+constexpr double kPacedBytesPerSecondMin = 200e6;   // slower would gain nothing and leave a crash more to lose
+constexpr std::int64_t kMetricsPatienceMs = 2'000;  // with a full disk, before the save as a whole tries again
+
+std::string recipe_hash_of(const Experiment& experiment) {
+  resolve::Recipe recipe;
+  recipe.root = experiment.recipe;
+  return recipe.hash();
+}
+
+std::int64_t metrics_patience_ms(const sections::checkpoint::Config& config) {
+  const bool waits = config.on_full_disk == sections::checkpoint::OnFullDisk::kWait;
+  return waits ? static_cast<std::int64_t>(config.full_disk_timeout * 1000.0) : 0;
+}
+
+}  // namespace
+
+Saver::Saver(Experiment& experiment, Stepper& stepper, core::Stateful& faults, store::RunWriter& run, Console& console,
+             const SignalWatch& signals, const core::Clock& clock)
+    : experiment_(experiment),
+      stepper_(stepper),
+      faults_(faults),
+      run_(run),
+      console_(console),
+      signals_(signals),
+      clock_(clock),
+      config_(sections::checkpoint::parse_config(*experiment.recipe.find("checkpoint"))),
+      checkpoints_dir_(run.run_dir() + "/checkpoints") {
+  run_.set_patience({metrics_patience_ms(config_), [this] { return signals_.received() != nullptr; }});
+}
+
+Saver::~Saver() {
+  run_.set_patience({metrics_patience_ms(config_)});  // the signals are not looked at any more
+  over_ = true;
+  if (pace_ != nullptr) pace_->hurry();
+  if (prefault_.valid()) prefault_.wait();
+  if (!under_way_.valid()) return;
+  try {
+    under_way_.get();
+  } catch (const std::exception& error) {
+    core::log_warning(error.what());  // the run ends for another reason, which is told elsewhere
+  }
+}
+
+// Where hosts share the folder, the run's files are there already.
+bool Saver::saves_for_its_host() const {
+  std::error_code ignored;
+  return config_.save_on_each_node && experiment_.local_rank == 0 && !experiment_.is_first() &&
+         !std::filesystem::exists(run_.run_dir() + "/run.db", ignored);
+}
+
+void Saver::add_rank_state(const std::string& name, core::Stateful& part) {
+  rank_states_.push_back(std::make_unique<RankStates>(*experiment_.ranks, part));
+  add_state(name, *rank_states_.back());
+}
+
+void Saver::prepare() {
+  writes_ = experiment_.is_first() || saves_for_its_host();
+  if (!writes_) return;
+  first_step_ = stepper_.progress().step;
+  rhythm_.note(first_step_, clock_.monotonic_ns());
+  const std::int64_t bytes = checkpoint::estimate_bytes(*experiment_.model, EvalWeights::saved_tensors(experiment_));
+  const bool saves = config_.save_steps || config_.save_best || config_.save_at_end;
+  if (saves) {
+    core::make_folders(checkpoints_dir_).value();
+    artifact::probe_folder(checkpoints_dir_, bytes);  // before hours are spent on what cannot be kept
+  }
+  async_ = config_.async_save && (config_.save_steps || config_.save_best) && copies_fit(bytes);
+  // What max_memory leaves for copies is known when the steps have taken theirs.
+  if (!async_ || tensor_memory_is_limited()) return;
+  // Pages that the kernel has yet to find would cost the first save more than the copy itself.
+  if (memory_.reserve(bytes)) prefault_ = core::run_async([this] { memory_.prefault(); }, kNice);
+}
+
+bool Saver::copies_fit(std::int64_t bytes) const {
+  // Gradients and the optimizer's tensors are yet to come and take about as much again.
+  const std::int64_t free = core::free_memory();
+  if (bytes <= free / 2) return true;
+  core::log_info("a checkpoint of " + core::format_bytes(bytes) + " is too large to be copied in " +
+                 core::format_bytes(free) + " of free memory: training waits for each save");
+  return false;
+}
+
+bool Saver::due(const Progress& before, const Progress& now) const {
+  return config_.save_steps && train::due(*config_.save_steps, before, now, experiment_.total_steps);
+}
+
+bool Saver::note_best(const std::map<std::string, double>& metrics, std::int64_t step) {
+  note_change();  // what was saved at this step knows nothing of the evaluation
+  if (!config_.monitor) return false;
+  const auto found = metrics.find(*config_.monitor);
+  if (found == metrics.end() || !std::isfinite(found->second)) return false;
+  const double value = found->second;
+  const bool smaller_is_better = config_.mode == sections::checkpoint::Mode::kMin;
+  if (best_value_ && !(smaller_is_better ? value < *best_value_ : value > *best_value_)) return false;
+  best_value_ = value;
+  best_step_ = step;
+  return true;
+}
+
+Node Saver::counters() const {
+  Node node = stepper_.state();
+  Node best = Node::mapping();
+  if (best_value_) {
+    best.set("value", Node::floating(*best_value_));
+    best.set("step", Node::integer(best_step_));
+    best.set("monitor", Node::string(*config_.monitor));
+    best.set("mode", *experiment_.recipe.at_path("checkpoint.mode"));
+  }
+  node.set("best", std::move(best));
+  return node;
+}
+
+checkpoint::TrainState Saver::train_state() const {
+  checkpoint::TrainState state;
+  state.rank = experiment_.rank();
+  state.model = experiment_.model.get();
+  state.stateful.emplace_back("optimizer", experiment_.optimizer.get());
+  state.stateful.emplace_back("weight_average", experiment_.weight_average.get());
+  state.stateful.emplace_back("lr_scheduler", experiment_.scheduler.get());
+  state.stateful.emplace_back("faults", &faults_);
+  state.stateful.emplace_back("loss", experiment_.loss.get());
+  state.stateful.emplace_back("data.train", experiment_.train_data.get());
+  for (const NamedDataset& set : experiment_.eval_data) state.stateful.emplace_back("data." + set.name, set.data.get());
+  for (const auto& metric : experiment_.metrics) state.stateful.emplace_back("metrics." + metric->name(), metric.get());
+  for (const auto& block : experiment_.model->blocks()) {
+    state.stateful.emplace_back("blocks." + block->name(), block.get());
+  }
+  // By type and not by place: one that is added or taken away must not hand its state to its neighbour.
+  std::map<std::string, int> seen;
+  for (const BuiltCallback& one : experiment_.callbacks) {
+    const int number = ++seen[one.type];
+    state.stateful.emplace_back("callbacks." + one.type + (number > 1 ? "." + std::to_string(number) : ""),
+                                one.callback.get());
+  }
+  state.stateful.insert(state.stateful.end(), more_state_.begin(), more_state_.end());
+  state.counters = counters();
+  return state;
+}
+
+void Saver::save(const std::map<std::string, double>& eval_metrics, When when) {
+  if (saved_step_ == stepper_.progress().step) return;
+  // What the ranks have in common is everything but this.
+  if (experiment_.ranks != nullptr) {
+    random_states_ = experiment_.ranks->all_gather(components::RandomState::now().bytes(), "random states");
+    for (const auto& states : rank_states_) states->gather("states of the ranks");
+  }
+  if (!writes_) {
+    saved_step_ = stepper_.progress().step;
+    return;
+  }
+  const std::int64_t begin_ns = clock_.monotonic_ns();
+  const bool waits = under_way_.valid() && under_way_.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
+  if (waits && !told_to_wait_ && when == When::kBetweenSteps) {
+    told_to_wait_ = true;
+    console_.line("step " + std::to_string(stepper_.progress().step) + " waits for the save before: saves are asked " +
+                  "for faster than this disk takes them");
+  }
+  core::log_debug("saving step " + std::to_string(stepper_.progress().step));
+  if (waits) rhythm_.note_wait();
+  rhythm_.note(stepper_.progress().step, begin_ns);
+  finish();
+  // Before the first step nobody knows what max_memory leaves for a copy.
+  const bool known = !tensor_memory_is_limited() || stepper_.progress().step > first_step_;
+  const bool copy = async_ && known && when == When::kBetweenSteps;
+  const EvalWeights judged(experiment_);  // what evaluates and exports the checkpoint knows no optimizer
+  auto task = snapshot_state(eval_metrics, copy);
+  saved_step_ = task->step();
+  start(std::move(task), begin_ns, copy && async_);
+}
+
+std::unique_ptr<SaveTask> Saver::snapshot_state(const std::map<std::string, double>& eval_metrics, bool copy) {
+  checkpoint::SaveOptions options;
+  options.checkpoints_dir = checkpoints_dir_;
+  options.fields.step = stepper_.progress().step;
+  options.fields.branch = run_.branch();
+  options.fields.trained_s = stepper_.progress().seconds;
+  options.fields.run_id = run_.run_id();
+  options.fields.recipe_hash = recipe_hash_of(experiment_);
+  options.fields.program = Node::mapping();
+  options.fields.program.set("roux", Node::string(core::program_version()));
+  options.fields.program.set("source", Node::string(core::source_hash()));
+  options.fields.program.set("libtorch", Node::string(TORCH_VERSION));
+  checkpoint::TrainState state = train_state();
+  state.random_states = random_states_;
+  if (experiment_.ranks != nullptr) options.fields.world_size = experiment_.ranks->size();
+  options.fields.data_position = *state.counters.find("data_position");
+  Node values = Node::mapping();
+  for (const auto& [name, value] : eval_metrics) values.set(name, Node::floating(value));
+  options.fields.metrics = std::move(values);
+  // Rows of later steps may be on disk too by then; the checkpoint's own end here.
+  options.metrics_committed = [this, row = run_.last_row()] {
+    run_.flush_durable(kMetricsPatienceMs);
+    return row;
+  };
+  options.now_ms = clock_.wall_ms();
+  options.shard_bytes_max = config_.max_shard_size;
+  options.direct_io = config_.direct_io;
+
+  artifact::RetentionPolicy retention;
+  retention.run_id = run_.run_id();
+  retention.save_total_limit = static_cast<int>(config_.save_total_limit.value_or(0));
+  retention.keep_bytes = config_.keep_bytes.value_or(0);
+  retention.keep_age_s = config_.keep_age.value_or(0);
+  retention.trained_s = stepper_.progress().seconds;
+  retention.keep_every = config_.keep_every.value_or(0);
+  if (config_.save_best && best_value_) retention.best_step = best_step_;
+
+  FullDiskPolicy full_disk;
+  full_disk.wait = config_.on_full_disk == sections::checkpoint::OnFullDisk::kWait;
+  full_disk.timeout_s = config_.full_disk_timeout;
+  full_disk.give_up = [this] { return over_ || signals_.received() != nullptr; };
+
+  checkpoint::Snapshot snapshot(state, config_.max_shard_size);
+  if (copy && !copy_state(snapshot)) {
+    drop_copies();
+    console_.line("no memory for a copy of the state: training waits for each save");
+  }
+  if (copy && async_) options.pace = pace_for(snapshot.bytes());
+  return std::make_unique<SaveTask>(std::move(snapshot), std::move(options), std::move(retention), std::move(full_disk),
+                                    run_, clock_);
+}
+
+bool Saver::copy_state(checkpoint::Snapshot& snapshot) {
+  const std::int64_t bytes = snapshot.bytes();
+  if (bytes > counted_bytes_) {
+    if (!take_memory_beside_tensors(bytes - counted_bytes_)) return false;
+    counted_bytes_ = bytes;
+  }
+  if (prefault_.valid() && bytes > memory_.size()) prefault_.wait();  // it is about to move
+  return snapshot.copy_to(memory_);
+}
+
+bool Saver::give_up_copies() {
+  if (!async_ || memory_.size() == 0) return false;
+  finish();
+  drop_copies();
+  console_.line("memory has run out: what copies of the state took is given back, training waits for each save");
+  return true;
+}
+
+void Saver::drop_copies() {
+  if (prefault_.valid()) prefault_.wait();
+  memory_.release();
+  give_back_memory(std::exchange(counted_bytes_, 0));
+  async_ = false;
+}
+
+/// Null where there is no time to rest in.
+std::shared_ptr<artifact::Throttle> Saver::pace_for(std::int64_t bytes) const {
+  const std::int64_t work = 2 * bytes;  // written, then read back
+  const double seconds = std::min(rhythm_.seconds_for_save(), static_cast<double>(work) / kPacedBytesPerSecondMin);
+  if (seconds <= 0) return nullptr;
+  return std::make_shared<artifact::Throttle>(artifact::Throttle::Plan{work, seconds}, clock_);
+}
+
+/// The loop goes on as soon as nothing needs the state any more: when it is copied, or when it is written. The look at
+/// what the disk holds, the commit and the rotation are a thread's either way.
+void Saver::start(std::unique_ptr<SaveTask> task, std::int64_t begin_ns, bool copied) {
+  pace_ = task->pace();
+  if (!copied) task->write();
+  const double stall_seconds = seconds_since(begin_ns);
+  under_way_ = core::run_async(
+      [this, begin_ns, stall_seconds, copied, task = std::move(task)] {
+        if (copied) task->write();
+        Saved saved{task->commit(), 0, stall_seconds, 0};
+        saved.seconds = seconds_since(begin_ns);
+        if (task->pace() != nullptr) saved.rest_seconds = task->pace()->rested_seconds();
+        record(*task, saved);
+        return saved;
+      },
+      kNice);
+}
+
+void Saver::record(const SaveTask& task, const Saved& saved) {
+  Node data = Node::mapping();
+  data.set("path", Node::string(saved.path));
+  data.set("bytes", Node::integer(task.bytes()));
+  data.set("seconds", Node::floating(saved.seconds));
+  data.set("stall_seconds", Node::floating(saved.stall_seconds));
+  data.set("rest_seconds", Node::floating(saved.rest_seconds));
+  run_.artefact("checkpoint", task.step(), saved.path, Node::mapping());
+  run_.event("checkpoint", task.step(), std::move(data));
+  core::log_debug("committed step " + std::to_string(task.step()));
+}
+
+void Saver::note(const Saved& saved) {
+  if (saved.path.empty()) return;
+  last_checkpoint_ = saved.path;
+  // The rests of two writers add up: no more than half of them can be taken off for sure.
+  longest_save_s_ = std::max(longest_save_s_, saved.seconds - saved.rest_seconds / 2);
+  console_.line("saved " + saved.path + " in " + core::format_duration(saved.seconds) + ", training stood still for " +
+                core::format_duration(saved.stall_seconds));
+}
+
+void Saver::poll() {
+  if (!under_way_.valid() || under_way_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return;
+  note(under_way_.get());
+}
+
+void Saver::finish() {
+  if (pace_ != nullptr) pace_->hurry();
+  if (under_way_.valid()) note(under_way_.get());
+}
+
+double Saver::seconds_to_end() const { return under_way_.valid() ? 2 * longest_save_s_ : longest_save_s_; }
+
+double Saver::seconds_since(std::int64_t begin_ns) const {
+  return static_cast<double>(clock_.monotonic_ns() - begin_ns) * 1e-9;
+}
+
+void Saver::restore(const std::string& checkpoint, const Found& found) {
+  finish();
+  const std::int64_t begin_ns = clock_.monotonic_ns();
+  checkpoint::TrainState state = train_state();
+  experiment_.weight_average->begin_anew();  // a checkpoint from before there was one has no section for it
+  const Node counters = checkpoint::load(checkpoint, state, found.held);
+  EvalWeights::put_back(experiment_);
+  stepper_.restore(counters);
+  saved_step_ = stepper_.progress().step;
+  last_checkpoint_ = checkpoint;
+  best_value_.reset();  // a rollback comes from a branch that may have had one
+  // The best by another measure says nothing about this one.
+  const auto same = [&](const char* recorded, const char* present) {
+    const Node* before = counters.at_path(recorded);
+    return before != nullptr && before->same_value(*experiment_.recipe.at_path(present));
+  };
+  if (const Node* value = counters.at_path("best.value");
+      value != nullptr && same("best.monitor", "checkpoint.monitor") && same("best.mode", "checkpoint.mode")) {
+    best_value_ = value->as_double();
+    best_step_ = counters.at_path("best.step")->as_integer();
+  }
+  Node data = Node::mapping();
+  data.set("path", Node::string(checkpoint));
+  data.set("seconds", Node::floating(found.verify_seconds + seconds_since(begin_ns)));
+  if (found.held != nullptr) {
+    data.set("read_seconds", Node::floating(found.held->seconds()));  // beside the building of model and data
+    found.held->release();
+  }
+  run_.event("restore", saved_step_, std::move(data));
+}
+
+}  // namespace runner::train

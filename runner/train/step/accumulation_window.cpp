@@ -1,0 +1,145 @@
+#include "runner/train/step/accumulation_window.h"
+
+#include <ATen/ops/scalar_tensor.h>
+#include <ATen/record_function.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "runner/distributed/process_group.h"
+#include "runner/train/data/batch_dispatch.h"
+#include "runner/train/experiment/experiment.h"
+
+namespace runner::train {
+namespace {
+
+/// Whether the loss counts as much of each sample, so that nobody has to look at the targets.
+bool counts_are_known(const Experiment& experiment) {
+  const components::DataSignature& data = experiment.train_data->signature();
+  if (data.padded) return false;
+  const std::optional<std::int64_t> ignored = experiment.loss->ignored_target();
+  if (!ignored) return experiment.loss->count_is_static();
+  const std::int64_t classes = std::max(data.vocab_size, data.num_classes);
+  return *ignored < 0 || (classes > 0 && *ignored >= classes);
+}
+
+}  // namespace
+
+std::int64_t full_passes(const StepperOptions& options, std::int64_t micro_batch_size) {
+  const std::int64_t samples = options.loader.micro_batch_size * options.window_batches;
+  return samples / micro_batch_size + (samples % micro_batch_size > 0 ? 1 : 0);
+}
+
+AccumulationWindow::AccumulationWindow(const Experiment& experiment, Loader& loader, const StepperOptions& options)
+    : experiment_(experiment), loader_(loader), options_(options) {}
+
+// Each stretch of the recipe's micro-batches inside one epoch is cut into passes, which are the same micro-batches
+// unless those were too large for the memory.
+void AccumulationWindow::plan(std::int64_t micro_batch_size) {
+  pieces_.clear();
+  recipe_batches_ = 0;
+  Accumulation accumulation(options_.window_batches, options_.sync_with_dataloader);
+  std::int64_t sample = loader_.position().sample, stretch = 0;
+  for (bool complete = false; !complete;) {
+    const std::int64_t count = loader_.batch_at(sample);
+    sample += count;
+    stretch += count;
+    ++recipe_batches_;
+    const bool epoch_ended = sample >= loader_.samples_per_epoch();
+    complete = accumulation.advance(epoch_ended);
+    if (!epoch_ended && !complete) continue;
+    for (std::int64_t from = sample - stretch; stretch > 0; from += pieces_.back(), stretch -= pieces_.back()) {
+      pieces_.push_back(std::min(loader_.batch_at(from, micro_batch_size), stretch));
+    }
+    sample = 0;
+  }
+}
+
+void AccumulationWindow::fetch(std::int64_t micro_batch_size) {
+  RECORD_USER_SCOPE("data");
+  plan(micro_batch_size);
+  full_passes_ = full_passes(options_, micro_batch_size);
+  mine_.resize(pieces_.size());  // memory of the window before is taken again
+  owners_.clear();
+  std::size_t read = 0;
+  samples_ = 0;
+  for (const std::int64_t samples : pieces_) {
+    samples_ += samples;
+    owners_.push_back(loader_.owner());
+    if (loader_.is_mine()) {
+      loader_.next(samples, mine_[read++].tensors);
+    } else {
+      loader_.skip(samples);
+    }
+  }
+  if (experiment_.ranks != nullptr && options_.loader.rank_0_reads) dispatch();
+  settle();
+  count();
+}
+
+void AccumulationWindow::dispatch() {
+  std::vector<components::TensorMap> batches;
+  for (MicroBatch& micro : mine_) batches.push_back(std::move(micro.tensors));
+  dispatch_batches(*experiment_.ranks, owners_, batches);
+  for (std::size_t i = 0; i < batches.size(); ++i) mine_[i].tensors = std::move(batches[i]);
+}
+
+/// What is known of each of this process's micro-batches.
+void AccumulationWindow::settle() {
+  std::size_t mine = 0;
+  others_after_ = 0;
+  for (std::size_t i = 0; i < owners_.size(); ++i) {
+    ++others_after_;
+    if (owners_[i] != experiment_.rank()) continue;
+    MicroBatch& micro = mine_[mine++];
+    micro.others_before = std::exchange(others_after_, 0) - 1;
+    micro.samples = pieces_[i];
+    micro.count = experiment_.loss->count(micro.tensors.at(components::kTarget));
+  }
+  mine_.resize(mine);
+}
+
+// What the mean is over is known without the others' batches, unless targets may be ignored.
+void AccumulationWindow::count() {
+  count_ = 0;
+  for (const MicroBatch& micro : mine_) count_ += micro.count;
+  if (experiment_.ranks == nullptr || options_.mean != WindowMean::kElements) return;
+  if (counts_are_known(experiment_)) {
+    if (!mine_.empty()) count_ = mine_.front().count / mine_.front().samples * samples_;
+    return;
+  }
+  const at::Tensor count = at::scalar_tensor(count_, at::kLong);
+  experiment_.ranks->begin_all_reduce(count, "counts")->wait();
+  count_ = count.item<std::int64_t>();
+}
+
+double AccumulationWindow::weight_of(const MicroBatch& micro) const {
+  const auto whole = [](std::int64_t n) { return static_cast<double>(n > 0 ? n : 1); };
+  switch (options_.mean) {
+    case WindowMean::kElements: return 1.0 / whole(count_);
+    case WindowMean::kSamples: return static_cast<double>(micro.samples) / (whole(micro.count) * whole(samples_));
+    case WindowMean::kMicroBatches: return 1.0 / (whole(micro.count) * static_cast<double>(full_passes_));
+  }
+  return 0.0;
+}
+
+// All but the last one, whose memory the next window takes again: no room is needed for them beside the optimizer.
+void AccumulationWindow::release() {
+  for (MicroBatch& micro : mine_) {
+    if (&micro != &mine_.back()) micro.tensors.clear();
+  }
+}
+
+std::vector<std::int64_t> AccumulationWindow::samples_of(int rank, const std::vector<std::int64_t>& all) const {
+  std::vector<std::int64_t> theirs;
+  auto begin = all.begin();
+  for (std::size_t i = 0; i < owners_.size(); ++i) {
+    const auto end = begin + pieces_[i];
+    if (owners_[i] == rank) theirs.insert(theirs.end(), begin, end);
+    begin = end;
+  }
+  return theirs;
+}
+
+}  // namespace runner::train

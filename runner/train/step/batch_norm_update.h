@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "components/tensor/autocast.h"
+#include "runner/train/data/loader.h"
+#include "runner/train/experiment/experiment.h"
+
+namespace runner::train {
+
+struct BatchNormUpdateOptions {
+  Loader::Options loader;  ///< the training's
+  std::optional<std::int64_t> max_batches;
+  components::AutocastOptions autocast;
+  std::function<bool()> interrupted;  ///< asked before each batch; true ends the walk
+};
+
+/// Measures the running statistics of the averaged weights, where a recipe's `weight_averaging` asks for it: each one
+/// becomes its mean over the training's batches of epoch 0. The trained ones and all random numbers stay as they are.
+/// False when it was interrupted; the average is then as before.
+///
+/// Source  torch.optim.swa_utils.update_bn
+bool update_batch_norm(const Experiment& experiment, const BatchNormUpdateOptions& options);
+
+}  // namespace runner::train

@@ -1,0 +1,49 @@
+#include "runner/train/step/first_bad_tensor.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/isfinite.h>
+
+#include "runner/train/experiment/experiment.h"
+#include "runner/train/experiment/gradients.h"
+
+namespace runner::train {
+namespace {
+
+bool all_finite(const at::Tensor& tensor) {
+  return !at::isFloatingType(tensor.scalar_type()) || at::isfinite(tensor).all().item<bool>();
+}
+
+/// Of the blocks' outputs for this batch; "" when all are finite.
+std::string first_bad_output(const Experiment& experiment, const MicroBatch& micro) {
+  components::TensorMap activations = micro.tensors;
+  for (const auto& block : experiment.model->blocks()) {
+    experiment.model->forward_block(*block, activations);
+    for (const auto& output : block->outputs()) {
+      if (!all_finite(activations.at(output.name))) return "output \"" + output.name + "\" of block " + block->name();
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+// As no weight has moved, this is the order in which one tensor spoils the next.
+std::string first_bad_tensor(const Experiment& experiment, const std::vector<MicroBatch>& batches,
+                             const components::NamedTensors& parameters, const components::AutocastOptions& autocast) {
+  if (batches.empty()) return first_bad_gradient(parameters);  // another process had all of the samples
+  for (const MicroBatch& micro : batches) {
+    for (const char* name : {components::kInput, components::kTarget}) {
+      if (!all_finite(micro.tensors.at(name))) return std::string("the batch's ") + name;
+    }
+  }
+  if (auto bad = first_bad_parameter(parameters); !bad.empty()) return bad;
+  const components::Autocast cast(autocast);
+  const at::NoGradGuard no_grad;
+  for (const MicroBatch& micro : batches) {
+    if (auto bad = first_bad_output(experiment, micro); !bad.empty()) return bad;
+  }
+  if (auto bad = first_bad_gradient(parameters); !bad.empty()) return bad;
+  return "the loss";
+}
+
+}  // namespace runner::train

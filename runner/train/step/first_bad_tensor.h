@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "components/tensor/autocast.h"
+#include "components/tensor/tensors.h"
+#include "runner/train/step/accumulation_window.h"
+
+namespace runner::train {
+
+/// What is not finite after a step that moved no weight, the cause before its consequences: the batch, a weight, a
+/// block's output (the batches are run forward once more), a gradient. "the batch's input", "parameter
+/// h.0.attn_qkv.weight", "output "x" of block h.3", "gradient of wte.weight", or "the loss" alone.
+std::string first_bad_tensor(const Experiment& experiment, const std::vector<MicroBatch>& batches,
+                             const components::NamedTensors& parameters, const components::AutocastOptions& autocast);
+
+}  // namespace runner::train

@@ -1,0 +1,174 @@
+#include "runner/artifact/provenance.h"
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tests/support/temp_dir.h"
+
+namespace runner::artifact {
+namespace {
+
+using tests::TempDir;
+
+Provenance example() {
+  Provenance capsule;
+  capsule.version = "0.1.0";
+  capsule.source = "0123456789abcdef";
+  capsule.libtorch = "2.11.0";
+  capsule.cpu = "a processor";
+  capsule.cpu_capability = "AVX2";
+  capsule.threads = 2;
+  capsule.total_steps = 60;
+  capsule.environment = {{"OMP_NUM_THREADS", "2"}};
+  capsule.folder = "/somewhere";
+  capsule.recipe = "recipe.yaml";
+  capsule.command_line = {"roux", "run", "recipe.yaml"};
+  capsule.data = {{"train", "corpus.txt", 9, 1'700'000'000'000'000'000, "xxh128:aa"}};
+  capsule.build = "Release, GNU 12.2.0";
+  capsule.host = "a-host";
+  capsule.cores = 2;
+  capsule.memory_bytes = 4'000'000'000;
+  capsule.code = GitState{}.to_node();
+  return capsule;
+}
+
+void write(const std::string& path, const std::string& text) { std::ofstream(path, std::ios::binary) << text; }
+
+}  // namespace
+
+TEST_CASE("a capsule is read back as it was written", "[artifact][capsule]") {
+  const TempDir dir;
+  write(dir / "capsule.json", core::to_json(example().to_node()));
+  const Provenance read = read_provenance(dir / "capsule.json").value();
+  CHECK(core::to_json(read.to_node()) == core::to_json(example().to_node()));
+  CHECK(list_causes(example(), read).empty());
+}
+
+TEST_CASE("a capsule of before the host and the code were recorded is read", "[artifact][capsule]") {
+  const TempDir dir;
+  core::Node node = example().to_node();
+  for (const char* key : {"build", "host", "cores", "memory_bytes", "code"}) node.erase(key);
+  write(dir / "capsule.json", core::to_json(node));
+  const Provenance read = read_provenance(dir / "capsule.json").value();
+  CHECK(read.host.empty());
+  CHECK(read.code.is_null());
+  CHECK(list_causes(example(), read).empty());
+}
+
+TEST_CASE("variables are chosen by name, and a secret keeps its value to itself", "[artifact][capsule]") {
+  setenv("ROUX_CAPSULE_TEST_A", "a=b", 1);
+  setenv("CAPSULE_TEST_B", "b", 1);
+  setenv("CAPSULE_TEST_API_KEY", "hush", 1);
+  const auto usual = chosen_environment({});
+  CHECK(usual.at("ROUX_CAPSULE_TEST_A") == "a=b");
+  CHECK_FALSE(usual.contains("CAPSULE_TEST_B"));
+  const auto asked = chosen_environment({"CAPSULE_TEST_*"});
+  CHECK(asked.at("ROUX_CAPSULE_TEST_A") == "a=b");
+  CHECK(asked.at("CAPSULE_TEST_B") == "b");
+  CHECK(asked.at("CAPSULE_TEST_API_KEY") == kHiddenValue);
+  unsetenv("ROUX_CAPSULE_TEST_A");
+  unsetenv("CAPSULE_TEST_B");
+  unsetenv("CAPSULE_TEST_API_KEY");
+}
+
+TEST_CASE("a variable that sounds secret is hidden, and so is a password in a URL", "[artifact][capsule]") {
+  struct Case {
+    const char *name, *value, *kept;
+  };
+  static constexpr Case cases[] = {
+      {"SSH_PASSPHRASE", "hush", "(hidden)"},
+      {"GH_PAT", "hush", "(hidden)"},
+      {"AWS_ACCESS", "hush", "(hidden)"},
+      {"MYSQL_PWD", "hush", "(hidden)"},
+      {"DB_PASS", "hush", "(hidden)"},
+      {"SENTRY_DSN", "hush", "(hidden)"},
+      {"SLACK_WEBHOOK_URL", "hush", "(hidden)"},
+      {"CAPSULE_TEST_PATH", "/bin", "/bin"},
+      {"CAPSULE_TEST_PATTERN", "x", "x"},
+      {"OLDPWD", "/home", "/home"},
+      {"CAPSULE_TEST_URI", "http://me:hush@host:5000/a", "http://me:(hidden)@host:5000/a"},
+      {"CAPSULE_TEST_PROXY", "a=http://h/?token=hush&n=1 b=http://h/", "a=http://h/?token=(hidden)&n=1 b=http://h/"},
+  };
+  for (const Case& c : cases) {
+    INFO(c.name);
+    const char* there = std::getenv(c.name);
+    const std::string before = there != nullptr ? there : "";
+    setenv(c.name, c.value, 1);
+    CHECK(chosen_environment({"*"}).at(c.name) == c.kept);
+    there != nullptr ? setenv(c.name, before.c_str(), 1) : unsetenv(c.name);
+  }
+}
+
+TEST_CASE("what is no capsule is refused with the reason", "[artifact][capsule]") {
+  const TempDir dir;
+  const std::string path = dir / "capsule.json";
+  const std::pair<std::string, std::string> cases[] = {
+      {"{}", path + " is no capsule of a run"},
+      {R"({"capsule_version": 2})", path + " has version 2, this program reads up to 1"},
+      {R"({"capsule_version": 1})", path + " has no usable \"version\""},
+      {"[1", path + " cannot be read: "},
+  };
+  for (const auto& [text, message] : cases) {
+    INFO(text);
+    write(path, text);
+    const auto read = read_provenance(path);
+    REQUIRE(!read);
+    CHECK(read.failure().message.starts_with(message));
+  }
+  std::filesystem::remove(path);
+  CHECK(!read_provenance(path));
+}
+
+TEST_CASE("each thing that can make other bits is a cause of its own", "[artifact][capsule]") {
+  struct Case {
+    const char* name;
+    std::function<void(Provenance&)> change;
+    std::vector<std::string> causes;
+  };
+  const Case cases[] = {
+      {"nothing", [](Provenance&) {}, {}},
+      {"a byte", [](Provenance& c) { c.data[0].checksum = "xxh128:ab"; }, {"file corpus.txt of data.train"}},
+      {"a touch", [](Provenance& c) { c.data[0].mtime_ns += 1; }, {}},
+      {"a size", [](Provenance& c) { c.data[0].bytes = 10; }, {"file corpus.txt of data.train"}},
+      {"a file more",
+       [](Provenance& c) {
+         c.data.push_back({"train", "more.txt", 1, 1, ""});
+       },
+       {"file more.txt of data.train"}},
+      {"a file less", [](Provenance& c) { c.data.clear(); }, {"file corpus.txt of data.train"}},
+      {"threads", [](Provenance& c) { c.threads = 1; }, {"threads"}},
+      {"instructions", [](Provenance& c) { c.cpu_capability = "AVX512"; }, {"CPU capability"}},
+      {"LibTorch", [](Provenance& c) { c.libtorch = "2.12.0"; }, {"LibTorch"}},
+      {"the program", [](Provenance& c) { c.source = "f"; }, {"source of roux"}},
+      {"a variable", [](Provenance& c) { c.environment.clear(); }, {"OMP_NUM_THREADS"}},
+      {"another folder", [](Provenance& c) { c.folder = "/elsewhere"; }, {}},
+      {"the order that it was given", [](Provenance& c) { c.command_line = {"roux"}; }, {}},
+  };
+  for (const Case& c : cases) {
+    DYNAMIC_SECTION(c.name) {
+      Provenance after = example();
+      c.change(after);
+      std::vector<std::string> found;
+      for (const Cause& cause : list_causes(example(), after)) found.push_back(cause.what);
+      CHECK(found == c.causes);
+    }
+  }
+}
+
+TEST_CASE("a data file is known by its content", "[artifact][capsule]") {
+  const TempDir dir;
+  write(dir / "a", "abc");
+  const DataFile read = read_data_file("train", dir / "a").value();
+  CHECK(read.bytes == 3);
+  CHECK(read.checksum == "xxh128:06b05ab6733a618578af5f94892f3950");  // `printf abc | xxhsum -H2`
+  CHECK(look_at_data_file("train", dir / "a").value().checksum.empty());
+  const std::atomic<bool> stop = true;
+  CHECK(read_data_file("train", dir / "a", &stop).value().checksum.empty());
+  CHECK(!read_data_file("train", dir / "missing"));
+}
+
+}  // namespace runner::artifact

@@ -1,0 +1,94 @@
+#include "runner/core/platform/process.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "runner/core/error.h"
+
+namespace runner::core {
+
+TEST_CASE("a child is read line by line, its two streams as one, to its end", "[core][process]") {
+  Process process({"sh", "-c", "echo one; echo two >&2; printf \"$WORD\"; exit 3"}, {{"WORD", "three"}});
+  std::string line, all;
+  while (process.read_line(line, 60'000) == Process::Read::kLine) all += line + "|";
+  CHECK(all == "one|two|three|");
+  CHECK(process.wait() == 3);
+}
+
+TEST_CASE("a child that says nothing is waited for as long as was asked, and can be killed", "[core][process]") {
+  Process process({"sh", "-c", "echo begun; exec sleep 1000"});
+  std::string line;
+  REQUIRE(process.read_line(line, 60'000) == Process::Read::kLine);
+  CHECK(process.read_line(line, 1) == Process::Read::kTimeout);
+  process.send(SIGKILL);
+  CHECK(process.read_line(line, 60'000) == Process::Read::kEnd);
+  CHECK(process.wait() == 128 + SIGKILL);
+}
+
+TEST_CASE("what a child has started dies with it where that was asked for", "[core][process]") {
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  {
+    Process process({"sh", "-c", "sleep 1000 & echo begun; wait"}, {}, Process::Fate::kDiesWithChildren);
+    std::string line;
+    REQUIRE(process.read_line(line, 60'000) == Process::Read::kLine);
+  }
+  close(ends[1]);
+  pollfd end = {ends[0], POLLIN, 0};  // the sleeping one has inherited the other end
+  REQUIRE(poll(&end, 1, 60'000) == 1);
+  CHECK(end.revents == POLLHUP);
+  close(ends[0]);
+}
+
+TEST_CASE("a program that is not there ends as a shell would say it", "[core][process]") {
+  Process process({"/nowhere/at/all"});
+  CHECK(process.wait() == 127);
+}
+
+TEST_CASE("a child that only closes its output still runs", "[core][process]") {
+  Process process({"sh", "-c", "exec >&- 2>&-; exec sleep 1000"});
+  std::string line;
+  REQUIRE(process.read_line(line, 60'000) == Process::Read::kEnd);
+  CHECK_FALSE(process.wait_for(1).has_value());
+  process.send(SIGKILL);
+  CHECK(process.wait_for(60'000) == 128 + SIGKILL);
+  process.send(SIGKILL);  // to nobody
+  CHECK(process.wait() == 128 + SIGKILL);
+}
+
+TEST_CASE("a line beyond the limit comes in pieces", "[core][process]") {
+  Process process({"printf", "12345678\\n\\n1234"});
+  std::string line, all;
+  while (process.read_line(line, 60'000, 4) == Process::Read::kLine) all += line + "|";
+  CHECK(all == "1234|5678||1234|");
+}
+
+TEST_CASE("a child that prints for ever and does not read is given up", "[core][process]") {
+  Process process({"yes"}, {}, Process::Fate::kDiesWithParent, Process::Input::kPipe);
+  CHECK(process.write(std::string(1 << 20, 'x'), 100) == Process::Write::kTimeout);
+}
+
+TEST_CASE("a child has the signals of its parent, and one that outlives it has them all", "[core][process]") {
+  const auto blocked_in = [](Process::Fate fate) {
+    Process process({"grep", "SigBlk", "/proc/self/status"}, {}, fate);
+    std::string line;
+    process.read_line(line, 60'000);
+    process.wait();
+    return line;
+  };
+  sigset_t one, before, after;
+  sigemptyset(&one);
+  sigaddset(&one, SIGUSR2);
+  pthread_sigmask(SIG_SETMASK, &one, &before);
+  CHECK(blocked_in(Process::Fate::kDiesWithParent) == "SigBlk:\t0000000000000800");
+  CHECK(blocked_in(Process::Fate::kOutlivesParent) == "SigBlk:\t0000000000000000");
+  pthread_sigmask(SIG_SETMASK, &before, &after);
+  CHECK(sigismember(&after, SIGUSR2) == 1);
+  CHECK(sigismember(&after, SIGTERM) == 0);
+}
+
+}  // namespace runner::core

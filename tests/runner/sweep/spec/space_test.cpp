@@ -1,0 +1,295 @@
+#include <catch2/catch.hpp>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "components/sampler/math/grid_points.h"
+#include "tests/support/sweeps.h"
+
+using runner::core::Diagnostics;
+using runner::sweep::Point;
+using tests::read_sweep;
+
+namespace {
+
+/// `message (hint)` of each, in order.
+std::vector<std::string> complaints(const std::string& sweep) {
+  Diagnostics diagnostics;
+  CHECK_FALSE(read_sweep(sweep, diagnostics).has_value());
+  std::vector<std::string> list;
+  for (const auto& one : diagnostics.all()) {
+    CHECK(one.place.known());
+    list.push_back(one.message + " (" + one.hint + ")");
+  }
+  return list;
+}
+
+/// Every variant of a finite space, as words.
+std::vector<std::string> variants(const std::string& sweep) {
+  Diagnostics diagnostics;
+  const auto read = read_sweep(sweep, diagnostics);
+  INFO(runner::core::render(diagnostics));
+  REQUIRE(read.has_value());
+  std::vector<std::string> list;
+  components::sampler::for_each_grid_point(read->space(), [&](const Point& point) {
+    list.push_back(read->space().text(point));
+    return true;
+  });
+  return list;
+}
+
+}  // namespace
+
+TEST_CASE("each mistake in a sweep is told at its place", "[sweep]") {
+  struct Case {
+    const char *name, *sweep;
+    std::vector<std::string> complaints;
+  };
+  const Case cases[] = {
+      {"an empty range",
+       "  parameters: {optimizer.lr: {min: 1.0, max: 0.1}}",
+       {"optimizer.lr has min 1.0 and max 0.1 (min must be less than max; one value alone belongs into the recipe)"}},
+      {"a logarithm of nothing",
+       "  parameters: {optimizer.lr: {distribution: log_uniform, min: 0, max: 0.1}}",
+       {"optimizer.lr has min 0, which has no logarithm (a min above 0, or a distribution without log_)"}},
+      {"half a range",
+       "  parameters: {optimizer.lr: {min: 0.1}}",
+       {"optimizer.lr has no max (give values: [...], or min and max)"}},
+      {"no values",
+       "  parameters: {optimizer.lr: {}}",
+       {"optimizer.lr has no values (give values: [...], or min and max)"}},
+      {"integers that are none",
+       "  parameters: {vars.width: {distribution: int, min: 1, max: 4.5}}",
+       {"vars.width is drawn from integers, but max is 4.5 (distribution: uniform)"}},
+      {"a normal distribution with an end",
+       "  parameters: {optimizer.lr: {distribution: normal, max: 1}}",
+       {"optimizer.lr has a max, and a normal distribution has no end (give mu and sigma, or distribution: uniform)"}},
+      {"steps beyond the end",
+       "  parameters: {vars.width: {min: 1, max: 4, q: 8}}",
+       {"vars.width has steps of 8, which leaves nothing but min (a smaller q)"}},
+      {"a value twice",
+       "  parameters: {vars.width: {values: [8, 16, 8]}}",
+       {"vars.width has the value 8 twice (keep one of them)"}},
+      {"a key that there is not",
+       "  parameters: {optimiser.lr: {values: [1, 2]}}",
+       {"a recipe has no key \"optimiser\" (did you mean \"optimizer\"?)"}},
+      {"what is the sweep's own",
+       "  parameters: {run_name: {values: [a, b]}}",
+       {"run_name cannot be varied (each trial has its own run_name and lies in the output_dir of all)"}},
+      {"one path twice",
+       "  paired: [{vars.width: 1}, {vars.width: 2}]\n  parameters: {vars.width: {values: [8, 16]}}",
+       {"vars.width is varied twice (keep one of them)"}},
+      {"pairs that do not match",
+       "  paired: [{vars.width: 1, optimizer.lr: 1}, {vars.width: 2}]",
+       {"each entry of paired sets the same keys: vars.width, optimizer.lr ()"}},
+      {"a condition on what comes later",
+       "  parameters:\n    optimizer.lr: {values: [1, 2], when: vars.width > 8}\n    vars.width: {values: [8, 16]}",
+       {"the condition reads vars.width, which is chosen later (put vars.width before it)"}},
+      {"a condition on nothing",
+       "  parameters: {optimizer.lr: {values: [1, 2], when: optimizer.sort == 3}}",
+       {"there is no optimizer.sort in this recipe, and nothing before it sets it (a path as in optimizer.type, or a "
+        "parameter that stands further up)"}},
+      {"a constraint that is none",
+       "  parameters: {vars.width: {values: [1, 2]}}\n  constraints: vars.width <",
+       {"expected a value at column 13, got the end (the rule is `vars.width <`)"}},
+      {"a grid without an end",
+       "  sampler: grid\n  parameters: {optimizer.lr: {min: 0.1, max: 0.2}}",
+       {"a grid tries all values, but optimizer.lr has no end of them (give it values: [...] or steps of q, or take "
+        "another sampler)"}},
+      {"no end at all",
+       "  parameters: {optimizer.lr: {min: 0.1, max: 0.2}}",
+       {"nothing says how many variants to try (add n_trials)"}},
+      {"a variant that is none",
+       "  sampler: {type: list, points: [{vars.width: 9}, {vars.width: 8, optimizer.lr: 1}, {}]}\n"
+       "  parameters: {vars.width: {values: [8, 16]}}",
+       {"this variant is none of the sweep's: vars.width has no value 9 (each names a value for every parameter that "
+        "plays a part in it)",
+        "this variant is none of the sweep's: it sets more than what plays a part in it: vars.width=8 (each names a "
+        "value for every parameter that plays a part in it)",
+        "this variant is none of the sweep's: it has no value for vars.width (each names a value for every parameter "
+        "that plays a part in it)"}},
+      {"several seeds of several seeds",
+       "  replicates: 2\n  parameters: {seed: {values: [1, 2]}}",
+       {"seed is varied, and replicates trains each variant with several seeds (leave one of the two out)"}},
+      {"two ways to write one path",
+       "  parameters: {optimizer.lr: {values: [1]}, 'optimizer[\"lr\"]': {values: [2]}}",
+       {"optimizer[\"lr\"] is varied twice (keep one of them)"}},
+      {"a variable that nothing could refer to",
+       "  parameters: {vars.widht: {values: [8, 16]}}",
+       {"vars has no \"widht\" (did you mean \"width\"?)"}},
+      {"a pair twice",
+       "  paired: [{vars.width: 8}, {vars.width: 8}]",
+       {"paired has this entry twice (keep one of them)"}},
+      {"integers that a double does not hold",
+       "  n_trials: 2\n  parameters: {seed: {min: 0, max: 1e30}}",
+       {"seed is drawn from integers, but max is 1e30, beyond 2^53 (give values: [...], or a smaller range)"}},
+      {"a mean that was meant to be the value's",
+       "  n_trials: 2\n  parameters: {optimizer.lr: {distribution: log_normal, mu: 1000}}",
+       {"optimizer.lr is drawn from what no number holds (mu and sigma of log_normal are those of the natural "
+        "logarithm: mu: -7 is around 0.001)"}},
+      {"a condition on a block that comes later",
+       "  parameters: {optimizer.lr: {values: [1, 2], when: optimizer.type == \"sgd\"}, optimizer: {values: [sgd, "
+       "adamw]}}",
+       {"the condition reads optimizer.type, which is chosen later (put optimizer.type before it)"}},
+      {"no block at all",
+       "  parameters: {optimizer.lr: 5}",
+       {"sweep.parameters.optimizer.lr must be a mapping, got 5 (give its keys, indented, on the lines below)"}},
+      {"all mistakes at once",
+       "  metric: {name: val/los}\n  parameters: {vars.width: {values: [8, 8]}, optimizer.lr: {min: 2}}",
+       {"sweep.metric.name is val/los, but only loss is measured (did you mean val/loss?)",
+        "vars.width has the value 8 twice (keep one of them)",
+        "optimizer.lr has no max (give values: [...], or min and max)"}},
+  };
+  for (const Case& c : cases) {
+    DYNAMIC_SECTION(c.name) { CHECK(complaints(c.sweep) == c.complaints); }
+  }
+}
+
+TEST_CASE("a finite space is walked through in order", "[sweep]") {
+  struct Case {
+    const char *name, *sweep;
+    std::vector<std::string> variants;
+  };
+  const Case cases[] = {
+      {"values and steps",
+       "  parameters: {optimizer.lr: {values: [0.1, 0.2]}, vars.width: {min: 4, max: 12, q: 4}}",
+       {"optimizer.lr=0.1 vars.width=4", "optimizer.lr=0.1 vars.width=8", "optimizer.lr=0.1 vars.width=12",
+        "optimizer.lr=0.2 vars.width=4", "optimizer.lr=0.2 vars.width=8", "optimizer.lr=0.2 vars.width=12"}},
+      {"pairs",
+       "  paired: [{optimizer.type: adamw, optimizer.lr: 0.1}, {optimizer.type: sgd, optimizer.lr: 0.5}]",
+       {"optimizer.type=adamw optimizer.lr=0.1", "optimizer.type=sgd optimizer.lr=0.5"}},
+      {"a condition",
+       "  parameters:\n    optimizer.type: {values: [adamw, sgd]}\n"
+       "    optimizer.momentum: {values: [0.0, 0.9], when: optimizer.type == \"sgd\"}",
+       {"optimizer.type=adamw", "optimizer.type=sgd optimizer.momentum=0.0",
+        "optimizer.type=sgd optimizer.momentum=0.9"}},
+      {"a constraint",
+       "  parameters: {vars.width: {min: 1, max: 3}, training.max_steps: {min: 1, max: 3}}\n"
+       "  constraints: vars.width * training.max_steps == 3",
+       {"vars.width=1 training.max_steps=3", "vars.width=3 training.max_steps=1"}},
+  };
+  for (const Case& c : cases) {
+    DYNAMIC_SECTION(c.name) { CHECK(variants(c.sweep) == c.variants); }
+  }
+}
+
+TEST_CASE("what refers to a variable follows it", "[sweep]") {
+  struct Case {
+    const char *name, *sweep;
+    std::vector<std::string> variants;
+  };
+  const Case cases[] = {
+      {"in a constraint",
+       "  parameters: {vars.width: {values: [4, 8, 16]}}\n  constraints: 'model.hidden[0] != 8'",
+       {"vars.width=4", "vars.width=16"}},
+      {"in a condition",
+       "  parameters: {vars.width: {values: [4, 8]}, optimizer.lr: {values: [1, 2], when: 'model.hidden[0] < 8'}}",
+       {"vars.width=4 optimizer.lr=1", "vars.width=4 optimizer.lr=2", "vars.width=8"}},
+      {"from a value",
+       "  parameters: {vars.other: {values: [1, 2]}, optimizer.lr: {values: [5, '${vars.other}']}}\n"
+       "  constraints: optimizer.lr > 1",
+       {"vars.other=1 optimizer.lr=5", "vars.other=2 optimizer.lr=5", "vars.other=2 optimizer.lr=${vars.other}"}},
+      {"through another variable",
+       "  parameters: {vars.other: {values: [4, 16]}, vars.width: {values: ['${vars.other}']}}\n"
+       "  constraints: 'model.hidden[0] > 8'",
+       {"vars.other=16 vars.width=${vars.other}"}},
+  };
+  for (const Case& c : cases) {
+    DYNAMIC_SECTION(c.name) { CHECK(variants(c.sweep) == c.variants); }
+  }
+  Diagnostics diagnostics;
+  const auto sweep = read_sweep(
+      "  paired: [{vars.other: 1, optimizer: {type: sgd, lr: '${vars.width}'}}, {vars.other: 2, optimizer: adamw}]\n"
+      "  parameters: {vars.width: {values: [3, 5]}}",
+      diagnostics);
+  REQUIRE(sweep.has_value());
+  CHECK(sweep->variant({0, 1}, diagnostics)->at("optimizer.lr").as_double() == 5);
+}
+
+TEST_CASE("the words of a variant say what its values are", "[sweep]") {
+  CHECK(variants("  parameters: {vars.other: {values: [1, '1', \"a\\nb\", \"\\e[31m\", ~, '', '~', a b, [1, '1']]}}") ==
+        std::vector<std::string>{"vars.other=1", "vars.other=\"1\"", "vars.other=\"a\\nb\"",
+                                 "vars.other=\"\\u001b[31m\"", "vars.other=~", "vars.other=\"\"", "vars.other=\"~\"",
+                                 "vars.other=a b", "vars.other=[1, \"1\"]"});
+}
+
+TEST_CASE("a variant is the recipe with its values", "[sweep]") {
+  Diagnostics diagnostics;
+  const auto sweep = read_sweep(
+      "  replicates: 2\n  parameters:\n    optimizer.lr: {values: [0.5]}\n    vars.width: {values: [16]}\n"
+      "    optimizer.type: {values: [sgd]}",
+      diagnostics);
+  REQUIRE(sweep.has_value());
+  runner::sweep::TrialSettings place;
+  place.run_name = "trial";
+  place.replicate = 1;
+  place.threads = 2;
+  place.shrink = true;
+  const auto trial = sweep->trial({0, 0, 0}, place, diagnostics);
+  REQUIRE(trial.has_value());
+  CHECK(trial->at("model.hidden[0]").as_integer() == 16);
+  CHECK(trial->at("optimizer.type").as_string() == "sgd");
+  CHECK(trial->at("optimizer.lr").as_double() == 0.5);  // the new type did not take it along
+  CHECK(trial->at("run_name").as_string() == "trial");
+  CHECK(trial->at("seed").as_integer() == 1338);
+  CHECK(trial->at("launch.num_cpu_threads_per_process").as_integer() == 2);
+  CHECK(trial->at("training.auto_micro_batch").as_string() == "halve");
+  CHECK(trial->at("sweep").is_null());
+}
+
+TEST_CASE("given variants come first, then another sampler's", "[sweep][sampler]") {
+  Diagnostics diagnostics;
+  const auto sweep = read_sweep(
+      "  n_trials: 3\n  sampler: {type: list, points: [{vars.width: 12, optimizer.lr: 0.5}], then: {type: random}}\n"
+      "  parameters: {vars.width: {min: 4, max: 16, q: 4}, optimizer.lr: {min: 0.1, max: 0.9}}",
+      diagnostics);
+  INFO(runner::core::render(diagnostics));
+  REQUIRE(sweep.has_value());
+  const auto first = sweep->sampler().propose({});
+  CHECK(first == Point{12, 0.5});
+  const auto second = sweep->sampler().propose({{*first}});
+  REQUIRE(second.has_value());
+  CHECK(second != first);
+  CHECK(sweep->variants_to_come() == 3);
+}
+
+TEST_CASE("a grid after given variants tries all others, each once", "[sweep][sampler]") {
+  Diagnostics diagnostics;
+  const auto sweep = read_sweep(
+      "  sampler: {type: list, points: [{vars.width: 16}], then: {type: list, points: [{vars.width: 8}], then: grid}}\n"
+      "  parameters: {vars.width: {values: [4, 8, 16, 32]}}",
+      diagnostics);
+  INFO(runner::core::render(diagnostics));
+  REQUIRE(sweep.has_value());
+  std::vector<components::sampler::Tried> tried;
+  std::vector<double> widths;
+  for (auto point = sweep->sampler().propose(tried); point; point = sweep->sampler().propose(tried)) {
+    widths.push_back(point->front());
+    tried.push_back({*point});
+  }
+  CHECK(widths == std::vector<double>{2, 1, 0, 2, 3});  // the inner list knows of its own points alone
+}
+
+TEST_CASE("what is compared follows from what is monitored", "[sweep]") {
+  Diagnostics diagnostics;
+  const auto sweep = read_sweep(
+      "  parameters: {vars.width: {values: [8, 16]}}\ncheckpoint: {monitor: val/loss, mode: max}", diagnostics);
+  REQUIRE(sweep.has_value());
+  CHECK(sweep->metric() == "val/loss");
+  CHECK(sweep->maximizes());
+}
+
+TEST_CASE("logarithms spread evenly are of integers where the key takes them", "[sweep]") {
+  using Kind = components::sampler::Dimension::Kind;
+  Diagnostics diagnostics;
+  const auto sweep = read_sweep(
+      "  n_trials: 3\n  parameters: {optimizer.lr: {distribution: log, min: 1, max: 3}, vars.width: {distribution: "
+      "log, "
+      "min: 1, max: 3}}",
+      diagnostics);
+  REQUIRE(sweep.has_value());
+  const auto& dimensions = sweep->space().dimensions();
+  CHECK(dimensions[0].kind == Kind::kReal);
+  CHECK(dimensions[1].kind == Kind::kInteger);
+  CHECK((dimensions[0].log && dimensions[1].log));
+}

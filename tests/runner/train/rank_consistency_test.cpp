@@ -1,0 +1,61 @@
+#include "runner/train/rank_consistency.h"
+
+#include <catch2/catch.hpp>
+#include <mutex>
+
+#include "runner/store/run_writer.h"
+#include "tests/support/torch/built_experiment_torch.h"
+#include "tests/support/torch/ranks_torch.h"
+
+namespace runner::train {
+namespace {
+
+constexpr const char* kRecipe = R"(
+model: {type: mlp, hidden: [8]}
+data: {train: {type: synthetic, task: regression, num_samples: 40}}
+loss: mse
+optimizer: {type: sgd, lr: 0.1}
+training: {max_steps: 2, micro_batch_size: 8}
+)";
+
+}  // namespace
+
+TEST_CASE("ranks with other weights are refused by name", "[train][agreement]") {
+  const auto one = tests::experiment_of(kRecipe), same = tests::experiment_of(kRecipe),
+             other = tests::experiment_of(kRecipe, {"seed=2"});
+  const auto errors = tests::errors_of_ranks({3}, [&](distributed::ProcessGroup& ranks) {
+    const Experiment* mine[] = {one.get(), same.get(), other.get()};
+    refuse_other_weights(ranks, *mine[ranks.rank()]->model);
+  });
+  for (const std::string& error : errors) {
+    INFO(error);
+    CHECK(error.starts_with("ranks 0 and 2 differ in the weights that they begin with: xxh128:"));
+  }
+}
+
+TEST_CASE("the first rank chooses, and the others do as it does", "[train][agreement]") {
+  std::mutex mutex;
+  int told = 0, refused = 0;
+  tests::run_ranks({3}, [&](distributed::ProcessGroup& ranks) {
+    core::Diagnostics diagnostics;
+    const auto start = choose_together(&ranks, diagnostics, [&]() -> Start {
+      if (ranks.rank() != 0) throw core::RunError("only the first rank looks");
+      return {.resume = store::ResumePoint{"runs/a-1", 12, 3},
+              .checkpoint = "runs/a-1/checkpoints/step-000012",
+              .notes = {},
+              .differences = {}};
+    });
+    const auto none = choose_together(&ranks, diagnostics, [&]() -> Start {
+      diagnostics.error({}, "no such run");
+      return {};
+    });
+    const std::lock_guard lock(mutex);
+    told += start && start->resume && start->resume->run_dir == "runs/a-1" && start->resume->step == 12 &&
+            start->resume->branch == 3 && start->checkpoint == "runs/a-1/checkpoints/step-000012";
+    refused += !none;
+  });
+  CHECK(told == 3);
+  CHECK(refused == 3);
+}
+
+}  // namespace runner::train

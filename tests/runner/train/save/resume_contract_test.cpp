@@ -1,0 +1,323 @@
+#include "runner/train/save/resume_contract.h"
+
+#include <catch2/catch.hpp>
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runner/resolve/changes.h"
+#include "runner/resolve/load.h"
+#include "tests/support/folder.h"
+
+namespace runner::train {
+namespace {
+
+using core::Node;
+
+constexpr const char* kRecipe = R"(recipe_version: 1
+run_name: contract
+model: {type: mlp, hidden: [8]}
+data:
+  train: {type: synthetic, task: spirals, num_samples: 40, num_classes: 2}
+  val: {type: synthetic, task: spirals, num_samples: 20, num_classes: 2}
+loss: cross_entropy
+optimizer: {type: adamw, lr: 1.0e-2}
+lr_scheduler: {type: cosine, warmup_steps: 2}
+training: {max_steps: 12, micro_batch_size: 8}
+eval: {eval_steps: 5}
+callbacks: [{type: early_stopping, monitor: val/loss, patience: 3}]
+)";
+
+resolve::Recipe load(const std::vector<std::string>& sets) {
+  recipe::ComposeOptions options;
+  for (const std::string& set : sets) options.overrides.push_back({recipe::Override::Kind::kSet, set});
+  core::Diagnostics diagnostics;
+  auto recipe = resolve::load_recipe("recipe.yaml", options, registry::Registry::builtin(), diagnostics);
+  INFO(core::render(diagnostics));
+  REQUIRE(recipe.has_value());
+  return std::move(*recipe);
+}
+
+/// A run folder as a training leaves it, with its recipe as it was written.
+Recorded recorded_run(const tests::Folder& folder) {
+  folder.write("recipe.yaml", kRecipe);
+  folder.write("runs/contract-1/recipe.yaml", kRecipe);
+  folder.write("runs/contract-1/resolved.json", load({}).resolved_json());
+  Recorded recorded;
+  recorded.recipe = resolve::read_recorded_recipe("runs/contract-1", "runs/contract-1/resolved.json").value();
+  recorded.surroundings = Surroundings{2, "AVX2", "2.11.0"};
+  recorded.capsule.emplace();
+  recorded.capsule->total_steps = 12;
+  return recorded;
+}
+
+std::string lines(const core::Diagnostics& diagnostics) {
+  return core::render(diagnostics, {.color = false, .excerpts = false});
+}
+
+}  // namespace
+
+TEST_CASE("each difference is classed by what it does to the next step", "[train][contract]") {
+  const tests::Folder folder;
+  const Recorded recorded = recorded_run(folder);
+  struct Case {
+    std::vector<std::string> sets;
+    std::string key;
+    Effect effect;
+  };
+  const Case cases[] = {
+      {{"run_name=other"}, "run_name", Effect::kHarmless},
+      {{"logging_steps=3"}, "logging_steps", Effect::kHarmless},
+      {{"eval.eval_steps=4"}, "eval.eval_steps", Effect::kHarmless},
+      {{"checkpoint.save_steps=4"}, "checkpoint.save_steps", Effect::kHarmless},
+      {{"training.max_time=1h"}, "training.max_time", Effect::kHarmless},
+      {{"activation_checkpointing=full"}, "activation_checkpointing.mode", Effect::kHarmless},
+      {{"callbacks=[]"}, "callbacks", Effect::kHarmless},
+      {{"callbacks[0].patience=5"}, "callbacks[0].patience", Effect::kHarmless},
+      {{"data.val.num_samples=30"}, "data.val.num_samples", Effect::kHarmless},
+      {{"data.test={type: synthetic, task: spirals, num_samples: 20, num_classes: 2}"}, "data.test", Effect::kHarmless},
+      // The cosine takes its length from the training; written down, it stays what it was.
+      {{"training.max_steps=24"}, "training.max_steps", Effect::kHarmless},
+      {{"training.max_steps=24"}, "lr_scheduler.total_steps", Effect::kChangesTheMaths},
+      {{"training.max_steps=24", "lr_scheduler.total_steps=12"}, "training.max_steps", Effect::kHarmless},
+      {{"lr_scheduler.total_steps=13"}, "lr_scheduler.total_steps", Effect::kChangesTheMaths},
+      {{"optimizer.lr=0.5"}, "optimizer.lr", Effect::kChangesTheMaths},
+      {{"seed=4"}, "seed", Effect::kChangesTheMaths},
+      {{"loader.shuffle=false"}, "loader.shuffle", Effect::kChangesTheMaths},
+      {{"precision.mode=bf16-mixed"}, "precision.mode", Effect::kChangesTheMaths},
+      {{"precision.scaler.init_scale=8"}, "precision.scaler.init_scale", Effect::kHarmless},
+      {{"precision.scaler.growth_interval=8"}, "precision.scaler.growth_interval", Effect::kChangesTheMaths},
+      {{"precision.mode=bf16-true"}, "precision.mode", Effect::kImpossible},
+      {{"ddp.comm_hook=bf16"}, "ddp.comm_hook", Effect::kHarmless},  // of one process
+      {{"ddp.comm_hook=bf16", "launch.num_processes=2"}, "ddp.comm_hook", Effect::kChangesTheMaths},
+      {{"deterministic=true"}, "deterministic", Effect::kChangesTheMaths},
+      {{"training.clip_grad_norm=1"}, "training.clip_grad_norm", Effect::kChangesTheMaths},
+      {{"training.micro_batch_size=4"}, "training.micro_batch_size", Effect::kChangesTheMaths},
+      {{"data.train.noise=0.5"}, "data.train.noise", Effect::kChangesTheMaths},
+      {{"optimizer.type=adam"}, "optimizer.type", Effect::kImpossible},
+      {{"model.hidden=[16]"}, "model.hidden[0]", Effect::kImpossible},
+      {{"model.dropout=0.5"}, "model.dropout", Effect::kChangesTheMaths},
+      {{"weight_averaging=ema"}, "weight_averaging", Effect::kChangesTheMaths},
+  };
+  for (const Case& c : cases) {
+    DYNAMIC_SECTION(c.key << " " << c.sets.front()) {
+      const resolve::Recipe present = load(c.sets);
+      const bool fits = c.effect != Effect::kImpossible;
+      const auto differences = list_differences(recorded, {present.root, *recorded.surroundings, [fits] {
+                                                             return fits ? "" : "layers.0.weight is [8, 2] there";
+                                                           }});
+      std::optional<Effect> found;
+      for (const Difference& difference : differences) {
+        if (difference.key == c.key) found = difference.effect;
+      }
+      REQUIRE(found.has_value());
+      CHECK(to_text(*found) == to_text(c.effect));
+    }
+  }
+}
+
+TEST_CASE("every difference is told at once, with its place in both recipes", "[train][contract]") {
+  const tests::Folder folder;
+  const Recorded recorded = recorded_run(folder);
+  std::string edited = kRecipe;
+  edited.replace(edited.find("1.0e-2"), 6, "5.0e-1");
+  edited.replace(edited.find("hidden: [8]"), 11, "hidden: [9]");
+  edited += "logging_steps: 2\n";
+  folder.write("recipe.yaml", edited);
+  const resolve::Recipe present = load({});
+  const auto differences = list_differences(
+      recorded, {present.root, {1, "AVX512", "2.12.0"}, [] { return std::string("layers.0.weight is another"); }});
+  core::Diagnostics diagnostics;
+  CHECK(!judge(differences, {"cpu_capability"}, present.root, diagnostics));
+  diagnostics.sort();
+  const std::string there = "runs/contract-1/recipe.yaml";
+  CHECK(lines(diagnostics) ==
+        "recipe.yaml:3:29: error: model.hidden[0] was 8 (" + there +
+            ":3:29) and is 9 now: impossible, the saved state does not fit (layers.0.weight is another)\n"
+            "  hint: give the old value back to go on with that run, or start anew with --new\n"
+            "recipe.yaml:8:30: error: optimizer.lr was 0.01 (" +
+            there +
+            ":8:30) and is 0.5 now: this changes the maths\n"
+            "  hint: --allow-change optimizer.lr goes on with it, --new starts anew\n"
+            "recipe.yaml:13:16: notice: logging_steps was 10 (runs/contract-1/resolved.json:12:20) and is 2 now: "
+            "harmless\n"
+            "error: launch.num_cpu_threads_per_process was 2 and is 1 now: this changes the maths (sums are cut by the "
+            "number of threads)\n"
+            "  hint: OMP_NUM_THREADS=2 or --set launch.num_cpu_threads_per_process=2 gives the old number back; "
+            "--allow-change launch.num_cpu_threads_per_process goes on with it, --new starts anew\n"
+            "notice: cpu_capability was AVX2 and is AVX512 now: allowed, though this changes the maths (other "
+            "instructions "
+            "sum in another order)\n"
+            "error: libtorch was 2.11.0 and is 2.12.0 now: this changes the maths (its kernels may round otherwise)\n"
+            "  hint: --allow-change libtorch goes on with it, --new starts anew\n");
+}
+
+TEST_CASE("other instructions are told with a way back where there is one", "[train][contract]") {
+  struct Case {
+    const char *before, *now, *hint;
+  };
+  static constexpr Case cases[] = {
+      {"AVX512, kernels AVX512_BF16, own products", "AVX2, kernels AVX512_BF16, own products",
+       "ATEN_CPU_CAPABILITY=avx512 takes the old ones, where this CPU has them"},
+      {"AVX512, kernels AVX512", "AVX512, kernels AMX_BF16",
+       "a processor of the kind that it began on has the old ones"},
+      {"AVX512, kernels AVX512, own products of float32", "AVX512, kernels AVX512",
+       "a processor of the kind that it began on has the old ones"},
+  };
+  const tests::Folder folder;
+  Recorded recorded = recorded_run(folder);
+  const resolve::Recipe present = load({});
+  for (const Case& c : cases) {
+    recorded.surroundings->cpu_capability = c.before;
+    Surroundings now = *recorded.surroundings;
+    now.cpu_capability = c.now;
+    const auto differences = list_differences(recorded, {present.root, now, {}});
+    REQUIRE(differences.size() == 1);
+    CHECK(to_text(differences.front()) == std::string("cpu_capability was ") + c.before + " and is " + c.now + " now");
+    CHECK(differences.front().hint == c.hint);
+  }
+}
+
+TEST_CASE("cores that are shared out among another number of processes are part of that one change",
+          "[train][contract]") {
+  const tests::Folder folder;
+  Recorded recorded = recorded_run(folder);
+  const auto keys_of = [&recorded](const std::vector<std::string>& sets) {
+    const Present present{load(sets).resolved(), Surroundings{1, "AVX2", "2.11.0"}, [] { return std::string(); }};
+    std::vector<std::string> keys;
+    for (const Difference& difference : list_differences(recorded, present)) {
+      if (difference.effect == Effect::kChangesTheMaths) keys.push_back(difference.key);
+    }
+    return keys;
+  };
+  using Keys = std::vector<std::string>;
+  const std::vector<std::string> two = {"launch.num_processes=2", "training.global_batch_size=8",
+                                        "training.gradient_accumulation_steps=null"};
+  CHECK(keys_of({}) == Keys{"launch.num_cpu_threads_per_process"});
+  CHECK(keys_of(two) == Keys{"launch.num_processes"});
+  auto written = two;
+  written.emplace_back("launch.num_cpu_threads_per_process=1");
+  CHECK(keys_of(written) == Keys{"launch.num_processes", "launch.num_cpu_threads_per_process"});
+}
+
+TEST_CASE("a length in epochs moves a schedule that follows it, unless what it came to is written",
+          "[train][contract]") {
+  const tests::Folder folder;
+  std::string text = kRecipe;
+  text.replace(text.find("max_steps: 12"), 13, "max_epochs: 3");
+  folder.write("recipe.yaml", text);
+  Recorded recorded;
+  recorded.recipe = load({}).root;
+  recorded.capsule.emplace();
+  recorded.capsule->total_steps = 15;
+  const auto effects = [&](const std::vector<std::string>& sets) {
+    std::string all;
+    const resolve::Recipe present = load(sets);
+    for (const Difference& difference : list_differences(recorded, {present.root, {}, {}})) {
+      all += difference.key + " " + std::string(to_text(difference.effect)) + "\n";
+    }
+    return all;
+  };
+  CHECK(effects({"training.max_epochs=6"}) == "training.max_epochs changes the maths\n");
+  CHECK(effects({"training.max_epochs=6", "lr_scheduler.total_steps=15"}) ==
+        "lr_scheduler.total_steps harmless\ntraining.max_epochs harmless\n");
+  CHECK(effects({"training.max_epochs=6", "lr_scheduler=constant"}).find("max_epochs harmless") != std::string::npos);
+}
+
+TEST_CASE("a longer training goes on where no rate depends on its length", "[train][contract]") {
+  const tests::Folder folder;
+  for (const auto& [schedule, same] : {std::pair("{type: constant}", true),
+                                       {"{type: step, step_size: 3}", true},
+                                       {"{type: constant, warmup_ratio: 0.5}", false},
+                                       {"{type: linear}", false}}) {
+    std::string text = kRecipe;
+    text.replace(text.find("{type: cosine, warmup_steps: 2}"), 31, schedule);
+    folder.write("recipe.yaml", text);
+    Recorded recorded;
+    recorded.recipe = load({}).root;
+    bool all_harmless = true;
+    const resolve::Recipe present = load({"training.max_steps=24"});
+    for (const Difference& difference : list_differences(recorded, {present.root, {}, {}})) {
+      all_harmless = all_harmless && difference.effect == Effect::kHarmless;
+    }
+    INFO(schedule);
+    CHECK(all_harmless == same);
+  }
+}
+
+TEST_CASE("an average that is given up says what is judged from then on", "[train][contract]") {
+  const tests::Folder folder;
+  std::string text = kRecipe;
+  text += "weight_averaging: ema\n";
+  folder.write("recipe.yaml", text);
+  Recorded recorded;
+  recorded.recipe = load({}).root;
+  const resolve::Recipe present = load({"weight_averaging=null"});
+  const auto differences = list_differences(recorded, {present.root, {}, {}});
+  REQUIRE(differences.size() == 1);
+  CHECK(differences[0].effect == Effect::kChangesTheMaths);
+  CHECK(differences[0].why == "the average is given up: what is evaluated and saved are the trained weights again");
+}
+
+TEST_CASE("a change that was allowed lets the run go on, by its key or by the section above", "[train][contract]") {
+  const tests::Folder folder;
+  const Recorded recorded = recorded_run(folder);
+  const resolve::Recipe present = load({"optimizer.lr=0.5", "logging_steps=2"});
+  const auto differences = list_differences(recorded, {present.root, *recorded.surroundings, {}});
+  struct Case {
+    std::vector<std::string> allowed;
+    std::string message;  ///< of the first error; "" when the run goes on
+  };
+  const Case cases[] = {
+      {{}, "optimizer.lr was"},
+      {{"optimizer.lr"}, ""},
+      {{"optimizer"}, ""},
+      {{"optimizer.lrr"}, "--allow-change optimizer.lrr: the recipe has no such key"},
+      {{"seed"}, "optimizer.lr was"},
+  };
+  for (const Case& c : cases) {
+    DYNAMIC_SECTION(c.message << c.allowed.size()) {
+      core::Diagnostics diagnostics;
+      CHECK(judge(differences, c.allowed, present.root, diagnostics) == c.message.empty());
+      if (c.message.empty()) {
+        CHECK(diagnostics.all().empty());
+      } else {
+        CHECK(lines(diagnostics).find("error: " + c.message) != std::string::npos);
+      }
+    }
+  }
+}
+
+TEST_CASE("data files that changed since are named, and those that were only touched are not", "[train][contract]") {
+  const tests::Folder folder;
+  folder.write("corpus.txt", "some text");
+  folder.write("recipe.yaml", kRecipe);
+  const resolve::Recipe recipe = load({});
+  artifact::Provenance capsule;
+  capsule.data = {artifact::read_data_file("train", "corpus.txt").value()};
+  const auto changes = [&](const std::optional<std::vector<std::string>>& files = std::nullopt) {
+    std::vector<std::string> texts;
+    for (const Difference& change : list_data_changes(capsule, recipe.root, files)) texts.push_back(to_text(change));
+    return texts;
+  };
+  CHECK(changes().empty());
+  CHECK(changes({{"corpus.txt"}}).empty());
+  CHECK(changes({{"corpus.txt", "more.txt"}}) ==
+        std::vector<std::string>{"data.train was without more.txt and is with it now"});
+  const auto written = std::filesystem::last_write_time("corpus.txt");
+  std::filesystem::last_write_time("corpus.txt", written + std::chrono::seconds(5));
+  CHECK(changes().empty());  // the same bytes
+  folder.write("corpus.txt", "some tExt");
+  std::filesystem::last_write_time("corpus.txt", written + std::chrono::seconds(9));
+  REQUIRE(changes().size() == 1);
+  CHECK(changes()[0].starts_with("data.train was corpus.txt with xxh128:"));
+  folder.write("corpus.txt", "more text than before");
+  CHECK(changes() == std::vector<std::string>{"data.train was corpus.txt of 9 bytes and is 21 bytes now"});
+  std::filesystem::remove("corpus.txt");
+  CHECK(changes() == std::vector<std::string>{"data.train was corpus.txt of 9 bytes and is gone or unreadable now"});
+}
+
+}  // namespace runner::train

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runner/store/run_writer.h"
+#include "runner/train/experiment/experiment.h"
+#include "runner/train/loop.h"
+
+namespace tests {
+
+struct Built {
+  std::unique_ptr<runner::train::Experiment> experiment;  ///< null when the recipe was refused
+  std::string messages;
+};
+
+/// `recipe.yaml` of the current folder with these `--set`s, built for training.
+Built build_recipe_file(const std::vector<std::string>& sets = {});
+/// The same; fails the test when it cannot be built.
+std::unique_ptr<runner::train::Experiment> experiment_of_recipe(const std::vector<std::string>& sets = {});
+
+/// A new run in that folder, under the name of its recipe.
+std::unique_ptr<runner::store::RunWriter> new_run(const std::string& output_dir);
+
+/// Trains to the end, from a checkpoint unless it is "".
+runner::train::LoopResult train_quietly(runner::train::Experiment& experiment, runner::store::RunWriter& run,
+                                        const std::string& checkpoint = "");
+
+/// Whether the parameters of both are the same to the last bit.
+bool same_bits(const runner::train::Experiment& a, const runner::train::Experiment& b);
+
+}  // namespace tests

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+
+// Who may include whom. docs/architecture.md draws it. An arrow that no file needs is an error too, so that this page
+// stays the truth.
+
+using Names = std::set<std::string>;
+
+/// By layer: the layers that its files may include.
+inline const std::map<std::string, Names>& layer_arrows() {
+  static const std::map<std::string, Names> arrows = {
+      {"core", {}},
+      {"recipe", {"core"}},
+      {"registry", {"core", "recipe"}},
+      {"resolve", {"core", "recipe", "registry"}},
+      {"store", {"core"}},
+      {"artifact", {"core"}},
+      {"query", {"core", "store"}},
+      {"trackers", {"core", "store"}},
+      {"sampler", {"core"}},
+      {"pruner", {"core"}},
+      {"launch", {"core"}},
+      {"sweep", {"core", "recipe", "registry", "resolve", "store", "artifact", "sampler", "pruner", "launch"}},
+      {"terminal", {"core"}},
+      {"chart", {"core", "terminal"}},
+      {"review", {"core", "recipe", "store", "artifact", "query", "trackers", "sweep", "terminal", "chart"}},
+      {"transfer", {"core", "recipe", "store", "trackers", "sweep", "review"}},
+      {"cli",  // and runner/engine/engine.h, runner/cuda/cuda.h
+       {"core", "recipe", "registry", "resolve", "store", "artifact", "query", "trackers", "launch", "sweep",
+        "terminal", "chart", "review", "transfer"}},
+      {"cuda", {"core"}},
+      {"kernels", {}},
+      {"distributed", {"core"}},
+      {"components", {"core", "kernels"}},
+      {"checkpoint", {"core", "store", "artifact", "components"}},
+      {"train", {"core", "registry", "resolve", "store", "artifact", "components", "checkpoint", "distributed"}},
+      {"engine",
+       {"core", "recipe", "registry", "resolve", "store", "artifact", "components", "checkpoint", "distributed",
+        "train"}},
+      {"schema_gen", {"core", "recipe", "registry"}},
+  };
+  return arrows;
+}
+
+/// By folder: the other folders of its own layer that its files may include. A folder that is not here includes none.
+inline const std::map<std::string, Names>& folder_arrows() {
+  static const std::map<std::string, Names> arrows = {
+      {"runner/core/picture", {"runner/core"}},
+      {"runner/core/platform", {"runner/core"}},
+      {"runner/store", {"runner/store/database"}},
+      {"runner/artifact", {"runner/artifact/io"}},
+      {"runner/sweep/study", {"runner/sweep/spec"}},
+      {"runner/sweep/analysis", {"runner/sweep/spec", "runner/sweep/study"}},
+      {"runner/sweep/trial", {"runner/sweep/spec", "runner/sweep/study"}},
+      {"runner/sweep", {"runner/sweep/spec", "runner/sweep/study", "runner/sweep/analysis", "runner/sweep/trial"}},
+      {"runner/review/compare", {"runner/review"}},
+      {"runner/review/sweep", {"runner/review"}},
+      {"runner/cli/command/checkpoints", {"runner/cli"}},
+      {"runner/cli/command/runs", {"runner/cli"}},
+      {"runner/cli/command/sweep", {"runner/cli"}},
+      {"runner/cli/command", {"runner/cli", "runner/cli/proof", "runner/cli/command/checkpoints"}},
+      {"runner/train/experiment", {"runner/train/data"}},
+      {"runner/train/step", {"runner/train/data", "runner/train/experiment"}},
+      {"runner/train/observe", {"runner/train/data", "runner/train/experiment", "runner/train/step"}},
+      {"runner/train/save", {"runner/train/experiment", "runner/train/step", "runner/train/observe"}},
+      {"runner/train", {"runner/train/experiment", "runner/train/step", "runner/train/observe", "runner/train/save"}},
+      {"trackers/server", {"trackers/io"}},
+      {"trackers", {"trackers/io", "trackers/server"}},
+      {"components/sampler", {"components/sampler/math"}},
+      {"components/block", {"components/tensor"}},
+      {"components/data", {"components/tensor"}},
+      {"components/metric", {"components/tensor"}},
+      {"components/optimizer", {"components/tensor"}},
+      {"components/loss", {"components/tensor", "components/ops"}},
+      {"components/layer", {"components/tensor", "components/ops", "components/block"}},
+      {"components/model", {"components/tensor", "components/ops", "components/block", "components/layer"}},
+      {"components/callback", {"components/tensor", "components/data", "components/loss", "components/model"}},
+  };
+  return arrows;
+}
+
+/// Layers that use LibTorch.
+inline const Names kWithTorch = {"cuda", "distributed", "components", "checkpoint", "train", "engine", "tests"};
+
+/// Layers that know a component by its kind's interface only.
+inline const Names kInterfacesOnly = {"checkpoint", "train", "engine"};
+
+/// Of components/, beside each kind's interface: what those layers may include, by folder or by file.
+inline const Names kOpenToRunner = {"components/tensor", "components/block/block.h", "components/block/memory.h",
+                                    "components/ops/kernel_policy.h", "components/ops/matmul.h"};

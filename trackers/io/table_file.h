@@ -1,0 +1,14 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "trackers/io/tracker_data.h"
+
+namespace trackers {
+
+/// A table as a run keeps it, `{"columns": ["a"], "data": [[1], [2]]}`, without its name and step; nothing where the
+/// file holds something else.
+std::optional<Table> read_table(const std::string& path);
+
+}  // namespace trackers

@@ -1,0 +1,23 @@
+#include "trackers/server/environment.h"
+
+#include <strings.h>
+
+#include <cstdlib>
+
+namespace trackers {
+
+std::optional<std::string> environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr || *value == '\0' ? std::nullopt : std::optional<std::string>(value);
+}
+
+bool environment_says(const char* name) {
+  const auto value = environment(name);
+  if (!value) return false;
+  for (const char* yes : {"1", "true", "yes", "on"}) {
+    if (strcasecmp(value->c_str(), yes) == 0) return true;
+  }
+  return false;
+}
+
+}  // namespace trackers
