@@ -42,7 +42,7 @@ struct LaunchPlan {
   /// Of the process at whose store the ranks meet; it serves the socket that listens at this descriptor and port.
   std::function<std::vector<std::string>(int descriptor, int port)> store_command;
   std::function<void(const std::string& line)> say;  ///< what a person should know
-  std::int64_t grace_ms = 3'000;                     ///< for the others, after one has failed
+  std::int64_t grace_ms = 1'500;                     ///< for the others, after one has failed: all end within 2 s
   std::int64_t answer_ms = 5'000;                    ///< for other machines to say after that how theirs have ended
   MachinesPlan machines;
   std::string log_dir;           ///< folder of rank-K.log with all that a rank prints; "" for none
