@@ -2,9 +2,9 @@
 # What setup.sh says of a build, tried on a tree of two files with the scripts and the tool chain of this one.
 set -euo pipefail
 source_tree=$1
-work=$(mktemp -d)
+work=$(realpath "$(mktemp -d)")
 trap 'rm -rf "$work"' EXIT
-export CCACHE_DIR=$work/ccache
+export CCACHE_DIR=$work/ccache LC_ALL=C
 unset CI ROUX_PRESET ROUX_SKIP_BUILD
 
 tree=$work/tree
@@ -26,7 +26,8 @@ EOF
 build() {
   local wanted=$1 status=0 text
   shift
-  (. "$tree/runner/cmake/setup.sh" && setup_build engine) >"$work/said" 2>&1 || status=$?
+  # A shell of its own, in which `set -e` holds as it does in ./roux.
+  bash -c '. "$1"; setup_build engine' bash "$tree/runner/cmake/setup.sh" >"$work/said" 2>&1 || status=$?
   for text in "$@"; do
     grep -qF -- "$text" "$work/said" || { cat "$work/said"; echo "error: it does not say: $text"; exit 1; }
   done
