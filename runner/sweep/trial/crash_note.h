@@ -8,7 +8,7 @@ namespace runner::sweep {
 
 /// What a worker that trains in its own process (`sweep.isolation: none`) leaves behind where a training takes it
 /// along: which trial that was, and how it ended. So whoever goes on with the sweep handles that trial by its policy,
-/// where it would crash again and again. What nobody can on_signal, SIGKILL and a power cut, leaves nothing.
+/// where it would crash again and again. SIGKILL and a power cut cannot be handled and leave nothing.
 ///
 /// One of them at a time: what a signal does belongs to the whole process.
 class CrashNote {
