@@ -1,13 +1,16 @@
 # Run by every build: a hash over the sources and what says how they are compiled, defined in OUT, which is rewritten
 # only when it changed.
 #   cmake -DROOT=... -DOUT=... -DVERSION=... -DBUILD=... -P source_hash.cmake
-set(patterns CMakeLists.txt runner/cmake/*.cmake runner/cmake/libtorch.txt schemas/*.json)
+cmake_policy(SET CMP0009 NEW)  # links are not followed
+file(GLOB sources RELATIVE "${ROOT}" "${ROOT}/CMakeLists.txt" "${ROOT}/runner/cmake/*.cmake"
+     "${ROOT}/runner/cmake/libtorch.txt")
 foreach(folder runner components trackers schemas)
-  list(APPEND patterns ${folder}/*.cpp ${folder}/*.h ${folder}/*.inl)
+  file(GLOB_RECURSE found RELATIVE "${ROOT}" "${ROOT}/${folder}/*.cpp" "${ROOT}/${folder}/*.h" "${ROOT}/${folder}/*.inl"
+       "${ROOT}/${folder}/*.json")
+  list(APPEND sources ${found})
 endforeach()
-list(TRANSFORM patterns PREPEND "${ROOT}/")
-file(GLOB_RECURSE sources RELATIVE "${ROOT}" ${patterns})
 list(FILTER sources EXCLUDE REGEX "schemas/recipe\\.schema\\.json$")
+list(REMOVE_DUPLICATES sources)
 list(SORT sources)
 set(all "")
 foreach(source ${sources})

@@ -190,7 +190,7 @@ Json outcome(const std::string& kind, const Json& input, const Json& expected, P
   }
   if (kind == "gather_for_metrics") return walk(input, group);
   if (kind == "pad_across_processes") {
-    const PadOptions options{input.value("dim", 0), input.value("pad_index", 0), input.value("pad_first", false)};
+    const PadOptions options{input.value("dim", 0), input.value("pad_index", 0.0), input.value("pad_first", false)};
     const Pytree padded = pad_across_processes(group, mine(), options, kSite);
     Json found = {{"padded", json_of(padded)}};
     // A tensor without that dimension stays as it is, and what differs cannot be gathered.
