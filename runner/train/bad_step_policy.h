@@ -9,10 +9,10 @@
 #include "generated/section/faults.h"
 #include "runner/core/state.h"
 #include "runner/store/run_writer.h"
+#include "runner/train/experiment/out_of_memory.h"
 #include "runner/train/observe/console.h"
 #include "runner/train/observe/evaluator.h"
 #include "runner/train/observe/spike_detector.h"
-#include "runner/train/step/out_of_memory.h"
 #include "runner/train/step/stepper.h"
 
 namespace runner::train {

@@ -35,6 +35,7 @@
 #include "runner/train/save/tensor_memory.h"
 #include "runner/train/step/batch_norm_update.h"
 #include "runner/train/step/stepper.h"
+#include "runner/train/strategy/gradient_strategy.h"
 
 namespace runner::train {
 namespace {
@@ -64,7 +65,7 @@ class Loop final : public Context, public core::Stateful {
         logging_steps_(experiment.recipe.find("logging_steps")->as_integer()),
         options_(stepper_options(experiment.recipe)),
         signals_(request.signal),
-        stepper_(experiment, options_),
+        stepper_(experiment, options_, {kNotes, [this] { return notes(); }}),
         metrics_(run, experiment, request.peak_flops),
         media_(run),
         console_({request.progress_bar, request.quiet, request.smoke ? kSmokeSteps : experiment.total_steps}, clock),
@@ -77,11 +78,7 @@ class Loop final : public Context, public core::Stateful {
     saver_.add_state("loop", *this);
     if (options_.scaler.enabled) saver_.add_state("scaler", stepper_.scaler());
     if (experiment_.rounded_weights) saver_.add_state("rounded_weights", *experiment_.rounded_weights);
-    stepper_.set_notes(kNotes, [this] { return notes(); });
-    if (core::Stateful* exchange = stepper_.exchange_state()) saver_.add_rank_state("ddp", *exchange);
-    if (experiment_.ranks != nullptr && options_.ddp.local_steps > 0) {
-      saver_.add_rank_state("local_sgd", *experiment_.optimizer);
-    }
+    for (const auto& [name, part] : stepper_.strategy().rank_states()) saver_.add_rank_state(name, *part);
     if (request_.smoke) {
       experiment_.limits.max_steps = std::min(experiment_.limits.max_steps.value_or(kSmokeSteps), kSmokeSteps);
     }
@@ -106,9 +103,9 @@ class Loop final : public Context, public core::Stateful {
     while (!ended()) {
       const Progress before = stepper_.progress();
       if (!one_step()) continue;
-      while (!stepper_.ranks_are_one() && !work_is_done()) one_step();
-      stepper_.meet();
+      while (!stepper_.strategy().may_pause() && !work_is_done()) one_step();
       const Progress& now = stepper_.progress();
+      if (!experiment_.callbacks.empty() || work_is_done()) make_whole();
       for (const auto& one : experiment_.callbacks) one.callback->on_step_end(*this);
       const bool eval_due = eval_.eval_steps && due(*eval_.eval_steps, before, now, experiment_.total_steps);
       log_end();
@@ -320,6 +317,9 @@ class Loop final : public Context, public core::Stateful {
     return true;
   }
 
+  /// Before something looks at the weights between two steps.
+  void make_whole() { stepper_.strategy().make_whole(); }
+
   void log_step(const StepResult& result) {
     metrics_.log(step(), result, stepper_.progress().seconds);
     latest_["loss"] = result.loss;
@@ -394,6 +394,7 @@ class Loop final : public Context, public core::Stateful {
   /// evaluation.
   void evaluate_all() {
     if (experiment_.eval_data.empty()) return;
+    make_whole();
     EvalOptions options;
     options.micro_batch_size = eval_.micro_batch_size.value_or(options_.loader.micro_batch_size);
     options.max_batches = request_.smoke ? kSmokeBatches : eval_.max_batches;
@@ -438,7 +439,10 @@ class Loop final : public Context, public core::Stateful {
     save();
   }
 
-  void save(Saver::When when = Saver::When::kBetweenSteps) { saver_.save(eval_metrics(), when); }
+  void save(Saver::When when = Saver::When::kBetweenSteps) {
+    make_whole();
+    saver_.save(eval_metrics(), when);
+  }
 
   /// What the evaluation at this very step found; empty when there was none.
   std::map<std::string, double> eval_metrics() const {

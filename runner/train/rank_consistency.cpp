@@ -17,7 +17,7 @@
 #include "runner/distributed/process_group.h"
 #include "runner/store/follower.h"
 #include "runner/store/run_writer.h"
-#include "runner/train/step/rank_differences.h"
+#include "runner/train/strategy/rank_differences.h"
 
 namespace runner::train {
 namespace {

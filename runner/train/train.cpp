@@ -34,6 +34,7 @@
 #include "runner/store/run_reader.h"
 #include "runner/store/run_writer.h"
 #include "runner/train/experiment/experiment.h"
+#include "runner/train/experiment/out_of_memory.h"
 #include "runner/train/experiment/precision.h"
 #include "runner/train/loop.h"
 #include "runner/train/rank_consistency.h"
@@ -41,7 +42,6 @@
 #include "runner/train/save/resume.h"
 #include "runner/train/save/save_plan.h"
 #include "runner/train/save/tensor_memory.h"
-#include "runner/train/step/out_of_memory.h"
 
 namespace runner::train {
 namespace {

@@ -286,6 +286,7 @@ void build_training(Experiment& experiment, Diagnostics& diagnostics) {
 }  // namespace
 
 int Experiment::rank() const { return ranks != nullptr ? ranks->rank() : 0; }
+int Experiment::world_size() const { return ranks != nullptr ? ranks->size() : 1; }
 
 const components::data::Dataset* Experiment::find_data(const std::string& name) const {
   if (name == "train") return train_data.get();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,6 +26,8 @@ class ProcessGroup;
 namespace runner::train {
 
 class Bf16MasterWeights;
+class GradientStrategy;
+struct StrategyInputs;
 class WeightAverage;
 
 struct BuildOptions {
@@ -65,8 +68,11 @@ struct Experiment {
   std::int64_t total_steps = 0;                      ///< 0 when only the time limits the training
   std::shared_ptr<distributed::ProcessGroup> ranks;  ///< that train it together; null: this process alone
   int local_rank = 0;                                ///< among those of this host
+  /// In place of the strategy that the recipe asks for; see strategy/make_strategy.h.
+  std::function<std::unique_ptr<GradientStrategy>(const StrategyInputs&)> make_strategy;
 
   int rank() const;
+  int world_size() const;                        ///< 1 where this process trains alone
   bool is_first() const { return rank() == 0; }  ///< the one process that writes, prints and decides
   const components::data::Dataset* find_data(const std::string& name) const;
 };

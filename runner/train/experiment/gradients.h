@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,11 +27,12 @@ std::vector<at::Tensor> gradients_of(const std::vector<components::NamedTensor>&
 /// Source  torch.nn.utils.get_total_norm
 double total_gradient_norm(const std::vector<components::NamedTensor>& parameters, double norm_type);
 
-/// Clips in place and returns the total norm before clipping by norm (nothing when only values are clipped).
+/// Clips in place and returns the total norm before clipping by norm (nothing when only values are clipped). `total`:
+/// what measures it once values are clipped, in place of total_gradient_norm().
 ///
 /// Source  torch.nn.utils.clip_grad_norm_ (coefficient max_norm / (norm + 1e-6), at most 1), clip_grad_value_
-std::optional<double> clip_gradients(const std::vector<components::NamedTensor>& parameters,
-                                     const ClipOptions& options);
+std::optional<double> clip_gradients(const std::vector<components::NamedTensor>& parameters, const ClipOptions& options,
+                                     const std::function<double()>& total = {});
 
 /// What clipping multiplies each gradient by: 1 where it leaves them alone.
 double clip_coefficient(double norm, double norm_max);

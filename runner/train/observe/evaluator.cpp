@@ -14,7 +14,7 @@
 #include "runner/train/data/batch_dispatch.h"
 #include "runner/train/data/loader.h"
 #include "runner/train/experiment/eval_weights.h"
-#include "runner/train/step/out_of_memory.h"
+#include "runner/train/experiment/out_of_memory.h"
 
 namespace runner::train {
 

@@ -19,10 +19,9 @@
 
 namespace runner::train {
 
-class BackwardSteps;
-class LocalSgd;
-class RankGradients;
-class BufferSync;
+class GradientStrategy;
+struct Pass;
+class UnitHooks;
 
 struct StepResult {
   double loss = 0;                  ///< mean over the window
@@ -36,12 +35,19 @@ struct StepResult {
   std::optional<double> loss_scale;  ///< that this step used; nothing where the loss is not scaled
   /// Each rank's part of the loss; empty where there is one process.
   std::vector<double> rank_losses;
-  /// What each rank had to say (Stepper::set_notes), by rank; empty where there is one process.
+  /// What each rank had to say (StepNotes), by rank; empty where there is one process.
   std::vector<std::vector<double>> notes;
 };
 
 /// Looks at a step before the optimizer moves; false keeps the parameters as they are.
 using Judge = std::function<bool(const StepResult&)>;
+
+/// Numbers that each of several processes tells all others with every step, asked for when its share of the step is
+/// done. They cost nothing.
+struct StepNotes {
+  std::size_t count = 0;
+  std::function<std::vector<double>()> tell = [] { return std::vector<double>(); };
+};
 
 /// A window that would begin at `from` begins at `to` instead: samples that a rollback left out.
 struct DataJump {
@@ -52,12 +58,8 @@ struct DataJump {
 /// and no metrics.
 class Stepper {
  public:
-  Stepper(Experiment& experiment, const StepperOptions& options);
+  Stepper(Experiment& experiment, const StepperOptions& options, StepNotes notes = {});
   ~Stepper();
-
-  /// Where several processes train: `count` numbers that each of them tells all others with every step, asked for when
-  /// its share of the step is done. They cost nothing. Once, before anything else.
-  void set_notes(std::size_t count, std::function<std::vector<double>()> notes);
 
   /// One optimizer step. `want_grad_norm` costs a pass over the gradients when nothing is clipped. After an exception,
   /// or a judge's no, either rewind() or leave_window() has to follow. A step that overflowed is over: its samples are
@@ -65,10 +67,8 @@ class Stepper {
   /// is asked about it only when the loss itself is not finite, which no scale can help.
   StepResult step(bool want_grad_norm, const Judge& may_move = {});
 
-  /// Where ranks step by themselves (`local_sgd`): whether their weights are the same now, and makes them so. In
-  /// between nothing may look at them that all ranks have to see alike.
-  bool ranks_are_one() const;
-  void meet();
+  /// How gradients become steps: asked before something looks at the weights between two steps, and before a save.
+  GradientStrategy& strategy() { return *strategy_; }
 
   /// Tells the schedule what an evaluation found; `metric` as in Scheduler::on_evaluation.
   void note_evaluation(const std::function<const double*(const std::string&)>& metric);
@@ -108,8 +108,6 @@ class Stepper {
   const std::vector<components::NamedTensor>& parameters() const { return parameters_; }
   const ScheduleClock& schedule() const { return schedule_; }
   GradScaler& scaler() { return scaler_; }
-  /// What the exchange of gradients has to remember, of each rank its own; null where that is nothing.
-  core::Stateful* exchange_state() const;
 
   /// Counters, data position and schedule, for a checkpoint.
   core::Node state() const;
@@ -117,31 +115,25 @@ class Stepper {
 
  private:
   void begin_window();
-  void synchronise_generators();
   /// Micro-batches of the window that the busiest process makes, as the recipe cuts it.
   std::int64_t rank_batches() const {
     const std::int64_t processes = options_.schedule.num_processes;
     return (window_.recipe_batches() + processes - 1) / processes;
   }
-  void run_passes(StepResult& result);
-  /// By how much more a micro-batch counts for what the processes do with its gradients.
-  double rank_weight() const;
-  /// Makes it; what it threw where memory ran out and other processes wait, to be told to exchange().
-  std::exception_ptr try_pass(const std::function<void()>& pass);
-  void exchange(StepResult& result, const std::exception_ptr& shortage);
-  void share_statistics();
+  /// Forward and backward over this process's part of the window. What it threw where memory ran out: other processes
+  /// may wait, and have to make the step again as well.
+  std::exception_ptr run_passes(StepResult& result);
+  at::Tensor forward_pass(const MicroBatch& micro);
+  void backward_pass(const MicroBatch& micro, const at::Tensor& sum);
+  Pass pass_of(const MicroBatch& micro) const;
+  /// The gradients and the loss become those of the whole window.
+  void finish_passes(StepResult& result, const std::exception_ptr& out_of_memory);
+  void update();
   void trace(const char* what) const;
   at::Tensor forward(const MicroBatch& micro, double weight);
   void backward(const at::Tensor& sum, double weight);
-  /// Forward and backward over the whole window into `result`; the gradients are left in the parameters.
-  void accumulate(StepResult& result);
   void note_loss(const MicroBatch& micro, double sum, double weight, StepResult& result) const;
   void note_window(StepResult& result) const;
-  /// A step of which each gradient is used and freed as it arrives.
-  void step_in_backward(bool want_grad_norm, const Judge& may_move, StepResult& result);
-  /// The forward pass of the only micro-batch that this process has then; nothing where it has none.
-  std::optional<at::Tensor> forward_alone();
-  void backward_alone(const std::optional<at::Tensor>& sum);
   /// The end of a step whose scaled gradients are not finite.
   void leave_overflow(const Judge& may_move, StepResult& result);
   void end_step(const StepResult& result);
@@ -159,18 +151,17 @@ class Stepper {
   GradScaler scaler_;
   Progress progress_;
   std::vector<components::NamedTensor> parameters_;
-  std::unique_ptr<BackwardSteps> backward_steps_;  // where the optimizer steps in the backward pass
-  std::unique_ptr<RankGradients> rank_gradients_;  // where there are several processes
-  std::unique_ptr<LocalSgd> local_sgd_;            // where these step by themselves
-  std::unique_ptr<BufferSync> statistics_;         // where these have running statistics
-  std::function<std::vector<double>()> notes_;
+  StepNotes notes_;
+  std::unique_ptr<GradientStrategy> strategy_;
+  std::unique_ptr<UnitHooks> unit_hooks_;  // null unless the strategy watches units
+  at::Tensor pending_;                     // the loss of a forward pass whose backward pass is yet to come
   std::int64_t micro_batch_size_;
   std::vector<DataJump> jumps_;
   Loader::Position window_start_;
   components::RandomState window_random_;
   std::optional<components::BufferSnapshot> window_buffers_;
   bool optimizer_began_ = false;
-  const bool traced_ = core::log_options().level == core::LogLevel::kDebug;
+  const bool traced_;
   at::Tensor weight_;
   double weight_value_;
 };

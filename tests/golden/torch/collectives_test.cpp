@@ -15,7 +15,7 @@
 #include "runner/core/json.h"
 #include "runner/distributed/pytree.h"
 #include "runner/train/data/batch_shards.h"
-#include "runner/train/step/local_sgd.h"
+#include "runner/train/strategy/local_sgd.h"
 #include "tests/support/golden.h"
 #include "tests/support/torch/ranks_torch.h"
 #include "tests/support/torch/tensors_torch.h"

@@ -10,8 +10,8 @@
 #include <numeric>
 
 #include "runner/train/data/batch_shards.h"
-#include "runner/train/step/rank_gradients.h"
 #include "runner/train/step/stepper.h"
+#include "runner/train/strategy/rank_gradients.h"
 #include "tests/support/golden.h"
 #include "tests/support/torch/ranks_torch.h"
 #include "tests/support/torch/small_experiment_torch.h"

@@ -1,4 +1,4 @@
-#include "runner/train/step/backward_steps.h"
+#include "runner/train/strategy/backward_steps.h"
 
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/function_hook.h>

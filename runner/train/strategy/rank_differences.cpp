@@ -1,4 +1,4 @@
-#include "runner/train/step/rank_differences.h"
+#include "runner/train/strategy/rank_differences.h"
 
 #include "runner/core/error.h"
 #include "runner/core/json.h"

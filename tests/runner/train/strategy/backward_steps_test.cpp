@@ -1,6 +1,6 @@
 // Gradients that are used and freed while the backward pass runs give the steps that gradients held to its end give.
 
-#include "runner/train/step/backward_steps.h"
+#include "runner/train/strategy/backward_steps.h"
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>

@@ -1,6 +1,6 @@
 // What counts as a lack of memory, so that a smaller micro-batch is tried.
 
-#include "runner/train/step/out_of_memory.h"
+#include "runner/train/experiment/out_of_memory.h"
 
 #include <c10/util/Exception.h>
 

@@ -1,4 +1,4 @@
-#include "runner/train/step/local_sgd.h"
+#include "runner/train/strategy/local_sgd.h"
 
 #include <ATen/core/grad_mode.h>
 

@@ -1,4 +1,4 @@
-#include "runner/train/step/buffer_sync.h"
+#include "runner/train/strategy/buffer_sync.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>

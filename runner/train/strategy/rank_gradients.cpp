@@ -1,4 +1,4 @@
-#include "runner/train/step/rank_gradients.h"
+#include "runner/train/strategy/rank_gradients.h"
 
 #include <ATen/ops/zeros.h>
 
@@ -11,7 +11,7 @@
 #include "runner/distributed/gradient_buckets.h"
 #include "runner/distributed/process_group.h"
 #include "runner/distributed/streaming_reducer.h"
-#include "runner/train/step/rank_differences.h"
+#include "runner/train/strategy/rank_differences.h"
 
 namespace runner::train {
 namespace {

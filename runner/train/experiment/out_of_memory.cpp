@@ -1,4 +1,4 @@
-#include "runner/train/step/out_of_memory.h"
+#include "runner/train/experiment/out_of_memory.h"
 
 #include <c10/util/Exception.h>
 
