@@ -249,7 +249,7 @@ int train_into(Experiment& experiment, store::RunWriter& run, std::optional<Prov
   }
 }
 
-std::unique_ptr<Experiment> build(const resolve::Recipe& recipe, core::Diagnostics& diagnostics) {
+std::unique_ptr<Experiment> build_or_explain(const resolve::Recipe& recipe, core::Diagnostics& diagnostics) {
   try {
     return build_experiment(recipe, {}, diagnostics);
   } catch (const std::exception& error) {
@@ -258,6 +258,132 @@ std::unique_ptr<Experiment> build(const resolve::Recipe& recipe, core::Diagnosti
                          "a smaller model, a larger training.max_memory, or more memory");
   }
 }
+
+/// One training, phase by phase: choose where it begins, build the experiment, open the run, run the loop. A phase
+/// that returns false was refused; `diagnostics` has why, and nothing was written.
+class Training {
+ public:
+  Training(const resolve::Recipe& recipe, const TrainRequest& request, core::Diagnostics& diagnostics)
+      : recipe_(recipe),
+        request_(request),
+        diagnostics_(diagnostics),
+        training_(sections::training::parse_config(recipe.at("training"))),
+        resolved_(request.resolved_json.empty() ? recipe.resolved_json() : request.resolved_json) {}
+
+  /// Says what is refused before anything is read, and begins to read the checkpoint.
+  bool choose() {
+    configure_torch(recipe_);
+    ranks_ = meet_ranks(recipe_, request_);
+    is_first_ = ranks_ == nullptr || ranks_->rank() == 0;
+    if (!look_for_start()) return false;
+    if (training_.max_memory) limit_tensor_memory(*training_.max_memory);
+    if (is_first_ && !start_.checkpoint.empty()) {
+      held_ = checkpoint::CheckpointPrefetch::begin(
+          start_.checkpoint, std::min(training_.max_memory.value_or(kNoLimit), core::free_memory()));
+    }
+    return true;
+  }
+
+  bool build() {
+    experiment_ = build_or_explain(recipe_, diagnostics_);
+    if (experiment_ == nullptr) return false;
+    experiment_->ranks = ranks_;
+    if (request_.rank) experiment_->local_rank = request_.rank->local_rank;
+    // The weights are drawn: from here on each process draws numbers of its own.
+    if (!is_first_) at::manual_seed(static_cast<std::uint64_t>(recipe_.at("seed").as_integer() + ranks_->rank()));
+    return true;
+  }
+
+  bool open() {
+    // Two programs that start at the same instant must not both find nothing to resume.
+    std::optional<store::StartLock> lock;
+    if (is_first_) lock.emplace(recipe_.at("output_dir").as_string());
+    const std::int64_t begin_ns = clock_.monotonic_ns();
+    if (!look_for_start()) return false;
+    verify_seconds_ = static_cast<double>(clock_.monotonic_ns() - begin_ns) * 1e-9;
+    if (held_ != nullptr && held_->checkpoint() != start_.checkpoint) held_.reset();
+    if (start_.checkpoint.empty()) init_ = init_weights(*experiment_, diagnostics_);
+    if (diagnostics_.has_errors()) return false;
+    if (is_first_) {
+      const std::string there = start_.resume ? start_.resume->run_dir + "/checkpoints" : "";
+      check_room(*experiment_, there.empty() ? recipe_.at("output_dir").as_string() : there, there, request_.smoke);
+    }
+    run_ = open_together(ranks_.get(), [&] { return open_run(recipe_, resolved_, start_, request_, clock_); });
+    return true;
+  }
+
+  int run(double peak_flops) {
+    record_start();
+    LoopRequest loop;
+    loop.smoke = request_.smoke;
+    loop.progress_bar = request_.progress_bar;
+    loop.quiet = request_.quiet;
+    loop.checkpoint = start_.checkpoint;
+    loop.held = std::move(held_);
+    loop.verify_seconds = verify_seconds_;
+    loop.peak_flops = peak_flops;
+    loop.process_age_s = request_.signal == nullptr ? core::process_age_s() : 0.0;
+    loop.signal = request_.signal;
+    loop.light = request_.light != nullptr;
+    return train_into(*experiment_, *run_, recorder_, request_, loop, clock_);
+  }
+
+ private:
+  /// Without an experiment the quick look, with it the one that verifies; the first rank looks for all.
+  bool look_for_start() {
+    std::optional<Start> found = choose_together(ranks_.get(), diagnostics_, [&] {
+      return choose_start(recipe_, request_, experiment_.get(), held_.get(), clock_, diagnostics_);
+    });
+    if (found) start_ = *std::move(found);
+    return found.has_value();
+  }
+
+  /// What the log, the events and the provenance of the run say about how it begins.
+  void record_start() {
+    if (is_first_ && request_.on_opened) request_.on_opened(run_->run_dir());
+    const std::string log_file = run_->run_dir() + "/logs/rank-" + std::to_string(experiment_->rank()) + ".log";
+    request_.light != nullptr ? core::hold_log_file(log_file) : core::set_log_file(log_file);
+    for (const std::string& note : start_.notes) core::log_warning(note);
+    for (const Difference& difference : start_.differences) {
+      if (difference.effect == Effect::kHarmless) {
+        core::log_info(to_text(difference) + " (harmless)");
+      } else {
+        core::log_warning(to_text(difference) + " (changes the maths, allowed)");
+      }
+    }
+    record_changes(*run_, start_);
+    if (is_first_) {
+      recorder_.emplace(provenance_of(recipe_, resolved_, *experiment_, request_, init_ ? &*init_ : nullptr), *run_,
+                        start_.resume ? start_.resume->step : 0, request_.code, request_.light != nullptr);
+    }
+    if (start_.resume) {
+      core::log_info("resuming " + run_->run_dir() + " from " +
+                     (start_.checkpoint.empty() ? "step 0: it has no checkpoint to go on from" : start_.checkpoint));
+    } else {
+      core::log_info("run " + run_->run_dir());
+    }
+    if (init_) {
+      run_->event("init_from", 0, init_->to_node());
+      core::log_info("initial weights: " + init_->text());
+    }
+  }
+
+  const resolve::Recipe& recipe_;
+  const TrainRequest& request_;
+  core::Diagnostics& diagnostics_;
+  const sections::training::Config training_;
+  const std::string resolved_;  ///< the recipe as it is kept
+  const core::Clock& clock_ = core::system_clock();
+  std::shared_ptr<distributed::ProcessGroup> ranks_;
+  bool is_first_ = true;
+  Start start_;
+  std::shared_ptr<checkpoint::CheckpointPrefetch> held_;
+  double verify_seconds_ = 0;
+  std::unique_ptr<Experiment> experiment_;
+  std::optional<checkpoint::InitWeights> init_;
+  std::unique_ptr<store::RunWriter> run_;
+  std::optional<ProvenanceRecorder> recorder_;
+};
 
 }  // namespace
 
@@ -271,93 +397,9 @@ void configure_torch(const resolve::Recipe& recipe) {
 
 int train(const resolve::Recipe& recipe, const TrainRequest& request, double peak_flops,
           core::Diagnostics& diagnostics) {
-  const core::Clock& clock = core::system_clock();
-  configure_torch(recipe);
-  const std::shared_ptr<distributed::ProcessGroup> ranks = meet_ranks(recipe, request);
-  const bool is_first = ranks == nullptr || ranks->rank() == 0;
-  // Says what is refused before anything is read.
-  const std::optional<Start> first = choose_together(
-      ranks.get(), diagnostics, [&] { return choose_start(recipe, request, nullptr, nullptr, clock, diagnostics); });
-  if (!first) return core::kExitUsage;
-  const auto training = sections::training::parse_config(recipe.at("training"));
-  if (training.max_memory) limit_tensor_memory(*training.max_memory);
-  std::shared_ptr<checkpoint::CheckpointPrefetch> held;
-  if (is_first && !first->checkpoint.empty()) {
-    held = checkpoint::CheckpointPrefetch::begin(first->checkpoint,
-                                                 std::min(training.max_memory.value_or(kNoLimit), core::free_memory()));
-  }
-  const auto experiment = build(recipe, diagnostics);
-  if (experiment == nullptr) return core::kExitUsage;
-  std::optional<checkpoint::InitWeights> init;
-  experiment->ranks = ranks;
-  if (request.rank) experiment->local_rank = request.rank->local_rank;
-  if (first->checkpoint.empty()) init = init_weights(*experiment, diagnostics);
-  if (diagnostics.has_errors()) return core::kExitUsage;
-
-  // The weights are drawn: from here on each process draws numbers of its own.
-  if (!is_first) at::manual_seed(static_cast<std::uint64_t>(recipe.at("seed").as_integer() + ranks->rank()));
-
-  // Two programs that start at the same instant must not both find nothing to go on with.
-  std::optional<store::StartLock> lock;
-  if (is_first) lock.emplace(recipe.at("output_dir").as_string());
-  const std::int64_t begin_ns = clock.monotonic_ns();
-  const std::optional<Start> chosen = choose_together(ranks.get(), diagnostics, [&] {
-    return choose_start(recipe, request, experiment.get(), held.get(), clock, diagnostics);
-  });
-  const double verify_seconds = static_cast<double>(clock.monotonic_ns() - begin_ns) * 1e-9;
-  if (!chosen) return core::kExitUsage;
-  const Start& start = *chosen;
-  if (held != nullptr && held->checkpoint() != start.checkpoint) held.reset();
-  // What there was to go on from at first may be gone by now.
-  if (start.checkpoint.empty() && !first->checkpoint.empty()) init = init_weights(*experiment, diagnostics);
-  if (diagnostics.has_errors()) return core::kExitUsage;
-  if (is_first) {
-    const std::string there = start.resume ? start.resume->run_dir + "/checkpoints" : "";
-    check_room(*experiment, there.empty() ? recipe.at("output_dir").as_string() : there, there, request.smoke);
-  }
-  const std::string resolved = request.resolved_json.empty() ? recipe.resolved_json() : request.resolved_json;
-  const auto run = open_together(ranks.get(), [&] { return open_run(recipe, resolved, start, request, clock); });
-  lock.reset();
-  if (is_first && request.on_opened) request.on_opened(run->run_dir());
-  const std::string log_file = run->run_dir() + "/logs/rank-" + std::to_string(experiment->rank()) + ".log";
-  request.light != nullptr ? core::hold_log_file(log_file) : core::set_log_file(log_file);
-  for (const std::string& note : start.notes) core::log_warning(note);
-  for (const Difference& difference : start.differences) {
-    if (difference.effect == Effect::kHarmless) {
-      core::log_info(to_text(difference) + " (harmless)");
-    } else {
-      core::log_warning(to_text(difference) + " (changes the maths, allowed)");
-    }
-  }
-  record_changes(*run, start);
-  std::optional<ProvenanceRecorder> recorder;
-  if (is_first) {
-    recorder.emplace(
-        provenance_of(recipe, resolved, *experiment, request, init && start.checkpoint.empty() ? &*init : nullptr),
-        *run, start.resume ? start.resume->step : 0, request.code, request.light != nullptr);
-  }
-  if (start.resume) {
-    core::log_info("resuming " + run->run_dir() + " from " +
-                   (start.checkpoint.empty() ? "step 0: it has no checkpoint to go on from" : start.checkpoint));
-  } else {
-    core::log_info("run " + run->run_dir());
-  }
-  if (init && start.checkpoint.empty()) {
-    run->event("init_from", 0, init->to_node());
-    core::log_info("initial weights: " + init->text());
-  }
-  LoopRequest loop;
-  loop.smoke = request.smoke;
-  loop.progress_bar = request.progress_bar;
-  loop.quiet = request.quiet;
-  loop.checkpoint = start.checkpoint;
-  loop.held = std::move(held);
-  loop.verify_seconds = verify_seconds;
-  loop.peak_flops = peak_flops;
-  loop.process_age_s = request.signal == nullptr ? core::process_age_s() : 0.0;
-  loop.signal = request.signal;
-  loop.light = request.light != nullptr;
-  return train_into(*experiment, *run, recorder, request, loop, clock);
+  Training training(recipe, request, diagnostics);
+  if (!training.choose() || !training.build() || !training.open()) return core::kExitUsage;
+  return training.run(peak_flops);
 }
 
 }  // namespace runner::train
