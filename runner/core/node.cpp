@@ -58,6 +58,8 @@ Node Node::string(std::string value, Location place) {
   return node;
 }
 
+Node Node::sequence() { return sequence(std::vector<Node>()); }
+
 Node Node::sequence(std::vector<Node> items, Location place) {
   Node node = null(std::move(place));
   node.kind_ = Kind::kSequence;

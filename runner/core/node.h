@@ -26,7 +26,8 @@ class Node {
   static Node integer(std::int64_t value, Location place = {});
   static Node floating(double value, Location place = {});
   static Node string(std::string value, Location place = {});
-  static Node sequence(std::vector<Node> items = {}, Location place = {});
+  static Node sequence();
+  static Node sequence(std::vector<Node> items, Location place = {});
   static Node mapping(Location place = {});
 
   Kind kind() const { return kind_; }
