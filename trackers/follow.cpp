@@ -73,7 +73,7 @@ class Following {
         return result_;
       } catch (const TrackerError& error) {
         if (error.remedy() != Remedy::kTryAgain || !options_.until_end) return stopped(error);
-        tell(error);
+        report(error);
         problem = error;
       } catch (const SqliteError& error) {
         if (!error.may_pass() || !options_.until_end) throw;
@@ -227,7 +227,7 @@ class Following {
       std::optional<Table> table = read_table(path);
       if (!table) {
         leave_out(1);
-        return tell(TrackerError(Remedy::kLeaveOut, path + " holds no table"));
+        return report(TrackerError(Remedy::kLeaveOut, path + " holds no table"));
       }
       table->name = name;
       table->step = artefact.step;
@@ -253,7 +253,7 @@ class Following {
     } catch (const TrackerError& error) {
       if (error.remedy() != Remedy::kLeaveOut) throw;
       leave_out(count);
-      tell(error);
+      report(error);
       return false;
     }
   }
@@ -322,7 +322,7 @@ class Following {
     return result_;
   }
 
-  void tell(const TrackerError& error) {
+  void report(const TrackerError& error) {
     const char* what = error.remedy() == Remedy::kLeaveOut ? "; this is left out" : "; trying again";
     if (error.remedy() != Remedy::kLeaveOut) note(error);  // a flush since the last time has taken it away
     if (std::exchange(told_, error.what()) == error.what()) return;

@@ -45,34 +45,34 @@ class Program final : public Tracker {
     } catch (const runner::core::RunError& error) {
       throw TrackerError(Remedy::kPause, error.what());
     }
-    tell(R"({"type":"options","resumed":)" + std::string(flushes_ > 0 ? "true" : "false") + R"(,"options":)" +
+    send(R"({"type":"options","resumed":)" + std::string(flushes_ > 0 ? "true" : "false") + R"(,"options":)" +
          program_.options + "}\n");
-    tell(json_lines::start(run));
+    send(json_lines::start(run));
   }
 
-  void rewind(std::int64_t step) override { tell(json_lines::rewind(step)); }
+  void rewind(std::int64_t step) override { send(json_lines::rewind(step)); }
   void log(std::span<const Point> points) override {
     std::string lines;
     for (const Point& point : points) lines += line(point);
-    tell(lines);
+    send(lines);
   }
-  void log_text(const Text& text) override { tell(line(text)); }
-  void log_histogram(const Histogram& histogram) override { tell(line(histogram)); }
-  void log_image(const Image& image) override { tell(line(image)); }
-  void log_table(const Table& table) override { tell(line(table)); }
-  void log_artifact(const Artifact& artifact) override { tell(line(artifact)); }
+  void log_text(const Text& text) override { send(line(text)); }
+  void log_histogram(const Histogram& histogram) override { send(line(histogram)); }
+  void log_image(const Image& image) override { send(line(image)); }
+  void log_table(const Table& table) override { send(line(table)); }
+  void log_artifact(const Artifact& artifact) override { send(line(artifact)); }
 
   void flush(bool) override {
     ++flushes_;
-    tell(R"({"type":"flush","number":)" + std::to_string(flushes_) + "}\n");
+    send(R"({"type":"flush","number":)" + std::to_string(flushes_) + "}\n");
     if (program_.acknowledges) wait_for("flushed " + std::to_string(flushes_));
-    for (std::size_t lines = 0; lines < kLinesMax && read(0) == Process::Read::kLine; ++lines) hear();
+    for (std::size_t lines = 0; lines < kLinesMax && read(0) == Process::Read::kLine; ++lines) receive();
   }
 
   Node state() const override { return Node::integer(flushes_); }
 
   void finish(const End& end) override {
-    if (end.ending != Ending::kOpen) tell(line(end));
+    if (end.ending != Ending::kOpen) send(line(end));
     process_->close_input();
     const std::optional<int> status = last_status();
     if (!status) throw silent("does not leave");
@@ -81,7 +81,7 @@ class Program final : public Tracker {
   }
 
  private:
-  void tell(const std::string& lines) {
+  void send(const std::string& lines) {
     switch (process_->write(lines, program_.answer_timeout_ms)) {
       case Process::Write::kDone: return;
       case Process::Write::kTimeout: throw silent("does not read");
@@ -96,7 +96,7 @@ class Program final : public Tracker {
       if (said == Process::Read::kTimeout) break;
       if (said == Process::Read::kEnd) throw gone("does not answer a flush, and does not leave");
       if (said_ == answer) return;
-      hear();
+      receive();
     }
     throw silent("does not answer a flush");
   }
@@ -105,7 +105,7 @@ class Program final : public Tracker {
     return process_->read_line(said_, timeout_ms, runner::core::ChildLog::kLineBytesMax);
   }
 
-  void hear() {
+  void receive() {
     if (!program_.acknowledges || !said_.starts_with("flushed ")) relay_.say(said_);
   }
 
@@ -116,7 +116,7 @@ class Program final : public Tracker {
       const auto said = read(patience.left_ms());
       if (said == Process::Read::kTimeout) break;
       if (said == Process::Read::kEnd) return process_->wait_for(patience.left_ms());
-      hear();
+      receive();
     }
     return std::nullopt;
   }

@@ -243,6 +243,6 @@ TEST_CASE("a disk without room for the checkpoints is told before anything is tr
   const int status = process.wait();
   INFO(process.output());
   CHECK(status == 1);
-  CHECK(process.output().find("while one is written), but only 3.1 MB are free there") != std::string::npos);
+  CHECK(process.output().find("while one is written), but only 3.1 MB are free") != std::string::npos);
   for (const auto& entry : fs::directory_iterator(disk.path())) CHECK_FALSE(entry.is_directory());
 }

@@ -152,7 +152,7 @@ TEST_CASE("when nothing fits, the figures say why", "[ranks][memory]") {
 }
 
 TEST_CASE("the copies of an asynchronous save count towards max_memory", "[ranks][memory]") {
-  const std::string notice = "no memory for a copy of the state: training waits for each save";
+  const std::string notice = "no memory for a copy of the state: saves are synchronous";
   const Location waits, roomy, tight;
   REQUIRE(waits.run({"training.max_memory=1GB", "checkpoint.async_save=false"}).status == 0);
   const std::int64_t steps_take = peak_of(waits);

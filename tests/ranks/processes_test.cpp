@@ -367,7 +367,7 @@ TEST_CASE("a rank that hangs is named by those that wait for it", "[ranks][proce
   CHECK(status == 1);
   CHECK(std::regex_search(process.output(),
                           std::regex("error: rank 0: all_(reduce|gather) of .* waited 15.* s: rank 1 \\(process " +
-                                     std::to_string(pids.at(1)) + " on .*\\) does not answer")));
+                                     std::to_string(pids.at(1)) + " on .*\\) does not respond")));
   for (const pid_t pid : pids) CHECK(is_gone(pid));
 }
 

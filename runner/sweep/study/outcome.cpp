@@ -18,14 +18,15 @@ using store::SeriesPoint;
 
 /// Of a model that cannot be built, of a step or an evaluation with its micro-batches, and of all that is left.
 bool speaks_of_memory(const std::string& text) {
-  return text.starts_with("memory is exhausted") || text.starts_with("the model and the data do not fit into memory") ||
+  return text.starts_with("out of memory: ") || text.starts_with("memory is exhausted") ||
+         text.starts_with("the model and the data do not fit into memory") ||
          text.find("the model's weights and their gradients alone take ") != std::string::npos ||
          text.find(" does not fit into memory with micro-batches of ") != std::string::npos;
 }
 
 /// Of a disk that has no room to begin with. One that fills later ends a training as one that can go on.
 bool speaks_of_full_disk(const std::string& text) {
-  constexpr const char* kWords[] = {" are free there", "space left on device", "disk is full", "quota exceeded"};
+  constexpr const char* kWords[] = {" are free", "space left on device", "disk is full", "quota exceeded"};
   return std::any_of(std::begin(kWords), std::end(kWords),
                      [&text](const char* words) { return text.find(words) != std::string::npos; });
 }

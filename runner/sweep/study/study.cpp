@@ -251,7 +251,7 @@ void Study::refresh() {
     trial.promoted = row.integer(15);
     trial.spent = {row.integer(16), row.integer(17), row.integer(18)};
     trial.others = numbers_of(row.text(19));
-    take_in(std::move(trial));
+    add(std::move(trial));
   }
   const auto known = static_cast<std::int64_t>(variants_.size());
   const std::int64_t last = trials_.empty() ? -1 : trials_.back().variant;
@@ -268,7 +268,7 @@ void Study::refresh() {
   }
 }
 
-void Study::take_in(Trial trial) {
+void Study::add(Trial trial) {
   seen_ = trial.changed;
   changes_.push_back(trial.variant);
   const auto list_it = [&trial](std::set<std::int64_t>& list, TrialState state) {

@@ -161,7 +161,7 @@ class Study {
   void read_info();
   void read_lease();
   void refresh();
-  void take_in(Trial trial);
+  void add(Trial trial);
   void write(const std::function<bool()>& work);
   void set_info(const std::string& key, const std::string& value);
   std::int64_t number_change();

@@ -49,7 +49,7 @@ class StudyCounters {
     std::int64_t took_ms;
     Spent spent;
   };
-  void take_in(const Trial& trial);
+  void add(const Trial& trial);
   void put(const VariantSummary& standing, std::int64_t written);
 
   const Sweep& sweep_;

@@ -233,7 +233,7 @@ TEST_CASE("a part that the checkpoint knows nothing of begins anew, except the o
   CHECK(callback.values.front().second.as_integer() == 7);
   optimizer.values = {{"step", Node::integer(1)}};
   TrainState with_optimizer{model.get(), {{"optimizer", &optimizer}}, Node()};
-  CHECK(error_of([&] { load(path, with_optimizer); }) == path + " holds no state of optimizer");
+  CHECK(error_of([&] { load(path, with_optimizer); }) == path + " has no state of optimizer");
 }
 
 TEST_CASE("a newer or broken trainer.json is refused by name", "[checkpoint]") {
@@ -271,7 +271,7 @@ TEST_CASE("the estimate covers what is written, and not much more", "[checkpoint
 TEST_CASE("a type without a word in safetensors is refused", "[checkpoint]") {
   TensorFile file("x.safetensors");
   CHECK(error_of([&] { file.add("z", at::zeros({1}, at::kComplexFloat)); }) ==
-        "tensor z has the type ComplexFloat, which safetensors has no word for");
+        "tensor z has the type ComplexFloat, which safetensors does not support");
 }
 
 }  // namespace

@@ -193,7 +193,7 @@ TEST_CASE("where the system has no process for a trial it waits, and is tried ag
 
 TEST_CASE("that a disk is full says nothing of a trial", "[sweep][worker]") {
   for (const char* words :
-       {"checkpoints need 1.0 GB in runs (one checkpoint), but only 28.7 KB are free there",
+       {"checkpoints need 1.0 GB in runs (one checkpoint), but only 28.7 KB are free",
         "cannot write runs/a/logs/rank-0.log: No space left on device", "runs/a/run.db: database or disk is full"}) {
     CHECK(runner::sweep::judge(std::nullopt, 1, words, {{"val/loss", false, false}}).kind ==
           runner::sweep::Outcome::Kind::kInterrupted);

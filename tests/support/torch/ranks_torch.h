@@ -10,7 +10,7 @@ namespace tests {
 struct RanksOptions {
   int size = 2;
   double timeout_s = 60;  ///< longer than any machine takes for what is to succeed
-  bool debug = false;     ///< MeetOptions
+  bool debug = false;     ///< ProcessGroupOptions
 };
 
 /// Runs `body` as each of the ranks, on threads of this process that meet at a store of their own. What a rank throws
