@@ -44,12 +44,12 @@ constexpr double kLayerNormEps = 1e-5;
 constexpr double kInitialDeviation = 0.02;
 constexpr const char* kStream = "x";  // the residual stream between blocks
 
-/// The configuration with everything that the data settles.
+/// The configuration, completed from the data.
 struct Shape {
   std::int64_t n_layer, n_head, n_embd, vocab_size, n_positions;
 };
 
-/// cos and sin of every position's angles, [n_positions, 1, D / 2]; shared by the blocks, made anew on each start.
+/// cos and sin of every position's angles, [n_positions, 1, D / 2]; shared by the blocks, computed at each start.
 struct Rotation {
   at::Tensor cos_T1D, sin_T1D;
 };
@@ -365,11 +365,11 @@ const runner::core::Location& place_of(const runner::core::Node& block, const ch
   return node != nullptr && !node->is_null() ? node->location() : block.location();
 }
 
-/// A size from the recipe, or else from the data; an error when the data needs more than is written, or gives none.
+/// A size from the recipe, or else from the data; an error if the data need more than the recipe sets, or have none.
 std::int64_t settle_size(const char* key, std::optional<std::int64_t> written, std::int64_t of_data,
                          const std::string& what_data_has, const std::string& hint, const Inputs& inputs) {
   if (!written && of_data <= 0) {
-    inputs.diagnostics.error(inputs.block.location(), std::string("gpt cannot tell ") + key + " from this data",
+    inputs.diagnostics.error(inputs.block.location(), std::string("gpt cannot derive ") + key + " from this data",
                              std::string("set ") + key);
     return 0;
   }

@@ -20,7 +20,7 @@ class Grid final : public Sampler {
 
  private:
   std::shared_ptr<const Space> space_;
-  // How far it has counted, so that the next one is one step away; what it says does not depend on it.
+  // Position of the last variant, so that the next one is one step away; a cache only.
   mutable GridPoints walk_;
   mutable std::size_t count_ = 0;
   mutable std::optional<Point> newest_;

@@ -32,7 +32,7 @@ class List final : public Sampler {
     if (then_ == nullptr) return std::nullopt;
     const std::size_t number = tried.size() - points_.size();
     if (then_type_ == "grid") return rest_of_grid(number);
-    // A list begins with its first; whatever learns has the points to learn from.
+    // The list's own variants come first; a sampler that learns can use them.
     if (then_type_ == "list") return then_->propose({tried.end() - static_cast<std::ptrdiff_t>(number), tried.end()});
     return then_->propose(tried);
   }
@@ -55,7 +55,7 @@ class List final : public Sampler {
   std::vector<Point> points_;
   std::shared_ptr<Sampler> then_;
   std::string then_type_;
-  // How far the grid has been walked, so that the next one is one step away; what it says does not depend on it.
+  // Position in the grid, so that the next one is one step away; a cache only.
   mutable std::vector<Tried> walked_;
   mutable std::vector<Point> rest_;
 };

@@ -17,7 +17,7 @@ struct RanksOptions {
 /// is thrown here when all have ended; the first rank's, where there are several.
 void run_ranks(const RanksOptions& options, const std::function<void(runner::distributed::ProcessGroup&)>& body);
 
-/// The same; what each rank threw, by rank, as text: "" where it came to its end.
+/// The same; what each rank threw, by rank, as text: "" where it completed.
 std::vector<std::string> errors_of_ranks(const RanksOptions& options,
                                          const std::function<void(runner::distributed::ProcessGroup&)>& body);
 
