@@ -266,9 +266,9 @@ TEST_CASE("who has the port of the meeting is named", "[ranks][machines]") {
   const runner::core::ListeningSocket socket(static_cast<std::uint16_t>(std::stoi(place.port)));
   const auto machine = place.machine({"--machine-rank", "0"});
   CHECK(machine->wait() == 1);
-  CHECK(machine->output() == "error: cannot listen at port " + place.port + ": process " + std::to_string(getpid()) +
-                                 " (tests_ranks) has it\n  hint: end that, or take another port, the same on all "
-                                 "machines\n");
+  CHECK(machine->output() ==
+        "error: cannot listen at port " + place.port + ": process " + std::to_string(getpid()) +
+            " (tests_ranks) has it\n  hint: stop that process, or use another port on all machines\n");
 }
 
 TEST_CASE("what ranks print is kept and shown as asked for", "[ranks][machines]") {

@@ -5,7 +5,8 @@
 
 namespace runner::core {
 
-/// The CRC-32 of zip, PNG and zlib: crc32("123456789") is 0xcbf43926. `before`: of the bytes that these go on from.
+/// The CRC-32 of zip, PNG and zlib: crc32("123456789") is 0xcbf43926. `before`: the CRC of the preceding bytes, to
+/// continue from.
 std::uint32_t crc32(std::string_view bytes, std::uint32_t before = 0);
 
 /// CRC-32C (Castagnoli, reflected): crc32c("123456789") is 0xe3069283.

@@ -6,8 +6,8 @@
 #include "runner/core/picture/crc32.h"
 
 // PNG (ISO/IEC 15948) with deflate (RFC 1951) in its simplest form that still makes a chart small: each row as what
-// differs from the row above, and runs of one byte by the fixed codes. A library for it would be the only thing that
-// a picture needs from outside.
+// differs from the row above, and runs of one byte by the fixed codes. A library would be the only dependency of a
+// picture.
 
 namespace runner::core {
 namespace {
@@ -20,7 +20,7 @@ class BitWriter {
   void bits(std::uint32_t value, int count) {
     for (int i = 0; i < count; ++i) bit((value >> i) & 1);
   }
-  /// Huffman codes stand there with their highest bit first.
+  /// Huffman codes are written with their highest bit first.
   void code(std::uint32_t value, int count) {
     for (int i = count - 1; i >= 0; --i) bit((value >> i) & 1);
   }
@@ -56,7 +56,7 @@ void put_symbol(int symbol, BitWriter& out) {
   }
 }
 
-/// So many times the byte before: a length (section 3.2.5) at the distance 1.
+/// Repeats the previous byte: a length (section 3.2.5) at distance 1.
 void put_run(int length, BitWriter& out) {
   if (length == kRunMax) {
     put_symbol(285, out);

@@ -122,9 +122,9 @@ TEST_CASE("what is wrong with a checkpoint is said plainly", "[artifact]") {
        },
        "@/manifest.json does not match its own checksum: it was changed or damaged"},
       {"truncated manifest", [](const std::string& at) { fs::resize_file(at + "/manifest.json", 100); },
-       "@/manifest.json cannot be read: it is no JSON from byte 101 on"},
+       "@/manifest.json cannot be read: it is not valid JSON from byte 101 on"},
       {"empty manifest", [](const std::string& at) { fs::resize_file(at + "/manifest.json", 0); },
-       "@/manifest.json cannot be read: it is no JSON from byte 1 on"},
+       "@/manifest.json cannot be read: it is not valid JSON from byte 1 on"},
       {"manifest of another program", [](const std::string& at) { overwrite(at + "/manifest.json", "{}"); },
        "@/manifest.json is no manifest of a checkpoint"},
       {"newer format",
@@ -176,7 +176,7 @@ TEST_CASE("the newest checkpoint that verifies is taken, and what was skipped is
   REQUIRE(newest);
   CHECK(newest->step == 200);
   CHECK(skipped ==
-        std::vector<std::string>{dir / "step-000400/manifest.json cannot be read: it is no JSON from byte 2 on",
+        std::vector<std::string>{dir / "step-000400/manifest.json cannot be read: it is not valid JSON from byte 2 on",
                                  dir / "step-000300/trainer.json holds 1 bytes, its manifest says 13"});
 }
 

@@ -100,14 +100,14 @@ TEST_CASE("a file that is none is refused with the reason", "[artifact][safetens
       {"huge header", length_field(1ULL << 63) + "{}",
        "its header would be 9223372036854775808 bytes long, at most 100000000 are taken"},
       {"header beyond the end", length_field(90) + "{}", "its header would be 90 bytes long, the file ends after 2"},
-      {"no JSON", file_of("hello", 0), "its header cannot be read: it is no JSON from byte 1 on"},
-      {"empty header", file_of("", 0), "its header cannot be read: it is no JSON from byte 1 on"},
-      {"not UTF-8", file_of("{\"\xff\":1}", 0), "its header cannot be read: it is no JSON from byte 3 on"},
+      {"no JSON", file_of("hello", 0), "its header cannot be read: it is not valid JSON from byte 1 on"},
+      {"empty header", file_of("", 0), "its header cannot be read: it is not valid JSON from byte 1 on"},
+      {"not UTF-8", file_of("{\"\xff\":1}", 0), "its header cannot be read: it is not valid JSON from byte 3 on"},
       {"list", file_of("[]", 0), "its header is no object"},
       {"deep", file_of(R"({"a":[[[[[]]]]]})", 0), "its header cannot be read: it is nested deeper than 4 levels"},
       {"very many values", file_of("{\"a\":[" + many + "0]}", 0),
        "its header cannot be read: it holds more than 2000000 values"},
-      {"name twice", file_of(R"({"a":{},"a":{}})", 0), "its header cannot be read: the key \"a\" stands there twice"},
+      {"name twice", file_of(R"({"a":{},"a":{}})", 0), "its header cannot be read: the key \"a\" appears twice"},
       {"metadata no text", file_of(R"({"__metadata__":{"a":1}})", 0), "its __metadata__ entry \"a\" is no text"},
       {"no dtype", file_of(R"({"a":{"shape":[1],"data_offsets":[0,4]}})", 4),
        "tensor \"a\" lacks dtype, shape or data_offsets"},
@@ -156,7 +156,7 @@ TEST_CASE("a missing file and a folder are named", "[artifact][safetensors]") {
   CHECK(SafetensorsReader::open(dir / "none").failure().message ==
         "cannot read " + (dir / "none") + ": no such file or directory");
   CHECK(SafetensorsReader::open(dir.path()).failure().message ==
-        dir.path() + " is no safetensors file: it is no regular file");
+        dir.path() + " is no safetensors file: it is not a regular file");
 }
 
 TEST_CASE("a file with bytes changed at random is read or refused, never worse", "[artifact][safetensors]") {

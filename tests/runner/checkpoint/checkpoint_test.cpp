@@ -245,7 +245,7 @@ TEST_CASE("a newer or broken trainer.json is refused by name", "[checkpoint]") {
       {R"({"format_version": 2})", file + " has format version 2, this program reads up to 1"},
       {"{}", file + " has no format version"},
       {R"({"format_version": 1})", file + " has no section \"state\""},
-      {"{", file + " cannot be read: it is no JSON from byte 2 on"},
+      {"{", file + " cannot be read: it is not valid JSON from byte 2 on"},
   };
   for (const auto& [text, message] : cases) {
     std::ofstream(file, std::ios::trunc) << text;

@@ -180,13 +180,13 @@ TEST_CASE("a filter on what a name never is says what it can be", "[store][filte
        "it is one of running, finished, failed, stopped, crashed, unreadable"},
       {"created > 2026-13-01", "\"2026-13-01\" is no date",
        "write 2026-11-21, 2026-11-21T08:30 (UTC), today or yesterday; `age < 2h` counts from now"},
-      {"age < 1y", "\"1y\" is no duration", "write seconds or an amount with its unit: 90s, 30min, 1.5h, 2d, 1h30min"},
+      {"age < 1y", "\"1y\" is not a duration",
+       "write seconds or an amount with its unit: 90s, 30min, 1.5h, 2d, 1h30min"},
       {"step > last", "step is a number, and \"last\" is none", "for example: step >= 100"},
       {"'a b' == 2", "the filter needs a name where there is the text \"a b\"",
        "a name with blanks or other signs stands in back quotes: `my metric` < 2"},
-      {"name =~ 'a(b'", "\"a(b\" is no regular expression: missing ) at \"a(b\"",
-       "a dot that means a dot is written \\."},
-      {"name =~ '\\d'", "\"\\d\" uses \\d, which POSIX extended expressions have not",
+      {"name =~ 'a(b'", "\"a(b\" is not a regular expression: missing ) at \"a(b\"", "write a literal dot as \\."},
+      {"name =~ '\\d'", "\"\\d\" uses \\d, which POSIX extended expressions do not support",
        "write [0-9] for \\d, [A-Za-z0-9_] for \\w"},
   };
   for (const Case& c : cases) {

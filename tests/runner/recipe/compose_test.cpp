@@ -276,7 +276,8 @@ TEST_CASE("references are replaced", "[recipe][interpolate]") {
       {"nothing between the braces", "a: ${}\n",
        "r.yaml:1:4: error: ${} names nothing\n  hint: write ${vars.name}, ${env:NAME} or a path of the recipe\n"},
       {"no path", "a: ${b..c}\n",
-       "r.yaml:1:4: error: \"b..c\" is no path: two dots follow each other\n  hint: write ${vars.name}, ${env:NAME} or "
+       "r.yaml:1:4: error: \"b..c\" is not a path: two dots follow each other\n  hint: write ${vars.name}, ${env:NAME} "
+       "or "
        "a path of the recipe\n"},
       {"no name of a variable", "a: \"${env:A B}\"\n",
        "r.yaml:1:4: error: \"A B\" is no name of an environment variable\n  hint: write ${env:NAME} or "

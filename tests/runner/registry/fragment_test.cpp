@@ -128,7 +128,7 @@ TEST_CASE("a wrong fragment is refused line by line", "[registry][fragment]") {
        "thing.json:1:92: error: enum names \"a\" twice\n"},
       {"no regular expression",
        with_key(R"({"type": "string", "pattern": "[", "x-pattern-hint": "x", "description": "K."})"),
-       "thing.json:1:89: error: pattern is no regular expression: \"[\"\n"},
+       "thing.json:1:89: error: pattern is not a regular expression: \"[\"\n"},
       {"a pattern without words", with_key(R"({"type": "string", "pattern": "a", "description": "K."})"),
        "thing.json:1:89: error: pattern needs an x-pattern-hint that says in words what is wanted\n"},
       {"a list of lists as one scalar",

@@ -154,10 +154,10 @@ TEST_CASE("each rule between sections speaks of what it found", "[recipe][consis
       {"init_from_source", "the short form", kParts + kData + kBatch + "init_from: tiny:best\n", ""},
       {"init_from_rename", "expressions of another dialect, and one that is none",
        kParts + kData + kBatch + "init_from: {path: a, rename: {'h\\.\\d': x, '(b': y}}\n",
-       "r.yaml:6:31: error: init_from.rename: \"h\\.\\d\" uses \\d, which POSIX extended expressions have not\n"
+       "r.yaml:6:31: error: init_from.rename: \"h\\.\\d\" uses \\d, which POSIX extended expressions do not support\n"
        "  hint: write [0-9] for \\d, [A-Za-z0-9_] for \\w\n"
-       "r.yaml:6:43: error: init_from.rename: \"(b\" is no regular expression: missing ) at \"(b\"\n"
-       "  hint: a dot that means a dot is written \\.\n"},
+       "r.yaml:6:43: error: init_from.rename: \"(b\" is not a regular expression: missing ) at \"(b\"\n"
+       "  hint: write a literal dot as \\.\n"},
       {"precision_keys", "a scale that nothing needs",
        kParts + kData + kBatch + "precision: {mode: bf16-mixed, scaler: {init_scale: 8}}\n",
        "r.yaml:6:52: warning: precision.scaler.init_scale does nothing: only 16-mixed scales the loss, and the mode is "
