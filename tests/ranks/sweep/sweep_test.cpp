@@ -190,7 +190,7 @@ TEST_CASE("trials are no worse for a program that cannot be started for them", "
                          place.environment(), place.path().string());
   CHECK(limited.wait() == 1);
   INFO(limited.output());
-  CHECK(limited.output().find("was stopped: what trials are forked from has ended: ") != std::string::npos);
+  CHECK(limited.output().find("was stopped: the process that trials are forked from has ended: ") != std::string::npos);
   REQUIRE(place.roux({"sweep", "resume"}).status == 0);
   tests::check_nothing_is_lost_or_doubled(place, undisturbed());
 }
@@ -305,9 +305,9 @@ sweep: {parameters: {model.hidden: {values: [[4096], [100000, 100000], [8]]}}}
     const auto ended = limited("");
     INFO(ended.output);
     CHECK(ended.status == 0);
-    CHECK(ended.output.find("trial 0 starts again: step 1 does not fit into memory with micro-batches of 20000") !=
+    CHECK(ended.output.find("trial 0 restarts: step 1 does not fit into memory with micro-batches of 20000") !=
           std::string::npos);
-    CHECK(ended.output.find("trial 1 starts again: the model's weights and their gradients alone take 80.0 GB") !=
+    CHECK(ended.output.find("trial 1 restarts: the model's weights and their gradients alone take 80.0 GB") !=
           std::string::npos);
     CHECK(ended.output.find("trial 1 failed: the model's weights and their gradients alone take") != std::string::npos);
     CHECK(ended.output.find("3 of 3 done") != std::string::npos);
@@ -341,7 +341,7 @@ sweep: {failures: {max_retries: 1}, parameters: {model.hidden: {values: [[1000, 
   const int status = process.wait();
   INFO(process.output());
   CHECK(status == 0);
-  CHECK(process.output().find("trial 0 starts again: ended by signal 25") != std::string::npos);
+  CHECK(process.output().find("trial 0 restarts: ended by signal 25") != std::string::npos);
   CHECK(process.output().find("trial 0 failed: ended by signal 25") != std::string::npos);
   CHECK(process.output().find("2 of 2 done") != std::string::npos);
 }
@@ -376,8 +376,8 @@ TEST_CASE("a trial that was killed, or hangs, goes on from its checkpoint", "[ra
   INFO(sweep.output());
   CHECK(tests::trials_of(place) == undisturbed);
   // Where it was faster than the signal, all the other trials are no less to be there.
-  const std::string again = signal == SIGSTOP ? "trial 1 starts again: no progress for 5.0 s"
-                                              : "trial 1 starts again: ended by signal " + std::to_string(signal);
+  const std::string again = signal == SIGSTOP ? "trial 1 restarts: no progress for 5.0 s"
+                                              : "trial 1 restarts: ended by signal " + std::to_string(signal);
   if (owner && sweep.output().find("trial 1 starts again") != std::string::npos)
     CHECK(sweep.output().find(again) != std::string::npos);
 }

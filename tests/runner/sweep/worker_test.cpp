@@ -177,7 +177,7 @@ TEST_CASE("where the system has no process for a trial it waits, and is tried ag
   SECTION("for those that run") {
     Location place("  max_concurrent_trials: 2\n");
     CHECK(place.work(1, tells_later).failure.empty());
-    CHECK(std::count(place.lines.begin(), place.lines.end(), "no room; it is tried again") == 1);
+    CHECK(std::count(place.lines.begin(), place.lines.end(), "no room; retrying") == 1);
     for (const auto& trial : place.study->trials()) CHECK(trial.reason == "boom");  // its own end, and nothing else
     CHECK(place.study->trials().size() == 2);
   }
@@ -210,7 +210,7 @@ TEST_CASE("who leaves before an end is on record has not come to one, whatever h
   for (const int status : {0, 3, 75}) {
     const auto outcome = runner::sweep::judge(run, status, "", {{"val/loss", false, false}});
     CHECK(outcome.kind == runner::sweep::Outcome::Kind::kCrash);
-    CHECK(outcome.reason == "it left before its end, with exit status " + std::to_string(status));
+    CHECK(outcome.reason == "it exited before its end, with status " + std::to_string(status));
   }
 }
 
