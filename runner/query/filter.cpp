@@ -64,7 +64,7 @@ bool compare(const Expression& expression, const std::optional<Node>& value, con
     if (std::isnan(left) && std::isnan(right)) return operation == "==";  // `val/loss == nan` asks for it
     return ordered(operation, left, right);
   }
-  // `auto` is no more and no less than 0.1.
+  // `auto` is incomparable with 0.1.
   if (literal.is_number() && operation != "==" && operation != "!=") return false;
   if (value->is_bool() && literal.is_bool()) return ordered(operation, value->as_bool(), literal.as_bool());
   return ordered(operation, value->scalar_text(), literal.scalar_text());
@@ -112,7 +112,7 @@ void for_each_name(const Expression& expression, const std::function<void(const 
   for (const auto& part : expression.parts) for_each_name(*part, visit);
 }
 
-/// A metric is a number: compared with a word it would meet nothing, and nobody would know why.
+/// A metric is a number: comparing it with a word would silently match nothing.
 void check_literals(const Expression& leaf, const std::vector<store::RunSummary>& runs,
                     core::Diagnostics& diagnostics) {
   if (leaf.operation.empty() || leaf.operation == "~") return;
@@ -122,7 +122,7 @@ void check_literals(const Expression& leaf, const std::vector<store::RunSummary>
   const auto has_metric = [&](const store::RunSummary& run) { return run.metrics.contains(leaf.name); };
   if (word == leaf.literals.end() || std::none_of(runs.begin(), runs.end(), has_metric)) return;
   diagnostics.error(leaf.place,
-                    "the metric " + leaf.name + " is a number, and " + core::quote(word->as_string()) + " is none",
+                    "the metric " + leaf.name + " is a number, but " + core::quote(word->as_string()) + " is not",
                     "nan and inf are numbers; two metrics cannot be compared with each other");
 }
 

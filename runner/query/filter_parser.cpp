@@ -198,8 +198,8 @@ class Parser {
       return inner;
     }
     if (token_.kind == Token::Kind::kText) {
-      return refuse("the filter needs a name where there is the text " + core::quote(token_.text),
-                    "a name with blanks or other signs stands in back quotes: `my metric` < 2");
+      return refuse("the filter needs a name instead of the text " + core::quote(token_.text),
+                    "put a name with blanks or other characters into back quotes: `my metric` < 2");
     }
     if (is_keyword() || (token_.kind != Token::Kind::kWord && token_.kind != Token::Kind::kName))
       return wrong("a name");
@@ -284,13 +284,13 @@ class Parser {
     return true;
   }
 
-  /// Of some names it is known what they can be: a word that they never are is a slip of the pen.
+  /// The possible values of some names are known: any other word is a typo.
   bool fits(const Expression& comparison, Node& literal) {
     if (literal.is_null()) return true;
     if (comparison.name == "created" || comparison.name == "ended") {
       auto date = store::date_prefix(literal.scalar_text());
       if (!date) {
-        refuse("\"" + core::escape_for_terminal(literal.scalar_text()) + "\" is no date",
+        refuse("\"" + core::escape_for_terminal(literal.scalar_text()) + "\" is not a date",
                "write 2026-11-21, 2026-11-21T08:30 (UTC), today or yesterday; `age < 2h` counts from now");
         return false;
       }
@@ -305,7 +305,7 @@ class Parser {
       if (is_span) {
         refuse(seconds.failure().message, seconds.failure().hint);
       } else {
-        refuse(comparison.name + " is a number, and " + core::quote(literal.scalar_text()) + " is none",
+        refuse(comparison.name + " is a number, but " + core::quote(literal.scalar_text()) + " is not",
                "for example: " + comparison.name + " >= 100");
       }
       return false;

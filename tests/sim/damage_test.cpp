@@ -170,7 +170,7 @@ TEST_CASE("files that are short, gone, too many or somebody else's are named, an
       {"zeros for a manifest", [](const std::string& path) { write(path + "/manifest.json", std::string(900, '\0')); },
        "@/manifest.json cannot be read: it is not valid JSON from byte 1 on"},
       {"another tool's manifest", [](const std::string& path) { write(path + "/manifest.json", "{\"files\": []}"); },
-       "@/manifest.json is no manifest of a checkpoint"},
+       "@/manifest.json is not a manifest of a checkpoint"},
       {"a manifest of a later version",
        [&](const std::string& path) {
          replace(path + "/manifest.json", "\"format_version\": 1", "\"format_version\": 2");

@@ -219,7 +219,7 @@ TEST_CASE("one at a time brings a run to a tracker, and it can be told anew", "[
   REQUIRE(lock.ok());
   CHECK(runner::store::TrackerLock::take(f.run.dir, "other").ok());
   CHECK(runner::store::TrackerLock::take(f.run.dir, "tool").failure().message ==
-        "process " + std::to_string(getpid()) + " is bringing this run to it");
+        "process " + std::to_string(getpid()) + " is already syncing this run to it");
   lock.value().reset();
   CHECK(runner::store::TrackerLock::take(f.run.dir, "tool").ok());
   f.follow();

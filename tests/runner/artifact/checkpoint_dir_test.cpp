@@ -115,7 +115,7 @@ TEST_CASE("what is wrong with a checkpoint is said plainly", "[artifact]") {
          fs::remove(at + "/trainer.json");
          fs::create_directory(at + "/trainer.json");
        },
-       "@/trainer.json is no regular file"},
+       "@/trainer.json is not a regular file"},
       {"tampered manifest",
        [](const std::string& at) {
          overwrite(at + "/manifest.json", replaced(read(at + "/manifest.json"), "\"step\": 500", "\"step\": 900"));
@@ -126,7 +126,7 @@ TEST_CASE("what is wrong with a checkpoint is said plainly", "[artifact]") {
       {"empty manifest", [](const std::string& at) { fs::resize_file(at + "/manifest.json", 0); },
        "@/manifest.json cannot be read: it is not valid JSON from byte 1 on"},
       {"manifest of another program", [](const std::string& at) { overwrite(at + "/manifest.json", "{}"); },
-       "@/manifest.json is no manifest of a checkpoint"},
+       "@/manifest.json is not a manifest of a checkpoint"},
       {"newer format",
        [](const std::string& at) {
          overwrite(at + "/manifest.json",
@@ -162,7 +162,7 @@ TEST_CASE("a manifest cannot name files outside of its folder", "[artifact]") {
   manifest.files.push_back({"../passwords", 1, checksum_of("x")});
   const auto result = parse_manifest(manifest_text(manifest), "m");
   REQUIRE_FALSE(result.ok());
-  CHECK(result.failure().message == "m lists \"../passwords\", which is no plain file name");
+  CHECK(result.failure().message == "m lists \"../passwords\", which is not a plain file name");
 }
 
 TEST_CASE("the newest checkpoint that verifies is taken, and what was skipped is named", "[artifact]") {
