@@ -17,9 +17,9 @@ using runner::core::Node;
 using runner::core::Process;
 using Remedy = TrackerError::Remedy;
 
-constexpr std::size_t kLinesMax = 200;  // of what it has to say
+constexpr std::size_t kLinesMax = 200;  // of its error output
 
-/// With one answer, however much is said meanwhile.
+/// Answered once, however many lines came before.
 class Patience {
  public:
   explicit Patience(std::int64_t ms) : end_ns_(now_ns() + ms * 1'000'000) {}
@@ -35,7 +35,7 @@ class Program final : public Tracker {
  public:
   explicit Program(PluginProgram program) : program_(std::move(program)), relay_(program_.command.front(), kLinesMax) {}
 
-  // One that still runs from before a failure is ended: it has been told what comes once more.
+  // Kills one that still runs from before a failure: it has already received what is repeated now.
   void start(const Run& run, const Node& state) override {
     flushes_ = state.is_integer() ? state.as_integer() : 0;
     process_.reset();
@@ -75,7 +75,7 @@ class Program final : public Tracker {
     if (end.ending != Ending::kOpen) send(line(end));
     process_->close_input();
     const std::optional<int> status = last_status();
-    if (!status) throw silent("does not leave");
+    if (!status) throw silent("does not exit");
     if (*status != 0) throw left(*status);
     process_.reset();
   }
@@ -85,7 +85,7 @@ class Program final : public Tracker {
     switch (process_->write(lines, program_.answer_timeout_ms)) {
       case Process::Write::kDone: return;
       case Process::Write::kTimeout: throw silent("does not read");
-      case Process::Write::kClosed: throw gone("reads no more, and does not leave");
+      case Process::Write::kClosed: throw gone("stopped reading, but does not exit");
     }
   }
 
@@ -94,7 +94,7 @@ class Program final : public Tracker {
     while (!patience.is_over()) {
       const auto said = read(patience.left_ms());
       if (said == Process::Read::kTimeout) break;
-      if (said == Process::Read::kEnd) throw gone("does not answer a flush, and does not leave");
+      if (said == Process::Read::kEnd) throw gone("does not answer a flush, and does not exit");
       if (said_ == answer) return;
       receive();
     }
@@ -109,7 +109,7 @@ class Program final : public Tracker {
     if (!program_.acknowledges || !said_.starts_with("flushed ")) relay_.say(said_);
   }
 
-  /// Of one that ought to end, after its last words; nothing where it does not come to them, or stays after them.
+  /// The exit status after its last output; nothing if it does not end.
   std::optional<int> last_status() {
     const Patience patience(program_.answer_timeout_ms);
     while (!patience.is_over()) {
@@ -121,7 +121,7 @@ class Program final : public Tracker {
     return std::nullopt;
   }
 
-  /// `otherwise`: what one does that ought to have ended.
+  /// `otherwise`: the error if it has not ended.
   TrackerError gone(const char* otherwise) {
     const std::optional<int> status = last_status();
     return status ? left(*status) : silent(otherwise);
@@ -133,8 +133,8 @@ class Program final : public Tracker {
 
   TrackerError left(int status) const {
     return {status == 127 ? Remedy::kPause : Remedy::kTryAgain,
-            program_.command.front() + " has left with status " + std::to_string(status),
-            status == 127 ? "is there such a program?" : ""};
+            program_.command.front() + " exited with status " + std::to_string(status),
+            status == 127 ? "does the program exist?" : ""};
   }
 
   const PluginProgram program_;

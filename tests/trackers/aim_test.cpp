@@ -64,7 +64,7 @@ TEST_CASE("a server that is none of Aim's is for somebody to look at", "[tracker
   f.log(1, 0.5);
   f.commit();
   const auto result = f.follow(block(server), true);
-  CHECK(result.problem.find("answers something that is not Aim's") != std::string::npos);
+  CHECK(result.problem.find("is not an Aim server") != std::string::npos);
   CHECK(f.meanwhile.waited_ms.empty());
 }
 

@@ -78,10 +78,9 @@ TEST_CASE("a file that somebody else has written is not emptied", "[trackers][fi
       {"this run's, which goes on", "head\nrun1,loss\n", 14, "", false},
       {"emptied to be written anew when a kill came", "", 3, "", false},
       {"another run's", "head\nrun2,loss\n", 0, "", true},
-      {"another run's by now", "head\nrun2,loss\n", 14, " is another's by now", false},
-      {"a person's", "my thesis", 0, " holds something already that no run of roux has written", false},
-      {"a person's with our titles", "head\n../x,", 0, " holds something already that no run of roux has written",
-       false},
+      {"another run's by now", "head\nrun2,loss\n", 14, " belongs to another run now", false},
+      {"a person's", "my thesis", 0, " has content that roux did not write", false},
+      {"a person's with our titles", "head\n../x,", 0, " has content that roux did not write", false},
   };
   for (const Case& c : cases) {
     DYNAMIC_SECTION(c.name) {

@@ -245,7 +245,7 @@ void build_weight_average(Experiment& experiment, Diagnostics& diagnostics) {
       diagnostics.error(block.location(),
                         "weight_averaging averages the weights, and so does optimizer " +
                             optimizer.find("type")->as_string() + " itself",
-                        "leave weight_averaging out, or use adamw or sgd");
+                        "remove weight_averaging, or use adamw or sgd");
     }
     if (experiment.total_steps > 0 && averaging->start_step() >= experiment.total_steps) {
       diagnostics.error(section(block, "start_step").location(),
