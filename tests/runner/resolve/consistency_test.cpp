@@ -188,7 +188,7 @@ TEST_CASE("each rule between sections speaks of what it found", "[recipe][consis
            "growth_interval: 2000}, autocast: {enabled: true, cache_enabled: true}, stochastic_rounding: true}\n",
        ""},
       {"exchanges", "one process", kParts + kData + kBatch + "accumulation: {sync_each_batch: true}\n",
-       "r.yaml:6:33: warning: accumulation.sync_each_batch has no effect: there is one process, which exchanges no "
+       "r.yaml:6:33: warning: accumulation.sync_each_batch has no effect: one process exchanges no "
        "gradients\n"
        "  hint: leave it out\n"},
       {"local_sgd", "what needs gradients of all",
@@ -200,7 +200,7 @@ TEST_CASE("each rule between sections speaks of what it found", "[recipe][consis
        "steps\n"
        "  hint: leave one of the two out\n"},
       {"exchanges", "a hook with one process", kParts + kData + kBatch + "ddp: {comm_hook: bf16}\n",
-       "r.yaml:6:18: warning: ddp.comm_hook has no effect: there is one process, which exchanges no gradients\n"
+       "r.yaml:6:18: warning: ddp.comm_hook has no effect: one process exchanges no gradients\n"
        "  hint: leave it out\n"},
       {"error_feedback", "a memory of steps that are taken back",
        kParts + kData + kBatch + "launch: {num_processes: 2}\nddp: {comm_hook: power_sgd}\nfaults: {on_spike: skip}\n",
