@@ -17,7 +17,7 @@ namespace components::loss {
 struct LossPass {
   double rows = 1;                ///< results that are judged: samples, or positions of all samples
   double classes = 1;             ///< numbers of each result
-  double features = 0;            ///< > 0: sum_projected(), of so many hidden numbers a row
+  double features = 0;            ///< > 0: sum_projected(), with this many hidden numbers per row
   std::int64_t output_bytes = 4;  ///< of one number of the output, or of a product
   std::int64_t weight_bytes = 4;
   bool autocast = false;

@@ -275,7 +275,7 @@ class Transformer final : public GptBlock {
   at::Tensor attention(const at::Tensor& x_BTC, const std::optional<Dropout>& dropout) const {
     const std::int64_t batch = x_BTC.size(0), positions = x_BTC.size(1), head = n_embd_ / n_head_;
     const at::Tensor qkv = linear(attn_qkv_, x_BTC).view({batch, positions, 3, n_head_, head});
-    // Cut along the third dimension, whose gradients are put together again by a single copy.
+    // Split along the third dimension: a single copy concatenates the gradients.
     const std::vector<at::Tensor> parts = qkv.unbind(2);
     at::Tensor q_BTHD = parts[0], k_BTHD = parts[1];
     const at::Tensor& v_BTHD = parts[2];

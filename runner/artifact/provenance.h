@@ -41,7 +41,7 @@ struct Provenance {
   std::string host;
   int cores = 0;
   std::int64_t memory_bytes = 0;
-  core::Node code;  ///< GitState::to_node(); null where nobody looked
+  core::Node code;  ///< GitState::to_node(); null if not recorded
 
   core::Node to_node() const;
 };

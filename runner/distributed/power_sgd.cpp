@@ -231,8 +231,8 @@ class PowerSgd final : public CommHook {
       qs += m * rank_of(n, m);
     }
     at::Tensor& q = slot(qs_, one.bucket);
-    const bool anew = !q.defined() || !options_.warm_start;
-    if (anew) q = at::empty({qs}, one.own_N.options());
+    const bool fresh = !q.defined() || !options_.warm_start;
+    if (fresh) q = at::empty({qs}, one.own_N.options());
     one.q = q;
     one.first = at::empty({whole + ps}, one.own_N.options());
     std::int64_t begin = 0;
@@ -241,7 +241,7 @@ class PowerSgd final : public CommHook {
       begin += part.numel();
     }
     std::optional<at::Generator> generator;
-    if (anew) generator = at::detail::createCPUGenerator(seeds_.next());
+    if (fresh) generator = at::detail::createCPUGenerator(seeds_.next());
     std::int64_t q_begin = 0;
     for (Matrix& matrix : one.matrices) {
       const std::int64_t n = matrix.m_nm.size(0), m = matrix.m_nm.size(1), rank = rank_of(n, m);
@@ -249,7 +249,7 @@ class PowerSgd final : public CommHook {
       matrix.q_mr = q.narrow(0, q_begin, m * rank).view({m, rank});
       begin += n * rank;
       q_begin += m * rank;
-      if (anew) matrix.q_mr.copy_(at::randn({m, rank}, generator, q.options()));
+      if (fresh) matrix.q_mr.copy_(at::randn({m, rank}, generator, q.options()));
       orthogonalize(matrix.q_mr, options_.epsilon);
       matrix.p_nr.copy_(at::matmul(matrix.m_nm, matrix.q_mr));
     }

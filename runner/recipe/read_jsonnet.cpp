@@ -353,7 +353,7 @@ class Locator {
   std::map<std::string, Key> keys_;
 };
 
-/// Jsonnet prints 17 digits of a number that it computed; nobody has written them.
+/// Jsonnet prints 17 digits of a computed number, which are not in the file.
 void forget_digits(Node& node) {
   if (node.kind() == Node::Kind::kFloat) node.set_written("");
   for (Node& item : node.items()) forget_digits(item);

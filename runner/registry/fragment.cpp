@@ -414,8 +414,7 @@ class Reader {
     const core::Result<Expression> expression = parse_expression(rule);
     if (!expression.ok()) return error(*check.find("rule"), expression.failure().message, expression.failure().hint);
     for (const std::string& key : expression.value().keys())
-      if (!fragment_.find(key))
-        error(*check.find("rule"), "the rule uses " + quoted(key) + ", which is not a property");
+      if (!fragment_.find(key)) error(*check.find("rule"), "the rule uses " + quoted(key) + ", which is no key");
   }
 
   void check_braces(const Node& check, const char* keyword) {

@@ -113,8 +113,7 @@ class TrackerList {
         blocks != nullptr ? std::find_if(blocks->begin(), blocks->end(), same_type) : std::vector<Node>::iterator();
     if (blocks == nullptr || block == blocks->end()) {
       const bool known = registry_.find(kKind, given.key) != nullptr;
-      if (known && all_)
-        return diagnostics_.notice(given.key_location, written + " is ignored: all does not include it");
+      if (known && all_) return diagnostics_.notice(given.key_location, written + " is ignored: all excludes it");
       return diagnostics_.error(given.key_location, written + " is for a tracker that `trackers` does not name",
                                 known ? "add " + given.key + " to trackers" : "`roux list tracker` shows all");
     }

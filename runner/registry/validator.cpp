@@ -322,11 +322,10 @@ Node Validator::recipe(Node composed) {
   if (const Node* version = composed.find("recipe_version"); version != nullptr && version->is_integer()) {
     const std::int64_t number = version->as_integer();
     if (number > kRecipeVersion) {
-      diagnostics_.error(
-          version->location(),
-          "recipe_version is " + version->scalar_text() + ", but this version of roux reads version " +
-              std::to_string(kRecipeVersion),
-          "use a newer version of roux, or write the recipe for version " + std::to_string(kRecipeVersion));
+      diagnostics_.error(version->location(),
+                         "recipe_version is " + version->scalar_text() + ", but this version of roux reads version " +
+                             std::to_string(kRecipeVersion),
+                         "use a newer roux, or write the recipe for version " + std::to_string(kRecipeVersion));
       return refused(composed.location());
     }
     if (number < kRecipeVersion) {

@@ -439,7 +439,7 @@ void error_feedback(SettledTree& tree) {
   if (tree.text("training.auto_micro_batch")) refuse("training.auto_micro_batch");
 }
 
-/// How gradients are exchanged, where nobody is there to exchange them with.
+/// Settings of the gradient exchange with a single process.
 void exchanges(SettledTree& tree) {
   if (tree.integer("launch.num_processes").value_or(1) > 1) return;
   const auto unused = [&](const std::string& path) {

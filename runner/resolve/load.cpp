@@ -30,8 +30,8 @@ Node escaped(const Node& node) {
   return result;
 }
 
-/// The values as a recipe that can be read again. Secrets become their reference; under `vars` nobody knows what a
-/// value is for, so all that came from the environment counts as secret there.
+/// The values as a recipe that can be read again. Secrets become their reference; under `vars` the purpose of a value
+/// is unknown, so all values from the environment count as secret there.
 void make_readable(Node& node, bool in_vars) {
   bool secret = in_vars;
   for (const std::string& step : node.history()) secret = secret || step == "secret";

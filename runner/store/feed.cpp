@@ -256,7 +256,7 @@ std::int64_t last_metric_row(const std::string& run_dir) {
 void put_journal_away(const std::string& run_dir) {
   try {
     const Database last(run_db_path(run_dir), Database::Mode::kWrite);
-    last.prepare("PRAGMA journal_mode=DELETE").step();  // one file, as the writer leaves it when nobody else reads
+    last.prepare("PRAGMA journal_mode=DELETE").step();  // one file, as the writer leaves it without readers
   } catch (const SqliteError& error) {
     core::log_debug(error.what());
   }

@@ -262,7 +262,7 @@ core::Result<Worker::Beginning> Worker::begin(const Trial& trial, const std::str
   return beginning;
 }
 
-/// At which its run begins: that of the checkpoint which it goes on from.
+/// First step of its run: that of the checkpoint that it resumes from.
 std::int64_t Worker::first_step_of(const Trial& trial) {
   const std::vector<Variant>& variants = study_.variants();
   const std::int64_t parent = variants.at(static_cast<std::size_t>(trial.variant)).parent;

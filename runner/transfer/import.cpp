@@ -24,7 +24,7 @@ constexpr const char* kTag = "imported";
 constexpr std::size_t kNameMax = 80;
 constexpr std::size_t kWritersMax = 16;  ///< runs written at once: each waits for the disk most of its time
 
-/// The time at which the other tool wrote: so a run that is written anew keeps its times.
+/// The time at which the other tool wrote: so a reimported run keeps its times.
 class Replay final : public core::Clock {
  public:
   explicit Replay(const core::Clock& clock) : clock_(clock), now_ms_(clock.wall_ms()) {}

@@ -39,7 +39,7 @@ std::string variable_of(const std::string& name) {
 }
 
 /// Names for `vars` by Optuna's, each its own: who has one that will do keeps it, and of others that come to the same
-/// the second is numbered. `taken` has those that are somebody else's.
+/// the second is numbered. `taken` has names in use.
 std::map<std::string, std::string> variables_of(const std::vector<std::string>& names,
                                                 std::set<std::string> taken = {}) {
   std::map<std::string, std::string> variables;

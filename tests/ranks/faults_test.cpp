@@ -115,7 +115,7 @@ TEST_CASE("a rollback opens a branch at the last checkpoint and leaves the named
   CHECK(rolls.events("rollback").size() == 1);
 }
 
-TEST_CASE("a rollback passes over a damaged checkpoint, names it, and goes on from the newest that is whole",
+TEST_CASE("a rollback passes over a damaged checkpoint, names it, and resumes from the newest that is whole",
           "[ranks][faults]") {
   const Location place(table(kHuge));
   // It ends, as a whole checkpoint, between the one that a rollback is planned to and the bad step.

@@ -63,7 +63,7 @@ std::string undisturbed(const std::string& file) {
 
 }  // namespace
 
-TEST_CASE("a killed run goes on with the same command and ends bit-identical", "[ranks][resume]") {
+TEST_CASE("a killed run resumes with the same command and ends bit-identical", "[ranks][resume]") {
   const Workplace place;
   CHECK(interrupted(place, "step-000030", SIGKILL) == 128 + SIGKILL);
   const auto second = place.run();

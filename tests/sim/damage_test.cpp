@@ -124,7 +124,7 @@ TEST_CASE("what a pin's mark holds makes no difference", "[sim][artifact]") {
   }
 }
 
-TEST_CASE("files that are short, gone, too many or somebody else's are named, and the one before is taken",
+TEST_CASE("files that are short, gone, too many or another's are named, and the one before is taken",
           "[sim][artifact]") {
   struct Case {
     const char* name;

@@ -26,7 +26,7 @@ constexpr std::int64_t kBeatMs = 2000;
 
 // A choice's coordinate is its position; a NULL coordinate plays no part in the variant. `waiting` and `running` trials
 // belong to their worker as long as that lives. `curve` is the metric as the trial reported it, once it has ended.
-// `others` are the values of the objectives after the first, as a JSON list. A variant with a `parent` goes on from
+// `others` are the values of the objectives after the first, as a JSON list. A variant with a `parent` resumes from
 // that one's checkpoint. A worker was at work from `since_ms` to `seen_ms`. Transactions that change trials are
 // numbered by `changes`; `changed` is the last one that changed the row. `claims` counts the workers that the trial was
 // given to: a worker taken for dead cannot end it instead of the next one. `steps`, `samples` and `tokens` are what all

@@ -198,7 +198,7 @@ class Judge {
       difference.effect = Effect::kChangesTheMaths;
       difference.why = "every rate changes; unless set, it follows the length of the training";
       if (is_set(recorded_.recipe, kTotalKey)) {
-        difference.hint = "--set ";  // put together piece by piece: g++ 12 warns of a sum of these without reason
+        difference.hint = "--set ";  // appended piece by piece: g++ 12 wrongly warns of a sum
         difference.hint.append(kTotalKey).append("=").append(difference.before).append(" keeps the schedule as it was");
       }
     } else if (is_under_any(path, kLengths) && lengths_move_the_schedule()) {

@@ -107,7 +107,7 @@ TEST_CASE("the first samples and the worst are kept", "[callback][predictions]")
                                  "val/worst_images: 2 of the largest loss: label, > prediction, 210 x 136"});
 }
 
-TEST_CASE("ranks put together what each of them has seen", "[callback][predictions][confusion_matrix]") {
+TEST_CASE("ranks merge what each of them has seen", "[callback][predictions][confusion_matrix]") {
   const auto data = images(6);
   const auto loss = loss_for("cross_entropy", *data, kThreeClasses);
   const at::Tensor outputs = sure_of({0, 0, 2, 1, 1, 1}, 3);

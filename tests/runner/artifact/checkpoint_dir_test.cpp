@@ -261,7 +261,7 @@ TEST_CASE("a draft that is not committed leaves nothing, and begin clears what t
   CHECK(names(dir.path()) == std::vector<std::string>{".cache", ".step-000003.draft-1", "step-000008"});
 }
 
-TEST_CASE("who has ended is dead, whether or not somebody has waited for him", "[artifact]") {
+TEST_CASE("an ended process is dead, whether or not its parent has waited for it", "[artifact]") {
   const TempDir dir;
   const pid_t child = ::fork();
   if (child == 0) ::_exit(0);

@@ -208,7 +208,7 @@ TEST_CASE("elements of every type come out as the numbers they are", "[artifact]
   CHECK(std::isnan(F8E4M3Element::value(0x7F)));
 }
 
-TEST_CASE("a path without tensors is refused with the way out", "[artifact][compare]") {
+TEST_CASE("a path without tensors is refused with a hint", "[artifact][compare]") {
   const TempDir dir;
   write_checkpoint(dir / "a", kModel, kMoments);
   std::filesystem::create_directory(dir / "empty");

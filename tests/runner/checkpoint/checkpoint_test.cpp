@@ -222,7 +222,7 @@ TEST_CASE("what a checkpoint lacks for a part is named", "[checkpoint]") {
   }
 }
 
-TEST_CASE("a part that the checkpoint knows nothing of begins anew, except the optimizer", "[checkpoint]") {
+TEST_CASE("a part without a state in the checkpoint starts from scratch, except the optimizer", "[checkpoint]") {
   const TempDir dir;
   const auto model = small_model();
   Part optimizer, callback;

@@ -54,7 +54,7 @@ TEST_CASE("a port at which no store answers is told", "[distributed]") {
   place.master_port = silent.port();
   try {
     runner::distributed::init_process_group(place, {.timeout_s = 0.5});
-    FAIL("there was nobody to meet");
+    FAIL("there was no rank to meet");
   } catch (const runner::core::RunError& error) {
     CHECK(error.what() == "rank 1 cannot reach the rendezvous store at 127.0.0.1:" + std::to_string(silent.port()) +
                               ": the listener does not respond");
@@ -151,7 +151,7 @@ TEST_CASE("ranks that do not come are named", "[distributed]") {
   place.master_port = 0;
   try {
     runner::distributed::init_process_group(place, {3.0});
-    FAIL("nobody else is there");
+    FAIL("no other rank is there");
   } catch (const runner::core::RunError& error) {
     INFO(error.what());
     CHECK(error.exit_code() == runner::core::kExitPeerLost);

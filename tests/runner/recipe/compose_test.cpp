@@ -91,7 +91,7 @@ TEST_CASE("extends lays files below a recipe", "[recipe][compose]") {
       {"in order, the last one wins", "extends: [lib/deep.yaml, base.yaml]\n",
        R"({"optimizer": {"type": "adamw", "lr": 0.001, "eps": 1e-8}, "model": {"type": "mlp", )"
        R"("hidden": [8, 8]}, "loss": "mse", "training": {"max_steps": 5}})"},
-      {"a parameter of a sweep is named anew, and null takes one away",
+      {"a parameter of a sweep is redefined, and null removes one",
        "extends: sweep.yaml\nsweep: {parameters: {d: null, a.b: {values: [5]}, c: {min: 1, max: 3}}}\n",
        R"({"sweep": {"parameters": {"a.b": {"when": "x", "values": [5]}, "c": {"min": 1, "max": 3}}}})"},
       {"a parameter of a sweep keeps what the one above says nothing of",

@@ -180,7 +180,7 @@ TEST_CASE("a wrong fragment is refused line by line", "[registry][fragment]") {
       {"a rule about other keys",
        R"({"title": "T", "description": "D.", "properties": {"a": {"type": "number", "description": "K."}},
   "x-checks": [{"rule": "a < b", "at": "c", "message": "a is {d}"}], "examples": ["thing"]})",
-       "thing.json:2:25: error: the rule uses \"b\", which is not a property\n"
+       "thing.json:2:25: error: the rule uses \"b\", which is no key\n"
        "thing.json:2:40: error: at names \"c\", which is not a property\n"
        "thing.json:2:56: error: message uses {d}, which is not a property\n"},
   };

@@ -238,7 +238,7 @@ TEST_CASE("what does not fit is told with its place and a way out", "[registry][
       // Versions.
       {"recipe_version: 2\nseed: x",
        "r.yaml:2:17: error: recipe_version is 2, but this version of roux reads version 1\n"
-       "  hint: use a newer version of roux, or write the recipe for version 1\n"},
+       "  hint: use a newer roux, or write the recipe for version 1\n"},
       {"recipe_version: 0",
        "r.yaml:2:17: error: recipe_version is 0, but the oldest one, and the one this version of roux reads, is 1\n"
        "  hint: write recipe_version: 1\n"},

@@ -113,7 +113,7 @@ TEST_CASE("each rule between sections speaks of what it found", "[recipe][consis
        kParts + kData + kBatch + "eval: {eval_steps: 5}\ncallbacks: [{type: early_stopping, monitor: vla/loss}]\n",
        "r.yaml:7:45: error: callbacks[0].monitor is vla/loss, but there is no data set called \"vla\"\n"
        "  hint: did you mean val/loss?\n"},
-      {"monitored_metric", "a metric that nobody measures",
+      {"monitored_metric", "a metric that is not measured",
        kParts + kData + kBatch + "eval: {eval_steps: 5}\ncheckpoint: {save_best: true, monitor: val/accuracy}\n",
        "r.yaml:7:40: error: checkpoint.monitor is val/accuracy, but only loss is measured\n"
        "  hint: add it to eval.metrics: [accuracy]\n"},
@@ -214,10 +214,10 @@ TEST_CASE("each rule between sections speaks of what it found", "[recipe][consis
            "trackers: [{type: csv, path: a/b.csv}, {type: jsonl, path: ./a/b.csv, name: other}]\n",
        "r.yaml:6:60: error: trackers[1] writes to \"./a/b.csv\", and so does trackers[0]\n"
        "  hint: give each its own path\n"},
-      {"one_process", "nobody who restarts", kParts + kData + kBatch + "launch: {max_restarts: 2}\n",
+      {"one_process", "no supervisor to restart", kParts + kData + kBatch + "launch: {max_restarts: 2}\n",
        "r.yaml:6:24: warning: launch.max_restarts has no effect: one process has no supervisor\n"
        "  hint: run the same command again to resume, or train with several processes\n"},
-      {"one_process", "nobody to send batches to", kParts + kData + kBatch + "loader: {dispatch_batches: true}\n",
+      {"one_process", "no process to send batches to", kParts + kData + kBatch + "loader: {dispatch_batches: true}\n",
        "r.yaml:6:28: warning: loader.dispatch_batches has no effect: there is one process\n"
        "  hint: leave it out\n"},
       {"batch_algebra", "a micro-batch that cannot be split",

@@ -136,7 +136,7 @@ TEST_CASE("NaN and infinities come back as they were", "[store][writer]") {
   CHECK(points[3].second == 5e-324);
 }
 
-TEST_CASE("a live run is held by its process, and nobody else gets it", "[store][lease]") {
+TEST_CASE("a live run is held by its process, and no other gets it", "[store][lease]") {
   const OutputDir output;
   FixedClock clock;
   auto writer = create(new_run(output), clock);

@@ -40,7 +40,7 @@ std::string reached(const std::string& stop, std::int64_t worked_ms = 0) {
     end.value = value;
     end.spent = {20, 64, 1000};
     study->end(trial->number, end, 2);
-    if (trial->number == 1) tally.update(*study);  // how often somebody asks makes no difference
+    if (trial->number == 1) tally.update(*study);  // the number of queries makes no difference
   }
   runner::sweep::RegretMonitor regret(*sweep);
   return reached_limit(*sweep, *study, tally.update(*study), worked_ms, regret);

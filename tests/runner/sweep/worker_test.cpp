@@ -45,7 +45,7 @@ class Hurried final : public runner::core::Clock {
   mutable std::int64_t now_ms_ = 0;
 };
 
-/// There is always something to be seen: nobody waits.
+/// There is always an event: no wait.
 struct AlwaysReady {
   AlwaysReady() = default;
   ~AlwaysReady() { close(descriptor); }
@@ -55,7 +55,7 @@ struct AlwaysReady {
   int descriptor = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
 };
 
-/// There is room for so many at once, and one ends each time that somebody looks, badly.
+/// There is room for this many at once, and one fails at each poll.
 class Cramped final : public Trainings {
  public:
   struct Asked {
@@ -121,7 +121,7 @@ class Broken final : public Trainings {
   AlwaysReady event_;
 };
 
-/// The status of a process that does `work` with nobody to see it, and without the signal handlers of the tests.
+/// The status of a process that does `work` without output and without the signal handlers of the tests.
 int status_of(const std::function<void()>& work) {
   const pid_t pid = fork();
   if (pid == 0) {
@@ -259,7 +259,7 @@ TEST_CASE("what takes a worker along leaves a note of the trial", "[sweep][worke
   CHECK(CrashNote::status_of(dir.path(), 13, 1) == 128 + SIGABRT);
   CHECK(WTERMSIG(ended_by([](CrashNote& note) {
           note.end();
-          raise(SIGSEGV);  // between two trainings: nobody's
+          raise(SIGSEGV);  // between two trainings: of none
         })) == SIGSEGV);
   CHECK(WTERMSIG(ended_by([](CrashNote& note) {
           note.begin(14, 1);

@@ -58,7 +58,7 @@ TEST_CASE("no answer is a reason to try again, a wrong address is not", "[tracke
   }
 }
 
-TEST_CASE("an answer says whether to try again, to ask somebody, or to leave it", "[trackers][http]") {
+TEST_CASE("an answer says whether to retry, to pause, or to skip", "[trackers][http]") {
   struct Case {
     long status;
     Remedy remedy;

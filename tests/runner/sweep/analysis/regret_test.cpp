@@ -35,8 +35,8 @@ int stops_after(const std::string& limit, Value value) {
     const Point point = *open.sweep.sampler().propose(tried);
     cli_test::add_trial(open, point, {.value = value(point)});
     const std::string reason = reached_limit(open.sweep, *open.study, tally.update(*open.study), 0, kept);
-    RegretMonitor anew(open.sweep);  // of a worker that goes on after another was killed
-    CHECK(reached_limit(open.sweep, *open.study, tally.update(*open.study), 0, anew) == reason);
+    RegretMonitor rebuilt(open.sweep);  // of a worker that continues after another was killed
+    CHECK(reached_limit(open.sweep, *open.study, tally.update(*open.study), 0, rebuilt) == reason);
     if (!reason.empty()) return count;
   }
   return 0;
