@@ -31,7 +31,7 @@ std::string exact(double value) {
   return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
 }
 
-/// Numbers that JSON cannot say are text there.
+/// Non-finite numbers are text in JSON.
 std::string json_number(double value) { return std::isfinite(value) ? exact(value) : "\"" + exact(value) + "\""; }
 
 core::Result<std::vector<Series>> read_all(const RunSummary& run, const std::vector<std::string>& wanted) {
@@ -112,7 +112,7 @@ core::Result<std::string> text_of(const RunSummary& run, const RunsExportRequest
 
 using Failures = std::vector<core::Failure>;
 
-/// One that cannot be read keeps no other out.
+/// An unreadable one does not block others.
 std::string content_of(const Runs& runs, const RunsExportRequest& request, Failures& unread) {
   const bool json = request.format == "json";
   std::string text = request.format == "csv" ? kCsvTitles : json && !request.per_run ? "[" : "";
@@ -128,7 +128,7 @@ std::string content_of(const Runs& runs, const RunsExportRequest& request, Failu
   return json ? text + (request.per_run ? "\n" : "]\n") : text;
 }
 
-/// Writes one file, or gives back what goes to standard output.
+/// Writes one file, or returns the text for standard output.
 core::Result<std::string> put(std::string content, const std::string& path) {
   if (path.empty()) return content;
   if (const auto written = core::write_output(path, content); !written) return written.failure();
@@ -173,7 +173,7 @@ std::optional<std::string> runs_export(const review::RunsContext& context, const
     if (unread.size() == runs->size()) {
       diagnostics.error({}, failure.message, failure.hint);
     } else {
-      diagnostics.warning({}, failure.message + "; this run is left out", failure.hint);
+      diagnostics.warning({}, failure.message + "; skipping this run", failure.hint);
     }
   }
   if (said) return std::move(said).value();

@@ -127,7 +127,7 @@ core::Result<std::string> write_run(const ForeignRun& run, const review::RunsCon
   return writer.run_id();
 }
 
-/// What a path holds, whatever tool wrote it.
+/// Reads a path of any supported tool.
 std::vector<ForeignRun> read_path(const std::string& path, core::Diagnostics& diagnostics) {
   if (path.starts_with("http://") || path.starts_with("https://")) {
     auto runs = read_mlflow_server(path);
@@ -149,7 +149,7 @@ std::vector<ForeignRun> read_path(const std::string& path, core::Diagnostics& di
     if (!runs.value().empty()) return std::move(runs).value();
   }
   diagnostics.error(
-      {}, path + " holds nothing that can be imported",
+      {}, path + " has nothing to import",
       "event files of TensorBoard, a folder mlruns or the address of MLflow, or a .csv file with a column "
       "\"step\"");
   return {};
