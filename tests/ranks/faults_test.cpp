@@ -159,7 +159,7 @@ TEST_CASE("a spent budget fails the run", "[ranks][faults]") {
   const auto ended = place.run({"faults.on_nan=" + policy, "faults.budget=3", "optimizer={type: sgd, lr: 1.0e+4}"});
   INFO(ended.output);
   CHECK(ended.status == 1);
-  CHECK(ended.output.find(", and faults.budget, 3 skips and rollbacks, is spent at step ") != std::string::npos);
+  CHECK(ended.output.find(", and faults.budget, 3 skips and rollbacks, is used up at step ") != std::string::npos);
   CHECK(place.events(policy).size() == 3);
   CHECK(
       runner::store::find_run((place.path() / "runs").string(), place.run_dir().string(), runner::core::system_clock())

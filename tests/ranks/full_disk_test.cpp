@@ -201,7 +201,7 @@ TEST_CASE("metrics that find no room wait for it in memory, and the run ends as 
     Process process(disk.run(words), kOneThread, disk.folder());
     disk.wait_for_record();
     disk.fill();
-    REQUIRE(process.wait_for("metrics wait in memory until it takes them"));
+    REQUIRE(process.wait_for("metrics are kept in memory meanwhile"));
     disk.make_room();
     const int status = process.wait();
     INFO(process.output());

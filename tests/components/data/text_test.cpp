@@ -175,7 +175,7 @@ TEST_CASE("what is wrong with the files of a text is told at its place", "[data]
       {"no such folder", "{type: text, max_seq_len: 4, path: books/corpus.txt}",
        "data.yaml:1:36: error: no such file \"books/corpus.txt\"\n  hint: no such folder \"books\"; " + relative},
       {"a glob without a match", "{type: text, max_seq_len: 4, path: '*.rst'}",
-       "data.yaml:1:36: error: no file matches \"*.rst\"\n  hint: `*` does not cross a folder, `**` does; " + relative},
+       "data.yaml:1:36: error: no file matches \"*.rst\"\n  hint: `*` does not cross folders, `**` does; " + relative},
       {"a glob in no folder", "{type: text, max_seq_len: 4, path: 'books/*.txt'}",
        "data.yaml:1:36: error: no file matches \"books/*.txt\"\n  hint: no such folder \"books\"; " + relative},
       {"a folder", "{type: text, max_seq_len: 4, path: texts}",

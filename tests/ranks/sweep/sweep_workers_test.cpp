@@ -93,7 +93,7 @@ TEST_CASE("a worker is heard while a trial trains in its own process", "[ranks][
   REQUIRE(tests::owner_of_trial(place, "0").has_value());
   sweep.send(SIGINT);
   CHECK(sweep.wait() == 75);
-  CHECK(sweep.output().find("the running trials save and leave") != std::string::npos);
+  CHECK(sweep.output().find("saving the running trials") != std::string::npos);
 }
 
 TEST_CASE("a sweep is not removed while a worker of another machine is at it", "[ranks][sweep][postgres]") {
@@ -130,7 +130,7 @@ TEST_CASE("a population wants one folder for all of its workers", "[ranks][sweep
   INFO(elsewhere.output);
   CHECK(elsewhere.status == 1);
   CHECK(elsewhere.output.find("trial 2 resumes from a checkpoint of trial ") != std::string::npos);
-  CHECK(elsewhere.output.find("workers of a population need one output_dir that all of them see") != std::string::npos);
+  CHECK(elsewhere.output.find("workers of a population need a shared output_dir") != std::string::npos);
   const auto here = place.roux({"sweep", "work", server.address()});
   INFO(here.output);
   CHECK(here.status == 0);

@@ -95,10 +95,10 @@ TEST_CASE("a file that is none is refused with the reason", "[artifact][safetens
   std::string many;
   for (int i = 0; i < 2'000'000; ++i) many += "0,";
   const Case cases[] = {
-      {"empty", "", "it holds 0 bytes, its length field alone takes 8"},
-      {"seven bytes", "1234567", "it holds 7 bytes, its length field alone takes 8"},
+      {"empty", "", "it has 0 bytes, its length field alone takes 8"},
+      {"seven bytes", "1234567", "it has 7 bytes, its length field alone takes 8"},
       {"huge header", length_field(1ULL << 63) + "{}",
-       "its header would be 9223372036854775808 bytes long, at most 100000000 are taken"},
+       "its header would be 9223372036854775808 bytes long, at most 100000000 are allowed"},
       {"header beyond the end", length_field(90) + "{}", "its header would be 90 bytes long, the file ends after 2"},
       {"no JSON", file_of("hello", 0), "its header cannot be read: it is not valid JSON from byte 1 on"},
       {"empty header", file_of("", 0), "its header cannot be read: it is not valid JSON from byte 1 on"},

@@ -146,7 +146,7 @@ TEST_CASE("shards count as the file they were cut from", "[artifact][compare]") 
 
   write(index, R"({"weight_map": {"b": "model-00001-of-00002.safetensors", "w": "model-00001-of-00002.safetensors"}})");
   CHECK(compare_checkpoints(dir / "a", dir / "b").failure().message ==
-        dir / "b/model-00001-of-00002.safetensors lacks tensor \"w\", which " + index + " says it has");
+        dir / "b/model-00001-of-00002.safetensors lacks tensor \"w\", which " + index + " lists");
   // A NUL ends a name for the system: `open` would take the model beside it.
   for (const std::string shard :
        {"../a/model.safetensors", "model-00001-of-00002.safetensors\\u0000.safetensors", "model-00001-of-00002"}) {

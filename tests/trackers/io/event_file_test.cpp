@@ -112,5 +112,5 @@ TEST_CASE("a file that is cut or damaged gives what comes before", "[trackers][e
   EventFile all;
   const auto none = read_event_file(folder.write("no event file"), all);
   REQUIRE_FALSE(none);
-  CHECK(none.failure().message.find("is no event file of TensorBoard") != std::string::npos);
+  CHECK(none.failure().message.find("is not an event file of TensorBoard") != std::string::npos);
 }

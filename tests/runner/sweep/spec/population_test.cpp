@@ -137,7 +137,7 @@ TEST_CASE("what a population cannot be is told at its place", "[sweep][populatio
   CHECK(mistakes(lr + "  population: {size: 4, interval: 10, explore: [optimizer.lrr]}\n")
             .find("the sweep does not vary optimizer.lrr") != std::string::npos);
   CHECK(mistakes("  parameters: {model.hidden: {values: [[4], [8]]}}\n  population: {size: 4, interval: 10}\n")
-            .find("nothing that the sweep varies may change on the way") != std::string::npos);
+            .find("none of the swept parameters can be changed mid-training") != std::string::npos);
   CHECK(mistakes(lr + "  population: {size: 4, interval: 10}\n  n_trials: 3\n").find("n_trials is set") !=
         std::string::npos);
   CHECK(mistakes(lr + "  population: {size: 4, interval: 10}\n  pruner: {type: median}\n")

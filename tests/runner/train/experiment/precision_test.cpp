@@ -207,7 +207,7 @@ TEST_CASE("gradients that no scale makes finite are a fault in the end", "[train
        "gradients overflow float16 at the loss scale 2.98e-08 at step 1; the first tensor"},
       {"skip",
        {"precision.mode=16-mixed", "faults.on_nan=skip", "faults.budget=3"},
-       "faults.budget, 3 skips and rollbacks, is spent"},
+       "faults.budget, 3 skips and rollbacks, is used up"},
       {"without a scale",
        {"precision.mode=16-mixed", "precision.scaler.enabled=false"},
        "the gradient norm is nan at step 1"},
