@@ -14,6 +14,7 @@
 #include "generated/tracker/mlflow.h"  // Config; declares make()
 #include "runner/core/log.h"
 #include "runner/core/picture/crc32.h"
+#include "runner/core/text.h"
 #include "runner/core/utf8.h"
 #include "trackers/io/artifact_files.h"
 #include "trackers/io/config_values.h"
@@ -282,8 +283,7 @@ class Mlflow final : public Tracker {
   /// The first ones that a run is made with; the rest follows within the limit of a request.
   Pairs first_tags(const Run& run, const std::string& parent) const {
     Pairs tags = {{kOurs, run.id}, {"mlflow.user", user_name()}, {"mlflow.source.type", "LOCAL"}};
-    std::string command;
-    for (const std::string& word : run.command_line) command += (command.empty() ? "" : " ") + word;
+    const std::string command = runner::core::joined(run.command_line, " ");
     tags.emplace_back("mlflow.source.name", command.empty() ? "roux" : cut(command, kTagMax));
     if (!parent.empty()) tags.emplace_back("mlflow.parentRunId", parent);
     return tags;

@@ -9,17 +9,13 @@
 #include <set>
 
 #include "components/data/text_utils.h"
+#include "runner/core/text.h"
 #include "runner/core/utf8.h"
 
 namespace components::data {
 namespace {
 
 using runner::core::quote;
-
-std::string lower(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
 
 bool all_numbers(const std::set<std::string>& texts) {
   return std::all_of(texts.begin(), texts.end(),
@@ -41,6 +37,7 @@ std::int64_t TableEncoding::in_features() const {
 
 std::vector<std::pair<std::string, runner::core::Node>> TableEncoding::decoded(std::span<const float> inputs,
                                                                                bool normalized) const {
+  using runner::core::lower;
   using runner::core::Node;
   std::vector<std::pair<std::string, Node>> columns;
   for (const ColumnEncoding& column : features) {

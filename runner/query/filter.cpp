@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "runner/core/name_map.h"
+#include "runner/core/text.h"
 #include "runner/core/units.h"
 #include "runner/core/utf8.h"
 #include "runner/query/filter_expression.h"
@@ -16,12 +17,8 @@ namespace runner::query {
 namespace {
 
 using Expression = Filter::Expression;
+using core::lower;
 using core::Node;
-
-std::string lower(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
 
 template <typename T>
 bool ordered(const std::string& operation, const T& left, const T& right) {
