@@ -13,11 +13,11 @@
 
 #include "generated/tracker/mlflow.h"  // Config; declares make()
 #include "runner/core/log.h"
-#include "runner/core/picture/crc32.h"
 #include "runner/core/text.h"
 #include "runner/core/utf8.h"
 #include "trackers/io/artifact_files.h"
 #include "trackers/io/config_values.h"
+#include "trackers/io/crc32c.h"
 #include "trackers/io/json_text.h"
 #include "trackers/io/numbers.h"
 #include "trackers/io/png.h"
@@ -59,7 +59,7 @@ json to_json(const Pairs& pairs) {
 
 std::string checksum(const std::string& bytes) {
   char text[9];
-  std::snprintf(text, sizeof text, "%08x", runner::core::crc32c(bytes));
+  std::snprintf(text, sizeof text, "%08x", crc32c(bytes));
   return text;
 }
 
