@@ -37,7 +37,6 @@ std::int64_t TableEncoding::in_features() const {
 
 std::vector<std::pair<std::string, runner::core::Node>> TableEncoding::decoded(std::span<const float> inputs,
                                                                                bool normalized) const {
-  using runner::core::lower;
   using runner::core::Node;
   std::vector<std::pair<std::string, Node>> columns;
   for (const ColumnEncoding& column : features) {
@@ -58,7 +57,7 @@ std::vector<std::pair<std::string, runner::core::Node>> TableEncoding::decoded(s
 bool is_missing(const std::string& field) {
   static constexpr std::array<std::string_view, 5> kMissing = {"", "na", "n/a", "nan", "null"};
   if (field.size() > 4) return false;
-  return std::find(kMissing.begin(), kMissing.end(), lower(field)) != kMissing.end();
+  return std::find(kMissing.begin(), kMissing.end(), runner::core::lower(field)) != kMissing.end();
 }
 
 Number parse_number(const std::string& field) {

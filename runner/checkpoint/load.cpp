@@ -89,7 +89,8 @@ void load_model(const TensorSource& file, const components::model::Model& model,
     if (bytes == nullptr) {
       differences.missing(target.name);
     } else if (target.tensor.sizes() != at::IntArrayRef(bytes->shape)) {
-      differences.other(target.name, artifact::shape_text(bytes->shape), artifact::shape_text(target.tensor.sizes().vec()));
+      differences.other(target.name, artifact::shape_text(bytes->shape),
+                        artifact::shape_text(target.tensor.sizes().vec()));
     } else if (dtype_word(target.tensor) != bytes->dtype &&
                !(types == Types::kConverted && convertible(target.tensor, *bytes))) {
       differences.other(target.name, bytes->dtype, dtype_word(target.tensor));
