@@ -6,7 +6,7 @@
 #include <functional>
 #include <utility>
 
-#include "runner/core/name_map.h"
+#include "runner/core/language/name_map.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
 #include "runner/core/utf8.h"

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "runner/core/language/pattern.h"
 #include "runner/core/location.h"
 #include "runner/core/node.h"
-#include "runner/core/pattern.h"
 #include "runner/query/filter.h"
 
 namespace runner::query {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-#include "runner/core/name_map.h"
+#include "runner/core/language/name_map.h"
 #include "runner/core/suggest.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"

@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "runner/core/name_map.h"
+#include "runner/core/language/name_map.h"
 #include "runner/core/platform/files.h"
 #include "runner/core/text.h"
 #include "runner/core/utf8.h"
