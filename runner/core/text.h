@@ -34,7 +34,7 @@ std::string upper(std::string_view text);
 /// Without the characters of `blanks` at both ends.
 std::string_view trimmed(std::string_view text, std::string_view blanks = " \t");
 
-/// `0.125`, `1e-05`, `nan`: so many significant digits at most, as `%g` has it.
+/// `0.125`, `1e-05`, `nan`: at most `digits` significant digits, as `%g` has it.
 std::string short_number(double value, int digits);
 /// The shortest text that reads back as the same number: `0.1`, `1e+30`, `nan`, `-inf`.
 std::string number_text(double value);

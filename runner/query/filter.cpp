@@ -193,7 +193,7 @@ class FilterCheck {
   core::Diagnostics& diagnostics_;
 };
 
-/// A metric is a number: compared with a word it would meet nothing, and nobody would know why.
+/// A metric is a number: compared with a word it would never match.
 void check_metric(const Term& leaf, const core::Location& place, const std::vector<store::RunSummary>& runs,
                   core::Diagnostics& diagnostics) {
   if (leaf.op == Op::kContains || leaf.op == Op::kMatches || leaf.op == Op::kTag) return;
