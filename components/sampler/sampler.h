@@ -25,7 +25,8 @@ class Sampler {
   virtual bool is_finite() const { return false; }
   /// Whether it walks through all variants of the space, each once.
   virtual bool is_exhaustive() const { return false; }
-  /// Number of its variants; nothing where it has no end, more than `most` of them, or more than can be counted quickly.
+  /// Number of its variants; nothing where it has no end, more than `most` of them, or more than can be counted
+  /// quickly.
   virtual std::optional<std::int64_t> count(std::int64_t /*most*/) const { return std::nullopt; }
   /// What in its block does not fit the space, each at its place. Until this finds nothing, propose() and count() must
   /// not be called.
