@@ -48,6 +48,7 @@ inline const std::map<std::string, Names>& layer_arrows() {
 /// By folder: the other folders of its own layer that its files may include. A folder that is not here includes none.
 inline const std::map<std::string, Names>& folder_arrows() {
   static const std::map<std::string, Names> arrows = {
+      {"runner/core/language", {"runner/core"}},
       {"runner/core/picture", {"runner/core"}},
       {"runner/core/platform", {"runner/core"}},
       {"runner/store", {"runner/store/database"}},
