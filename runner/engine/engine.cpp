@@ -55,7 +55,7 @@ class LibTorchEngine final : public Engine {
   }
   void host_store(int listening, std::uint16_t port) override {
     const auto host = guarded([&] { return distributed::host_store(listening, port); });
-    for (;;) pause();  // a signal that does not end us changes nothing
+    for (;;) pause();  // a signal that does not end the process changes nothing
   }
   std::vector<std::string> self_test(const core::RankInfo& place, double timeout_s) override {
     return guarded([&] { return engine::self_test(place, timeout_s); });
@@ -97,7 +97,7 @@ class LibTorchEngine final : public Engine {
 }  // namespace
 }  // namespace runner::engine
 
-/// What load_engine() looks for in libroux_engine.so.
+/// The symbol that load_engine() looks up in libroux_engine.so.
 extern "C" runner::engine::Engine* roux_engine() {
   static runner::engine::LibTorchEngine engine;
   return &engine;

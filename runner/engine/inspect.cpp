@@ -27,7 +27,7 @@ namespace {
 
 using core::Node;
 
-/// The runs that a checkpoint's short name may mean, newest first.
+/// The runs that a checkpoint's short name may refer to, newest first.
 std::vector<store::RunSummary> candidate_runs(const resolve::Recipe& recipe, const EvalRequest& request) {
   const std::string output_dir = recipe.at("output_dir").as_string();
   const core::Clock& clock = core::system_clock();
@@ -48,7 +48,7 @@ std::string find_checkpoint(const resolve::Recipe& recipe, const EvalRequest& re
   for (const auto& run : candidate_runs(recipe, request)) {
     const artifact::RunCheckpoints checkpoints = artifact::checkpoints_of(run.run_dir, run.id, recipe.root);
     if (artifact::list_checkpoints(checkpoints.folder).empty()) continue;
-    // The newest run that has checkpoints is meant; an older one would be a surprise.
+    // Uses the newest run with checkpoints; an older one would be a surprise.
     std::vector<std::string> skipped;
     const auto found = artifact::find_checkpoint(checkpoints, request.checkpoint, skipped);
     for (const std::string& line : skipped) core::log_warning("skipped " + line);
@@ -99,7 +99,7 @@ std::optional<Loaded> load(const resolve::Recipe& recipe, const EvalRequest& req
   return loaded;
 }
 
-/// `160 samples`, or `16 of 160 samples: eval.max_batches is 1` where only a part was looked at.
+/// `160 samples`, or `16 of 160 samples: eval.max_batches is 1` if only a part was evaluated.
 std::string samples_text(const Loaded& loaded, std::int64_t samples) {
   const std::int64_t all = loaded.data->size();
   if (samples >= all) return std::to_string(samples) + " samples";
@@ -178,7 +178,7 @@ int predict_checkpoint(const resolve::Recipe& recipe, const EvalRequest& request
                  });
   if (std::fflush(file) != 0 || std::ferror(file) != 0) {
     throw core::RunError("cannot write " + (request.output.empty() ? "to standard output" : request.output) +
-                         ": it refused");
+                         ": write failed");
   }
   if (!request.output.empty()) core::log_info("wrote " + request.output);
   if (samples < loaded->data->size()) core::log_warning("predicted " + samples_text(*loaded, samples));

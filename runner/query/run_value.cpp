@@ -136,7 +136,7 @@ bool check_name(const std::string& name, const core::Location& place, const std:
                 const core::Clock& clock, core::Diagnostics& diagnostics) {
   if (runs.empty() || is_builtin(name)) return true;
   const auto has = [&](const store::RunSummary& run) {
-    // A key that is there but null, as an optional one often is, is no unknown key.
+    // A key with the value null, as optional ones often have, is not unknown.
     return run_value(run, name, clock).has_value() || run.resolved.at_path(name) != nullptr;
   };
   if (std::any_of(runs.begin(), runs.end(), has)) return true;

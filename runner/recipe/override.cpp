@@ -27,7 +27,7 @@ std::string what_it_is(const Node& node) {
   }
 }
 
-// One change on its way through the tree; knows how to complain about the way.
+// One change, applied along a path; reports errors of the path.
 class Change {
  public:
   Change(Node& root, Location place, Steps steps, core::Diagnostics& diagnostics)
@@ -43,7 +43,7 @@ class Change {
     }
     if (!accept_key(*parent, steps_.size() - 1)) return;
     if (last.key == "type" && value.is_string()) {
-      // As in `extends`: the keys of one component say nothing to another.
+      // As in `extends`: keys of one component mean nothing to another.
       const Node* old = parent->find("type");
       if (old && !old->same_value(value)) parent->entries().clear();
     }
@@ -127,7 +127,7 @@ class Change {
     expand_short_form(node);
     if (node.is_mapping()) return true;
     const std::string way_out = node.is_sequence() ? "name its entry first: " + path_to(at) + "[0]" : "";
-    error(path_to(at) + " is " + what_it_is(node) + ", it holds no key " + core::quote(steps_[at].key), way_out);
+    error(path_to(at) + " is " + what_it_is(node) + ", it has no key " + core::quote(steps_[at].key), way_out);
     return false;
   }
 
@@ -186,7 +186,7 @@ void apply_set(Node& root, const std::string& text, const std::string& shown_as,
   }
   if (steps.value().front().key == "extends") {
     return diagnostics.error(place, "extends is settled before --set is applied",
-                             "lay a file upon the recipe with --set-file FILE");
+                             "merge a file into the recipe with --set-file FILE");
   }
   if (steps.value().front().is_index()) return diagnostics.error(place, "a path begins with a key", kUsage);
   Change change(root, place, steps.value(), diagnostics);

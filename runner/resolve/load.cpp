@@ -30,8 +30,8 @@ Node escaped(const Node& node) {
   return result;
 }
 
-/// The values as a recipe that can be read again. Secrets become their reference; under `vars` nobody knows what a
-/// value is for, so all that came from the environment counts as secret there.
+/// The values as a recipe that can be read again. Secrets become their reference; under `vars` the purpose of a value
+/// is unknown, so all values from the environment count as secret there.
 void make_readable(Node& node, bool in_vars) {
   bool secret = in_vars;
   for (const std::string& step : node.history()) secret = secret || step == "secret";
@@ -50,7 +50,7 @@ void make_readable(Node& node, bool in_vars) {
   for (Node::Entry& entry : node.entries()) make_readable(entry.value, in_vars);
 }
 
-/// FNV-1a: the hash tells recipes apart, it guards nothing.
+/// FNV-1a: the hash distinguishes recipes; it is not for security.
 std::uint64_t fnv1a(const std::string& text) {
   std::uint64_t hash = 14695981039346656037ULL;
   for (const unsigned char c : text) hash = (hash ^ c) * 1099511628211ULL;
@@ -72,7 +72,7 @@ Node Recipe::resolved() const {
 }
 
 std::string Recipe::hash() const {
-  // What says where and how a run lies, and what has gone into the values already.
+  // Keys of a run's location and launch, and those already reflected in other values.
   static constexpr std::array<std::string_view, 10> kLeftOut = {"launch",      "trackers", "capture", "system_metrics",
                                                                 "output_dir",  "run_name", "vars",    "extends",
                                                                 "description", "sweep"};

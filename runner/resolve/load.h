@@ -12,7 +12,7 @@
 
 namespace runner::resolve {
 
-/// A recipe that has passed everything that needs neither data nor LibTorch.
+/// A recipe that has passed all checks that need neither data nor LibTorch.
 struct Recipe {
   std::string path;                                          ///< as the user gave it
   core::Node root;                                           ///< normalised, defaults filled in, batch algebra settled
@@ -28,17 +28,16 @@ struct Recipe {
   std::string resolved_json() const;
 };
 
-/// compose -> validate_recipe -> settle, all problems of all stages that can still be judged in one go. Nothing when
+/// compose -> validate_recipe -> settle; reports the errors of all stages at once, as far as possible. Nothing when
 /// there were errors.
 std::optional<Recipe> load_recipe(const std::string& path, const recipe::ComposeOptions& options,
                                   const registry::Registry& registry, core::Diagnostics& diagnostics);
 
-/// The same, but a recipe with mistakes comes back too, for whoever has more to say about it. Nothing where the text
-/// itself could not be read.
+/// The same, but also returns a recipe with errors, for further checks. Nothing when the text itself could not be read.
 std::optional<Recipe> read_recipe(const std::string& path, const recipe::ComposeOptions& options,
                                   const registry::Registry& registry, core::Diagnostics& diagnostics);
 
-/// The stages after composing; there were mistakes where `diagnostics` has errors.
+/// The stages after composing; on errors `diagnostics` has some.
 Recipe settle_recipe(const std::string& path, recipe::Composed composed, const registry::Registry& registry,
                      core::Diagnostics& diagnostics);
 

@@ -135,7 +135,7 @@ void settle_status(RunSummary& run, const core::Clock& clock) {
     return;
   }
   run.status = RunStatus::kCrashed;
-  run.reason = "its process ended without a word";
+  run.reason = "its process ended without a status";
 }
 
 void read_resolved(RunSummary& run) {

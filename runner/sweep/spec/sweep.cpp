@@ -61,8 +61,8 @@ void check_sampler(const resolve::Recipe& recipe, const Sweep::Config& config,
   }
   sampler->check(sampler_block(config, *space), diagnostics);
   if (config.n_trials || config.population || sampler->is_finite()) return;
-  diagnostics.error(recipe.at("sweep").location(), "nothing says how many variants to try",
-                    components::sampler::is_finite(*space) ? "add n_trials, or sampler: grid, which tries all there are"
+  diagnostics.error(recipe.at("sweep").location(), "the number of variants to try is not set",
+                    components::sampler::is_finite(*space) ? "add n_trials, or sampler: grid to try all"
                                                            : "add n_trials");
 }
 
@@ -80,8 +80,8 @@ std::shared_ptr<const RecipeSpace> read_space(const resolve::Recipe& recipe, con
     if (!address) {
       diagnostics.error(recipe.at("sweep.store").location(), address.failure().message, address.failure().hint);
     } else if (!address.value().sweep.empty()) {
-      diagnostics.error(recipe.at("sweep.store").location(), "a new sweep makes a name of its own",
-                        "leave out #" + address.value().sweep + ", and join with: roux sweep work " + *config.store);
+      diagnostics.error(recipe.at("sweep.store").location(), "a new sweep generates its own name",
+                        "remove #" + address.value().sweep + ", and join with: roux sweep work " + *config.store);
     }
     if (config.population && !diagnostics.has_errors()) Population::read(recipe, space, 0, diagnostics);
   }
@@ -107,19 +107,19 @@ bool may_vary_steps(const Node& open, const RecipeSpace& space) {
   });
 }
 
-/// Null where no trial is given up.
+/// Null without pruning.
 std::shared_ptr<components::pruner::Pruner> build_pruner(const Sweep::Config& config, const resolve::Recipe& recipe) {
   if (!config.pruner) return nullptr;
   return components::pruner::build(*config.pruner, {objectives_of(config).front().maximize, steps_of_a_trial(recipe)});
 }
 
-/// What chooses variants, and what gives up trials; the latter may be null.
+/// The sampler and the pruner; the latter may be null.
 struct Choosers {
   std::shared_ptr<components::sampler::Sampler> sampler;
   std::shared_ptr<components::pruner::Pruner> pruner;
 };
 
-/// Nothing where one of them and the rest of the recipe do not fit together, which is told at its place.
+/// Nothing when one of them does not fit the rest of the recipe, which is reported at its location.
 std::optional<Choosers> build_choosers(const resolve::Recipe& recipe, std::shared_ptr<const RecipeSpace> space,
                                        core::Diagnostics& diagnostics) {
   const auto config = sections::sweep::parse_config(recipe.at("sweep"));
@@ -149,7 +149,7 @@ std::optional<Sweep> Sweep::read(const std::string& recipe_path, recipe::Compose
   if (sweep.space_ == nullptr) {
     diagnostics.error(
         sweep.base_.root.location(), "the recipe has no sweep",
-        "add sweep: {parameters: ...}, or say on the command line what is varied: optimizer.lr=1e-4,1e-3");
+        "add sweep: {parameters: ...}, or give the parameters on the command line: optimizer.lr=1e-4,1e-3");
     return std::nullopt;
   }
   sweep.config_ = sections::sweep::parse_config(sweep.base_.at("sweep"));
@@ -218,7 +218,7 @@ std::optional<resolve::Recipe> Sweep::variant(const Point& point, core::Diagnost
   return with(space_->assignments(point), "", diagnostics);
 }
 
-/// A part of a training ends where it says and leaves a checkpoint there; rates are those of the whole training.
+/// A part of a training ends at its step and saves there; rates are those of the whole training.
 void Sweep::add_stretch(const TrialSettings& place, std::vector<Assignment>& changes,
                         core::Diagnostics& diagnostics) const {
   const auto whole = with(changes, place.recipe_dir, diagnostics);

@@ -17,7 +17,7 @@ using components::model::RecomputedBlocks;
 using sections::activation_checkpointing::Config;
 using sections::activation_checkpointing::Mode;
 
-/// What a block that reads ids makes of them costs as much as what it would save.
+/// The output of a block that reads ids is as large as what recomputing it would save.
 bool reads_ids(const Block& block) {
   return std::any_of(block.inputs().begin(), block.inputs().end(),
                      [](const components::Port& port) { return port.dtype == components::Dtype::kInt64; });
@@ -51,11 +51,11 @@ void apply_activation_checkpointing(const core::Node& section, Model& model, cor
     if (position++ % config.every == 0) recomputed.push_back(segment);
   }
   if (recomputed.empty()) {
-    diagnostics.error(section.location(),
-                      "this model has no block that could be repeated: the last one and those that "
-                      "read ids never are",
-                      "leave activation_checkpointing out; a smaller training.micro_batch_size "
-                      "needs less memory");
+    diagnostics.error(
+        section.location(),
+        "this model has no block to recompute: the last one and blocks that read ids are never recomputed",
+        "leave activation_checkpointing out; a smaller training.micro_batch_size "
+        "needs less memory");
     return;
   }
   model.set_recomputed(recomputed);

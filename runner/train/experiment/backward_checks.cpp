@@ -30,22 +30,22 @@ void refuse_what_needs_gradients(const Experiment& experiment, core::Diagnostics
         "one larger micro_batch_size, or another optimizer");
   }
   if (const DdpOptions ddp = ddp_options(recipe); processes > 1 && ddp.exchange.has_state()) {
-    refuse("ddp.comm_hook", "power_sgd adds what it left out to the next gradient, and would keep all of them",
+    refuse("ddp.comm_hook", "power_sgd adds its compression error to the next gradient, and would keep all gradients",
            "comm_hook: bf16, or another optimizer");
   } else if (processes > 1 && ddp.check_reduction) {
-    refuse("ddp.check_reduction", "there are never all gradients at once to compare", "leave it out");
+    refuse("ddp.check_reduction", "the gradients are never all in memory to compare", "leave it out");
   }
   if (training.auto_micro_batch) {
-    refuse("training.auto_micro_batch", "a step that does not fit into memory cannot be taken back",
+    refuse("training.auto_micro_batch", "a step that does not fit into memory cannot be undone",
            "leave auto_micro_batch out, or use another optimizer");
   }
   for (const BuiltCallback& one : experiment.callbacks) {
     if (!one.callback->reads_gradients()) continue;
     diagnostics.error(one.place, optimizer + ": callback " + one.type + " would find no gradients",
-                      "gradients: false looks at the weights alone; or another optimizer");
+                      "set gradients: false to watch the weights only, or use another optimizer");
   }
   if (experiment.rounded_weights != nullptr) {
-    refuse("precision", "it moves weights of float32, and bf16-true has others",
+    refuse("precision", "it updates float32 weights, and bf16-true has bfloat16 weights",
            "precision: bf16-mixed, or another optimizer");
   }
 }

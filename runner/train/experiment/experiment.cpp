@@ -64,8 +64,8 @@ bool holds_gradients(const components::model::Model& model, const Node& recipe) 
   return !components::optimizer::build(block, {std::move(groups)})->steps_in_backward();
 }
 
-// Without this the machine would page its caches out for minutes, and then end the process without a word. Judged by
-// what is needed at the very least; `plan`, which may be asked about another machine, only says it.
+// Without this check the machine would evict its caches for minutes and then kill the process silently. Checks the
+// minimum only; `plan`, which may be meant for another machine, only warns.
 bool fits_memory(const components::model::Model& model, const BuildOptions& options, const Node& recipe,
                  Diagnostics& diagnostics) {
   const Node& block = section(recipe, "model");
@@ -83,7 +83,7 @@ bool fits_memory(const components::model::Model& model, const BuildOptions& opti
                       "max_memory is " + max_memory->scalar_text() + ", but the model's weights " +
                           (with_gradients ? "and their gradients " : "") + "alone take " +
                           core::format_bytes(static_cast<std::int64_t>(needed)),
-                      "make the model smaller, or allow it more");
+                      "make the model smaller, or raise max_memory");
     return false;
   }
   if (needed <= limit) return true;
@@ -134,7 +134,7 @@ void build_judges(Experiment& experiment, Diagnostics& diagnostics) {
   }
 }
 
-// What the sections leave to the data: how long an epoch is, and with it how long the training and its schedule are.
+// Settles what the sections leave to the data: the length of an epoch, and so of the training and its schedule.
 void settle_lengths(Experiment& experiment, Diagnostics& diagnostics) {
   const Node& training_node = section(experiment.recipe, "training");
   const auto training = sections::training::parse_config(training_node);
@@ -145,7 +145,7 @@ void settle_lengths(Experiment& experiment, Diagnostics& diagnostics) {
   const std::int64_t size = loader.num_samples.value_or(experiment.train_data->size());
   if (loader.group_by_length && !experiment.train_data->signature().padded) {
     const Node* place = section(experiment.recipe, "loader").find("group_by_length");
-    diagnostics.error(place->location(), "group_by_length is true, but the samples of data.train are all of one length",
+    diagnostics.error(place->location(), "group_by_length is true, but all samples of data.train have the same length",
                       "leave it out");
   }
   const Loader::Options dealt = stepper_options(experiment.recipe).loader;
@@ -186,7 +186,7 @@ void settle_lengths(Experiment& experiment, Diagnostics& diagnostics) {
   experiment.total_steps = total_steps(experiment.limits, experiment.shape).value_or(0);
 }
 
-/// Steps of a schedule in one optimizer step: `accumulation.adjust_scheduler`.
+/// Schedule steps per optimizer step: `accumulation.adjust_scheduler`.
 std::int64_t schedule_unit(const Node& recipe) {
   if (sections::accumulation::parse_config(section(recipe, "accumulation")).adjust_scheduler) return 1;
   return sections::training::parse_config(section(recipe, "training")).gradient_accumulation_steps.value_or(1);
@@ -205,7 +205,7 @@ void build_schedule(Experiment& experiment, Diagnostics& diagnostics) {
     if (experiment.total_steps == 0 && needed) {
       diagnostics.error(
           block.location(),
-          "lr_scheduler " + type + " needs total_steps: only max_time limits the training, so it is not known",
+          "lr_scheduler " + type + " needs total_steps, which is unknown because only max_time limits the training",
           "write `total_steps:` under lr_scheduler, or give training a max_steps or max_epochs");
       return;
     }
@@ -245,13 +245,13 @@ void build_weight_average(Experiment& experiment, Diagnostics& diagnostics) {
       diagnostics.error(block.location(),
                         "weight_averaging averages the weights, and so does optimizer " +
                             optimizer.find("type")->as_string() + " itself",
-                        "leave weight_averaging out, or use adamw or sgd");
+                        "remove weight_averaging, or use adamw or sgd");
     }
     if (experiment.total_steps > 0 && averaging->start_step() >= experiment.total_steps) {
       diagnostics.error(section(block, "start_step").location(),
                         "weight_averaging begins after step " + std::to_string(averaging->start_step()) +
                             ", but the training ends with step " + std::to_string(experiment.total_steps),
-                        "a smaller start_step: three quarters of the training are usual for swa");
+                        "use a smaller start_step: three quarters of the training is usual for swa");
     }
   }
   components::NamedTensors weights = experiment.model->parameters();
@@ -267,10 +267,10 @@ void build_training(Experiment& experiment, Diagnostics& diagnostics) {
   if (!diagnostics.has_errors()) experiment.optimizer = components::optimizer::build(optimizer, {std::move(groups)});
   if (experiment.scheduler != nullptr && experiment.optimizer != nullptr && experiment.scheduler->moves_momentum() &&
       !experiment.optimizer->takes_momentum()) {
-    diagnostics.error(section(experiment.recipe, "lr_scheduler").location(),
-                      "lr_scheduler moves the momentum, and optimizer " + optimizer.find("type")->as_string() +
-                          " has none that it could move",
-                      "use sgd or rmsprop with momentum, adam or adamw, or leave cycle_momentum out");
+    diagnostics.error(
+        section(experiment.recipe, "lr_scheduler").location(),
+        "lr_scheduler moves the momentum, and optimizer " + optimizer.find("type")->as_string() + " has none",
+        "use sgd or rmsprop with momentum, adam or adamw, or leave cycle_momentum out");
   }
   if (experiment.optimizer != nullptr) build_weight_average(experiment, diagnostics);
   for (const Node& block : section(experiment.recipe, "callbacks").items()) {

@@ -121,7 +121,7 @@ void convert_weights(const Formats& formats, const Model& model) {
   }
 }
 
-/// Under autocast each operation converts what it needs; without it an operation takes what its weights are.
+/// Under autocast each operation converts its inputs; without it inputs must have the weights' type.
 void convert_inputs(const Block& block, const BlockFormat& format, components::TensorMap& activations) {
   if (format.autocast != Type::kNone) return;
   const auto wanted = format.bf16_weights ? at::kBFloat16 : at::kFloat;
@@ -158,7 +158,7 @@ void apply_precision(const Node& section, Model& model, core::Diagnostics& diagn
     if (switches) Autocast::set_type(format.autocast);
     convert_inputs(block, format, activations);
   };
-  // What comes after the blocks, the loss, is computed as the section's own mode says.
+  // The loss, after the blocks, uses the section's own mode.
   if (switches) {
     hooks.after_forward = [type = format_of(config).autocast](const Block&, components::TensorMap&) {
       Autocast::set_type(type);

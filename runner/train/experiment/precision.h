@@ -12,16 +12,16 @@
 
 namespace runner::train {
 
-/// What the section `precision` asks of a training step.
+/// What the section `precision` means for a training step.
 struct Precision {
   components::AutocastOptions autocast;
   GradScaler::Options scaler;
 };
 Precision read_precision(const core::Node& section);
 
-/// Gives the model's blocks the number formats that the section `precision` asks for: weights of `bf16-true` become
-/// bfloat16, and where blocks differ or take other inputs than arrive, hooks convert at their borders. Errors for a
-/// pattern that matches no block, and for weights that two blocks share and would keep in different formats.
+/// Gives the model's blocks the number formats of the section `precision`: weights of `bf16-true` become bfloat16, and
+/// hooks convert inputs between blocks of different formats. Errors for a pattern that matches no block, and for
+/// weights shared by two blocks of different formats.
 void apply_precision(const core::Node& section, components::model::Model& model, core::Diagnostics& diagnostics);
 
 /// The autocast of each of the model's blocks, in their order.

@@ -55,7 +55,7 @@ StepperOptions stepper_options(const core::Node& recipe) {
   options.window_batches = window_batches(recipe);
   options.sync_with_dataloader = accumulation.sync_with_dataloader;
   options.mean = window_mean(accumulation);
-  // Where a batch is split, Accelerate's schedule was made for the batches of one process.
+  // With split_batches Accelerate's schedule counts the batches of one process.
   options.schedule = {schedule.step_with_optimizer, schedule.step_per_process && !loader.split_batches,
                       static_cast<int>(launch.num_processes)};
   options.loader = {.micro_batch_size = rank_micro_batch(recipe),
@@ -75,7 +75,7 @@ StepperOptions stepper_options(const core::Node& recipe) {
       std::count(loader.rng_types.begin(), loader.rng_types.end(), sections::loader::RngTypes::kTorch) > 0;
   options.ddp = ddp_options(recipe);
   options.clip = {training.clip_grad_norm, training.clip_grad_value, training.norm_type};
-  // With max_memory: copies of the state that a save took may have left too little for this step.
+  // With max_memory: a save's copies of the state may leave too little for this step.
   options.rewinds = training.auto_micro_batch.has_value() || training.max_memory.has_value() ||
                     faults.on_nan == sections::faults::OnNan::kSkip ||
                     faults.on_spike == sections::faults::OnSpike::kSkip;

@@ -8,7 +8,7 @@
 namespace runner::train {
 namespace {
 
-// Where launch.save_margin is not given: as its description says.
+// Default of launch.save_margin, as its description says.
 constexpr double kMarginShare = 0.1;
 constexpr double kMarginMost_s = 30.0;
 
@@ -27,7 +27,7 @@ std::string TimeLimit::reached(double next_s, double save_s) const {
   const double margin_s = std::max(margin_s_, 2 * save_s);
   if (elapsed_s + next_s + margin_s < limit_s_) return "";
   return "time_limit " + core::format_duration(limit_s_) + " (" + core::format_duration(margin_s) +
-         " of it kept for the save)";
+         " of it reserved for the save)";
 }
 
 }  // namespace runner::train

@@ -64,17 +64,17 @@ TEST_CASE("runs are listed newest first, from the index or without it", "[store]
   CHECK(list_runs(output.path, clock)[1].metrics == std::map<std::string, double>{{"loss", 1.0}});
   CHECK(list_runs(output.path, clock)[1].resolved.at_path("optimizer.lr")->as_double() == 0.001);
 
-  SECTION("an index that is no database is made anew") {
+  SECTION("an index that is no database is rebuilt") {
     std::ofstream(output.path + "/index.db", std::ios::trunc) << std::string(8192, 'x');
     CHECK(ids(list_runs(output.path, clock)) == both);
     CHECK(indexed(output) == 2);
   }
-  SECTION("an index of another format is made anew") {
+  SECTION("an index of another format is rebuilt") {
     Database(output.path + "/index.db", Database::Mode::kWrite).execute("PRAGMA user_version=99");
     CHECK(ids(list_runs(output.path, clock)) == both);
     CHECK(indexed(output) == 2);
   }
-  SECTION("a missing index is made anew") {
+  SECTION("a missing index is rebuilt") {
     std::filesystem::remove(output.path + "/index.db");
     CHECK(ids(list_runs(output.path, clock)) == both);
     CHECK(indexed(output) == 2);
@@ -120,10 +120,10 @@ TEST_CASE("one damaged run does not hide the others", "[store][reader]") {
        "/run.db: file is not a database"},
       {"of a newer format",
        [](const std::string& path) { Database(path, Database::Mode::kWrite).execute("PRAGMA user_version=2"); },
-       "/run.db has format 2, this roux reads up to format 1"},
+       "/run.db has format 2, this version of roux reads up to format 1"},
       {"of another program",
        [](const std::string& path) { Database(path, Database::Mode::kWrite).execute("PRAGMA application_id=7"); },
-       "/run.db is a database of something else than roux"},
+       "/run.db is not a database of roux"},
       {"without its tables",
        [](const std::string& path) { Database(path, Database::Mode::kWrite).execute("DROP TABLE branches"); },
        "/run.db: no such table: branches"},
@@ -181,7 +181,7 @@ TEST_CASE("a run is found by id, name, folder, prefix and path", "[store][reader
   CHECK(list_runs(empty.path + "/missing", clock).empty());
 }
 
-TEST_CASE("auto goes on with the newest run that was stopped or crashed", "[store][reader]") {
+TEST_CASE("auto resumes the newest run that was stopped or crashed", "[store][reader]") {
   const OutputDir output;
   FixedClock clock;
   CHECK_FALSE(newest_unfinished(output.path, "tiny", clock));

@@ -41,7 +41,7 @@ TEST_CASE("the time limit leaves room for the step and the save", "[train][time_
     clock.now_s = 1000 + c.later_s;
     CHECK(limit.reached(c.next_s, c.save_s).empty() != c.reached);
   }
-  CHECK(limit.reached(0, 45) == "time_limit 1 h 00 min (1 min 30 s of it kept for the save)");
+  CHECK(limit.reached(0, 45) == "time_limit 1 h 00 min (1 min 30 s of it reserved for the save)");
 }
 
 TEST_CASE("without save_margin a tenth is kept, at most half a minute; without a limit nothing ends",
