@@ -30,7 +30,7 @@ RunRecord read_record(Database& database, const std::string& run_dir, const std:
 /// of the last write before, and stays only where nobody writes any more.
 void settle_status(RunSummary& run, const core::Clock& clock);
 
-/// Reads resolved.json; leaves a null node where it is missing or damaged.
+/// Reads resolved.json, with today's words for its keys; leaves a null node where it is missing or damaged.
 void read_resolved(RunSummary& run);
 
 /// Whether the folder was made by a RunWriter.
