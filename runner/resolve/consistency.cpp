@@ -150,7 +150,7 @@ void compat(SettledTree& tree) {
   tree.fill("lr_scheduler.step_with_optimizer", Node::boolean(true), "compat accelerate");
   tree.fill("lr_scheduler.step_per_process", Node::boolean(true), "compat accelerate");
   tree.fill("accumulation.mean", Node::string("micro_batches"), "compat accelerate");
-  tree.fill("loader.pad_in_loss", Node::boolean(true), "compat accelerate");
+  tree.fill("loader.count_repeated_samples", Node::boolean(true), "compat accelerate");
   tree.fill("ddp.broadcast_buffers", Node::boolean(true), "compat accelerate");
 }
 
@@ -400,7 +400,7 @@ void precision_keys(SettledTree& tree) {
 /// Keys for whoever looks after several processes, and for several readers.
 void one_process(SettledTree& tree) {
   if (tree.integer("launch.num_processes").value_or(1) > 1) return;
-  for (const char* path : {"loader.split_batches", "loader.dispatch_batches", "loader.pad_in_loss",
+  for (const char* path : {"loader.split_batches", "loader.dispatch_batches", "loader.count_repeated_samples",
                            "ddp.broadcast_buffers", "checkpoint.save_on_each_node"}) {
     if (!tree.is_true(path) || !tree.written(path)) continue;
     tree.warning(path, std::string(path) + " has no effect: there is one process", "leave it out");

@@ -447,7 +447,7 @@ TrialEnd Worker::end_of(const Trial& trial, const Outcome& outcome) {
     case Outcome::Kind::kHang: return failed(trial, outcome, to_text(policy.hang));
     case Outcome::Kind::kNan: return failed(trial, outcome, to_text(policy.nan));
     case Outcome::Kind::kMemory: return failed(trial, outcome, to_text(policy.memory));
-    case Outcome::Kind::kRecipe: return failed(trial, outcome, to_text(policy.recipe));
+    case Outcome::Kind::kRecipe: return failed(trial, outcome, to_text(policy.invalid_recipe));
     case Outcome::Kind::kOther: break;
   }
   return failed(trial, outcome, to_text(policy.other));

@@ -26,6 +26,7 @@
 #include "runner/core/log.h"
 #include "runner/launch/rank_environment.h"
 #include "runner/launch/slurm_script.h"
+#include "runner/recipe/renamed_keys.h"
 #include "runner/store/run_reader.h"
 
 namespace runner::cli {
@@ -58,7 +59,7 @@ engine::TrainRequest request_of(const Session& session, const RunFlags& flags) {
   request.start_anew = flags.start_anew;
   request.smoke = flags.smoke;
   request.checkpoint = flags.checkpoint;
-  request.allow_changes = flags.allow_changes;
+  for (const std::string& key : flags.allow_changes) request.allow_changes.push_back(recipe::renamed_path(key));
   request.summary_json = flags.summary_json;
   request.command_line = session.command_line;
   request.progress_bar = isatty(STDERR_FILENO) == 1;

@@ -69,7 +69,7 @@ StepperOptions stepper_options(const core::Node& recipe) {
                     .num_workers = static_cast<int>(loader.num_workers),
                     .prefetch_factor = loader.prefetch_factor.value_or(kPrefetchFactor),
                     .rank_0_reads = loader.dispatch_batches,
-                    .even = loader.pad_in_loss && (loader.even_batches || loader.drop_last),
+                    .even = loader.count_repeated_samples && (loader.even_batches || loader.drop_last),
                     .cuts_last_round = loader.dispatch_batches};
   options.same_generators =
       std::count(loader.rng_types.begin(), loader.rng_types.end(), sections::loader::RngTypes::kTorch) > 0;

@@ -21,7 +21,7 @@ RunSummary example() {
   run.ended_ms = run.created_ms + 90'000;
   run.metrics = {{"loss", 1.5}, {"val/loss", 2.0}, {"grad_norm", std::numeric_limits<double>::quiet_NaN()}};
   run.resolved = runner::core::parse_json(R"({"optimizer": {"type": "adamw", "lr": 3e-4, "betas": [0.9, 0.95]},
-                                 "deterministic": true, "compat": null, "run_name": "tiny-gpt"})")
+                                 "deterministic": true, "loader": {"count_repeated_samples": true}, "compat": null, "run_name": "tiny-gpt"})")
                      .value();
   run.tags = {"exp-7", "keep", "two words"};
   run.notes = {"the rate is too high"};
@@ -45,6 +45,9 @@ TEST_CASE("a filter takes runs by status, metrics and recipe", "[store][filter]"
       {"loss > 1 and (loss < 1.2 or step > 200)", false},
       {"not status == failed", true},
       {"not not deterministic", true},
+      {"loader.count_repeated_samples", true},
+      {"loader.pad_in_loss == true", true},  // its name in earlier versions
+      {"loader.pad_in_loss == null", false},
       {"name ~ GPT", true},
       {"name ~ 'gpt' and not name ~ bert", true},
       {"optimizer == adamw", true},
