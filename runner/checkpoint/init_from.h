@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "components/model/model.h"
+#include "generated/section/init_from.h"
 #include "runner/core/diagnostics.h"
 #include "runner/core/node.h"
 
@@ -33,9 +34,10 @@ struct InitWeights {
 
 /// Matches the recipe's `init_from` with the model (which may be on the meta device). Nothing when the recipe has no
 /// such wish, and when `diagnostics` got errors: no such source, names or shapes that do not fit, all of them at once.
-/// Runs are looked for in `output_dir`.
-std::optional<InitWeights> plan_init_from(const core::Node& section, const components::model::Model& model,
-                                          const std::string& output_dir, core::Diagnostics& diagnostics);
+/// Runs are looked for in `output_dir`. `written`: the section as the recipe has it, for the places of its values.
+std::optional<InitWeights> plan_init_from(const sections::init_from::Config& config, const core::Node& written,
+                                          const components::model::Model& model, const std::string& output_dir,
+                                          core::Diagnostics& diagnostics);
 
 /// Copies the weights into the model, after comparing a checkpoint's files with its manifest.
 /// Errors  RunError (exit status 2): a file that is damaged, tied tensors that differ there.

@@ -50,7 +50,7 @@ struct BuiltCallback {
 
 /// The components of a recipe, built and fitted to each other.
 struct Experiment {
-  core::Node recipe;  ///< settled whole: `total_steps` too
+  resolve::Recipe recipe;  ///< settled whole: `total_steps` too
   std::shared_ptr<components::data::Dataset> train_data;
   std::vector<NamedDataset> eval_data;  ///< every other named set, in the recipe's order
   std::shared_ptr<components::model::Model> model;

@@ -97,7 +97,7 @@ std::map<std::string, std::string> formats_seen(Experiment& experiment) {
   const std::int64_t indices[] = {0, 1, 2};
   experiment.train_data->fetch(indices, batch);
   {
-    const components::Autocast autocast(read_precision(*experiment.recipe.find("precision")).autocast);
+    const components::Autocast autocast(read_precision(experiment.recipe.precision).autocast);
     experiment.model->forward(batch);
   }
   CHECK_FALSE(at::autocast::is_autocast_enabled(at::kCPU));
@@ -258,7 +258,7 @@ TEST_CASE("a schedule that takes its length from epochs counts what it is told t
       "training={max_epochs: 3, micro_batch_size: 8, gradient_accumulation_steps: 2}", "lr_scheduler=cosine"};
   const auto total = [&](const std::string& more) {
     const auto experiment = experiment_of({sets[0], sets[1], more});
-    return experiment->recipe.at_path("lr_scheduler.total_steps")->as_integer();
+    return experiment->recipe.at("lr_scheduler.total_steps").as_integer();
   };
   // 60 samples: 8 micro-batches and 4 steps an epoch.
   CHECK(total("accumulation.adjust_scheduler=true") == 12);
