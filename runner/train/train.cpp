@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -256,8 +257,8 @@ std::unique_ptr<Experiment> build_or_explain(const resolve::Recipe& recipe, core
   }
 }
 
-/// One training, phase by phase: choose where it begins, build the experiment, open the run, run the loop. A phase
-/// that returns false was refused; `diagnostics` has why, and nothing was written.
+/// One training, phase by phase: look ahead, build the experiment, open the run, run the loop. A phase that returns
+/// false was refused; `diagnostics` has why, and nothing was written.
 class Training {
  public:
   Training(const resolve::Recipe& recipe, const TrainRequest& request, core::Diagnostics& diagnostics)
@@ -267,11 +268,11 @@ class Training {
         resolved_(request.resolved_json.empty() ? recipe.resolved_json() : request.resolved_json) {}
 
   /// Says what is refused before anything is read, and begins to read the checkpoint.
-  bool choose() {
+  bool look_ahead() {
     configure_torch(recipe_);
     ranks_ = meet_ranks(recipe_, request_);
     is_first_ = ranks_ == nullptr || ranks_->rank() == 0;
-    if (!look_for_start()) return false;
+    if (!agree([&] { return preview_start(recipe_, request_, clock_, diagnostics_); })) return false;
     const auto& max_memory = recipe_.training.max_memory;
     if (max_memory) limit_tensor_memory(*max_memory);
     if (is_first_ && !start_.checkpoint.empty()) {
@@ -296,7 +297,9 @@ class Training {
     std::optional<store::StartLock> lock;
     if (is_first_) lock.emplace(recipe_.output_dir);
     const std::int64_t begin_ns = clock_.monotonic_ns();
-    if (!look_for_start()) return false;
+    if (!agree([&] { return choose_start(recipe_, request_, *experiment_, held_.get(), clock_, diagnostics_); })) {
+      return false;
+    }
     verify_seconds_ = static_cast<double>(clock_.monotonic_ns() - begin_ns) * 1e-9;
     if (held_ != nullptr && held_->checkpoint() != start_.checkpoint) held_.reset();
     if (start_.checkpoint.empty()) init_ = init_weights(*experiment_, diagnostics_);
@@ -326,11 +329,9 @@ class Training {
   }
 
  private:
-  /// Without an experiment the quick look, with it the one that verifies; the first rank looks for all.
-  bool look_for_start() {
-    std::optional<Start> found = choose_together(ranks_.get(), diagnostics_, [&] {
-      return choose_start(recipe_, request_, experiment_.get(), held_.get(), clock_, diagnostics_);
-    });
+  /// The first rank chooses for all.
+  bool agree(const std::function<Start()>& choose) {
+    std::optional<Start> found = choose_together(ranks_.get(), diagnostics_, choose);
     if (found) start_ = *std::move(found);
     return found.has_value();
   }
@@ -394,7 +395,7 @@ void configure_torch(const resolve::Recipe& recipe) {
 int train(const resolve::Recipe& recipe, const TrainRequest& request, double peak_flops,
           core::Diagnostics& diagnostics) {
   Training training(recipe, request, diagnostics);
-  if (!training.choose() || !training.build() || !training.open()) return core::kExitUsage;
+  if (!training.look_ahead() || !training.build() || !training.open()) return core::kExitUsage;
   return training.run(peak_flops);
 }
 

@@ -244,9 +244,14 @@ class Chooser {
 
 Surroundings present_surroundings() { return {at::get_num_threads(), components::cpu_capability(), TORCH_VERSION}; }
 
-Start choose_start(const resolve::Recipe& recipe, const TrainRequest& request, const Experiment* experiment,
+Start choose_start(const resolve::Recipe& recipe, const TrainRequest& request, const Experiment& experiment,
                    const checkpoint::CheckpointPrefetch* held, const core::Clock& clock, Diagnostics& diagnostics) {
-  return Chooser(recipe, request, experiment, held, clock, diagnostics).choose();
+  return Chooser(recipe, request, &experiment, held, clock, diagnostics).choose();
+}
+
+Start preview_start(const resolve::Recipe& recipe, const TrainRequest& request, const core::Clock& clock,
+                    Diagnostics& diagnostics) {
+  return Chooser(recipe, request, nullptr, nullptr, clock, diagnostics).choose();
 }
 
 }  // namespace runner::train

@@ -29,14 +29,17 @@ struct Start {
 
 /// Decides by `checkpoint.resume_from_checkpoint`, `--checkpoint`, `--new`, `--smoke` and `roux resume`;
 /// docs/design.md, "A run". A run that is held by a live owner is refused in `diagnostics` with that owner, and one
-/// whose recipe, surroundings or data are not what the checkpoint was made with by the resume contract.
-///
-/// `experiment` null is the quick look before anything is built: checkpoints' files are not read, and only those data
-/// files are looked at that were recorded. `held`: a checkpoint that is being read already, as the quick look chose it;
-/// null: none.
-Start choose_start(const resolve::Recipe& recipe, const TrainRequest& request, const Experiment* experiment,
+/// whose recipe, surroundings or data are not what the checkpoint was made with by the resume contract. Checkpoints are
+/// verified. `held`: the checkpoint that is being read already, as the preview named it; null: none.
+Start choose_start(const resolve::Recipe& recipe, const TrainRequest& request, const Experiment& experiment,
                    const checkpoint::CheckpointPrefetch* held, const core::Clock& clock,
                    core::Diagnostics& diagnostics);
+
+/// A look before anything is built: refuses early what choose_start() would refuse, and names the checkpoint to begin
+/// reading. Checkpoints' files are not read, and only those data files are looked at that were recorded, so it decides
+/// nothing: until the experiment stands, a checkpoint may prove damaged and another process may take the run.
+Start preview_start(const resolve::Recipe& recipe, const TrainRequest& request, const core::Clock& clock,
+                    core::Diagnostics& diagnostics);
 
 /// What the arithmetic of this process runs on; after configure_torch().
 Surroundings present_surroundings();
