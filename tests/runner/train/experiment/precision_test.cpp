@@ -323,23 +323,24 @@ TEST_CASE("steps too small for bfloat16 are not lost", "[train][precision]") {
 }
 
 TEST_CASE("matmul_precision reaches LibTorch", "[train][precision]") {
-  const auto product = [](const char* word) {
-    Node section = Node::mapping();
-    section.set("matmul_precision", Node::string(word));
-    set_matmul_precision(section);
+  using sections::precision::MatmulPrecision;
+  const auto product = [](MatmulPrecision precision) {
+    sections::precision::Config config;
+    config.matmul_precision = precision;
+    set_matmul_precision(config);
     at::manual_seed(3);
     const at::Tensor a = at::randn({128, 256}), b = at::randn({256, 128});
     return at::mm(a, b);
   };
-  const at::Tensor exact = product("highest");
+  const at::Tensor exact = product(MatmulPrecision::kHighest);
   CHECK(at::globalContext().float32MatmulPrecision() == at::Float32MatmulPrecision::HIGHEST);
-  product("high");
+  product(MatmulPrecision::kHigh);
   CHECK(at::globalContext().float32MatmulPrecision() == at::Float32MatmulPrecision::HIGH);
-  const at::Tensor rough = product("medium");
+  const at::Tensor rough = product(MatmulPrecision::kMedium);
   CHECK(at::globalContext().float32MatmulPrecision() == at::Float32MatmulPrecision::MEDIUM);
   // bfloat16 inputs are good for 2^-8 each; 256 products of about 1 add up to about 16.
   CHECK((rough - exact).abs().max().item<double>() < 0.5);
-  CHECK(product("highest").equal(exact));
+  CHECK(product(MatmulPrecision::kHighest).equal(exact));
 }
 
 }  // namespace runner::train
