@@ -115,6 +115,10 @@ Recipe settle_recipe(const std::string& path, recipe::Composed composed, const r
     return registry.find("metric", word) != nullptr ? word : registry.suggest("metric", word);
   });
   registry::check_settled(settled.root, registry, diagnostics);
+  if (!diagnostics.has_errors()) {
+    static_cast<sections::recipe::Config&>(settled) = sections::recipe::parse_config(settled.root);
+    settled.lr_scheduler_common = sections::lr_scheduler_common::parse_config(settled.lr_scheduler);
+  }
   diagnostics.sort();
   return settled;
 }

@@ -7,7 +7,6 @@
 #include <limits>
 #include <system_error>
 
-#include "generated/section/training.h"
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/artifact/draft_names.h"
 #include "runner/core/error.h"
@@ -47,9 +46,8 @@ BadStepPolicy::BadStepPolicy(const Experiment& experiment, Stepper& stepper, sto
       stepper_(stepper),
       run_(run),
       console_(console),
-      config_(sections::faults::parse_config(*experiment.recipe.find("faults"))),
-      micro_batches_(
-          sections::training::parse_config(*experiment.recipe.find("training")).auto_micro_batch.value_or("")),
+      config_(experiment.recipe.faults),
+      micro_batches_(experiment.recipe.training.auto_micro_batch.value_or("")),
       losses_(config_.spike_window),
       norms_(config_.spike_window) {}
 

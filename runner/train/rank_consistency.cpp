@@ -9,7 +9,6 @@
 
 #include "components/model/model.h"
 #include "components/tensor/tensors.h"
-#include "generated/section/launch.h"
 #include "runner/artifact/io/checksum.h"
 #include "runner/core/build_info.h"
 #include "runner/core/error.h"
@@ -62,7 +61,7 @@ Start start_of(const Node& node) {
 
 std::shared_ptr<ProcessGroup> meet_ranks(const resolve::Recipe& recipe, const TrainRequest& request) {
   if (!request.rank) return nullptr;
-  const auto launch = sections::launch::parse_config(recipe.at("launch"));
+  const auto& launch = recipe.launch;
   const bool debug = launch.debug || is_switched_on("ROUX_DEBUG") || is_switched_on("ACCELERATE_DEBUG_MODE");
   std::shared_ptr<ProcessGroup> ranks = distributed::init_process_group(*request.rank, {launch.timeout, debug});
   const Surroundings surroundings = present_surroundings();

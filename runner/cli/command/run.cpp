@@ -12,7 +12,6 @@
 #include <memory>
 #include <optional>
 
-#include "generated/section/capture.h"
 #include "runner/artifact/git_state.h"
 #include "runner/cli/commands.h"
 #include "runner/cli/engine_or_fail.h"
@@ -107,7 +106,7 @@ void train(Session& session, const resolve::Recipe& recipe, engine::TrainRequest
     request.progress_bar = false;
     silence_other_ranks(session);
   }
-  const auto capture = sections::capture::parse_config(recipe.at("capture"));
+  const auto& capture = recipe.capture;
   std::optional<artifact::GitStateCapture> code;
   if (capture.git && !request.code.valid() && (!request.rank || request.rank->rank == 0)) {
     code.emplace(artifact::GitStateOptions{".", capture.diff_limit});  // while the engine is loaded

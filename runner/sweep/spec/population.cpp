@@ -69,7 +69,7 @@ std::shared_ptr<const Population> Population::read(const resolve::Recipe& recipe
                                                    core::Diagnostics& diagnostics) {
   const auto population = std::shared_ptr<Population>(new Population());
   const core::Node& section = recipe.at("sweep.population");
-  population->config_ = *sections::sweep::parse_config(recipe.at("sweep")).population;
+  population->config_ = *recipe.sweep->population;
   population->space_ = std::move(space);
   population->seed_ = seed;
   for (const char* other : {"max_epochs", "max_tokens", "max_time"}) {

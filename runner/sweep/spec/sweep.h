@@ -40,7 +40,7 @@ class Sweep {
                                    core::Diagnostics& diagnostics);
 
   const resolve::Recipe& base() const { return base_; }
-  const Config& config() const { return config_; }
+  const Config& config() const { return *base_.sweep; }
   const RecipeSpace& space() const { return *space_; }
   const components::sampler::Sampler& sampler() const { return *sampler_; }
   const std::string& recipe_dir() const { return open_.recipe_dir; }
@@ -80,7 +80,6 @@ class Sweep {
 
   recipe::Composed open_;
   resolve::Recipe base_;
-  Config config_;
   std::vector<Metric> objectives_;
   bool varies_steps_ = false;  ///< or may, through a variable
   std::shared_ptr<const RecipeSpace> space_;
