@@ -29,7 +29,8 @@ def flags_of_objects(path, folder):
         if not source.startswith(folder + "/"):
             continue
         words = shlex.split(entry["command"])
-        compiler = next(i for i, word in enumerate(words) if os.path.basename(word).startswith(("c++", "g++", "clang++")))
+        names = [os.path.basename(word) for word in words]
+        compiler = next(i for i, name in enumerate(names) if name.startswith(("c++", "g++", "clang++")))
         flags, rest = [], iter(words[compiler:])
         for word in rest:
             if word in ("-o", "-c"):
@@ -58,10 +59,9 @@ def main():
         if old is None or new is None:
             print(f"{source}: only in {'the second' if old is None else 'the first'} build")
             continue
-        gone = [flag for flag in old if flag not in new]
-        come = [flag for flag in new if flag not in old]
-        print(f"{source}: " + ("; ".join(f"{word} {' '.join(flags)}" for word, flags in (("without", gone), ("with", come))
-                                         if flags) or "the same flags in another order or number"))
+        changes = [f"without {flag}" for flag in old if flag not in new]
+        changes += [f"with {flag}" for flag in new if flag not in old]
+        print(f"{source}: {', '.join(changes) or 'the same flags in another order or number'}")
     sets = len({tuple(flags) for flags in after.values()})
     print(f"{len(before | after)} objects of {folder}, {sets} sets of flags, {different} differ")
     sys.exit(1 if different else 0)
