@@ -73,7 +73,7 @@ std::shared_ptr<const RecipeSpace> read_space(const resolve::Recipe& recipe, con
   if (section == nullptr || !section->is_mapping()) return nullptr;
   auto space = RecipeSpace::read(recipe, open, diagnostics);
   if (!diagnostics.has_errors()) {
-    const Config& config = *recipe.sweep;
+    const Sweep::Config& config = *recipe.sweep;
     check_sampler(recipe, config, space, diagnostics);
     check_regret_bound(recipe, config, *space, diagnostics);
     const auto address = config.store ? read_store_address(*config.store) : StoreAddress{};
