@@ -9,7 +9,6 @@
 #include <unordered_map>
 
 #include "components/tensor/tensors.h"
-#include "generated/section/init_from.h"
 #include "runner/artifact/checkpoint_name.h"
 #include "runner/artifact/io/checksum.h"
 #include "runner/artifact/io/element.h"
@@ -18,8 +17,8 @@
 #include "runner/artifact/tensor_set.h"
 #include "runner/checkpoint/tensor_file.h"
 #include "runner/core/error.h"
+#include "runner/core/language/name_map.h"
 #include "runner/core/log.h"
-#include "runner/core/name_map.h"
 #include "runner/core/suggest.h"
 #include "runner/core/units.h"
 #include "runner/core/utf8.h"
@@ -78,10 +77,10 @@ struct Target {
 
 class Matcher {
  public:
-  Matcher(const Node& section, const components::model::Model& model, Diagnostics& diagnostics)
-      : config_(sections::init_from::parse_config(section)),
-        place_(section.find("path")->location()),
-        section_(section),
+  Matcher(const Config& config, const Node& written, const components::model::Model& model, Diagnostics& diagnostics)
+      : config_(config),
+        place_(written.find("path")->location()),
+        written_(written),
         tensors_(model.parameters()),
         diagnostics_(diagnostics) {
     for (NamedTensor& buffer : model.buffers()) tensors_.push_back(std::move(buffer));
@@ -148,7 +147,7 @@ class Matcher {
       const std::string name = map(bytes.name);
       const auto [at, is_new] = there_.emplace(name, &bytes);
       if (!is_new && twice.insert(name).second) {
-        diagnostics_.error(section_.find("rename")->location(),
+        diagnostics_.error(written_.find("rename")->location(),
                            core::escape_for_terminal("init_from.rename makes " + name + " of both " + at->second->name +
                                                      " and " + bytes.name),
                            "make the pattern match one of them only");
@@ -221,7 +220,7 @@ class Matcher {
     Names all = source_names_;
     for (const Target& target : targets_) all.insert(all.end(), target.names.begin(), target.names.end());
     for (const char* key : {"include", "exclude"}) {
-      for (const Node& pattern : section_.find(key)->items()) {
+      for (const Node& pattern : written_.find(key)->items()) {
         const std::string& text = pattern.as_string();
         if (std::any_of(all.begin(), all.end(), [&](const auto& name) { return core::matches_wildcard(text, name); })) {
           continue;
@@ -282,9 +281,9 @@ class Matcher {
     return std::nullopt;
   }
 
-  const Config config_;
+  const Config& config_;
   const core::Location place_;
-  const Node& section_;
+  const Node& written_;
   components::NamedTensors tensors_;
   Diagnostics& diagnostics_;
   std::vector<Target> targets_;
@@ -354,22 +353,22 @@ Node InitWeights::to_node() const {
   return node;
 }
 
-std::optional<InitWeights> plan_init_from(const Node& section, const components::model::Model& model,
-                                          const std::string& output_dir, Diagnostics& diagnostics) {
-  const Node* path = section.find("path");
-  if (path == nullptr || !path->is_string()) return std::nullopt;
-  const auto source = find_source(path->as_string(), output_dir);
+std::optional<InitWeights> plan_init_from(const Config& config, const Node& written,
+                                          const components::model::Model& model, const std::string& output_dir,
+                                          Diagnostics& diagnostics) {
+  if (!config.path) return std::nullopt;
+  const core::Location& place = written.find("path")->location();
+  const auto source = find_source(*config.path, output_dir);
   if (!source) {
-    diagnostics.error(path->location(), "init_from: " + source.failure().message, source.failure().hint);
+    diagnostics.error(place, "init_from: " + source.failure().message, source.failure().hint);
     return std::nullopt;
   }
   const auto reader = artifact::open_tensors(source.value());
   if (!reader) {
-    diagnostics.error(path->location(), "init_from: " + reader.failure().message,
-                      hint_for(source.value(), reader.failure()));
+    diagnostics.error(place, "init_from: " + reader.failure().message, hint_for(source.value(), reader.failure()));
     return std::nullopt;
   }
-  return Matcher(section, model, diagnostics).match(source.value(), *reader.value());
+  return Matcher(config, written, model, diagnostics).match(source.value(), *reader.value());
 }
 
 void load_init_weights(const InitWeights& weights, const components::model::Model& model) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "components/model/model.h"
+#include "generated/section/init_from.h"
 #include "runner/core/diagnostics.h"
 #include "runner/core/node.h"
 
@@ -34,9 +35,10 @@ struct InitWeights {
 
 /// Matches the recipe's `init_from` with the model (which may be on the meta device). Nothing without `init_from`, or
 /// when `diagnostics` got errors: no such source, names or shapes that do not fit, all of them at once. Searches for
-/// runs in `output_dir`.
-std::optional<InitWeights> plan_init_from(const core::Node& section, const components::model::Model& model,
-                                          const std::string& output_dir, core::Diagnostics& diagnostics);
+/// runs in `output_dir`. `written`: the section in the recipe, for the locations of its values.
+std::optional<InitWeights> plan_init_from(const sections::init_from::Config& config, const core::Node& written,
+                                          const components::model::Model& model, const std::string& output_dir,
+                                          core::Diagnostics& diagnostics);
 
 /// Copies the weights into the model, after comparing a checkpoint's files with its manifest.
 /// Errors  RunError (exit status 2): a damaged file, tied tensors that differ in the source.

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "components/tensor/cpu_capability.h"
-#include "generated/section/precision.h"
 #include "runner/core/error.h"
 #include "runner/distributed/rendezvous_host.h"
 #include "runner/engine/inspect.h"
@@ -83,8 +82,7 @@ class LibTorchEngine final : public Engine {
   static double peak_flops(const resolve::Recipe& recipe) {
     const auto limits = read_limits(at::get_num_threads());
     if (!limits) return 0.0;
-    const auto precision = sections::precision::parse_config(recipe.at("precision"));
-    switch (precision.mode) {
+    switch (recipe.precision.mode) {
       case sections::precision::Mode::k32True: return limits->matmul_fp32_flops;
       case sections::precision::Mode::kBf16Mixed:
       case sections::precision::Mode::kBf16True: return limits->matmul_bf16_flops;

@@ -10,6 +10,7 @@
 #include "runner/recipe/interpolate.h"
 #include "runner/recipe/merge.h"
 #include "runner/recipe/override.h"
+#include "runner/recipe/renamed_keys.h"
 
 namespace runner::recipe {
 namespace {
@@ -58,6 +59,7 @@ class Composer {
     if (!root) return std::nullopt;
     if (!options_.below.empty()) lay_below(*root, options_.below);
     for (const Override& change : options_.overrides) apply(*root, change);
+    rename_keys(*root, &diagnostics_);
     // Without an extended file, its keys would be reported as missing.
     if (broken_base_) return std::nullopt;
     const std::string folder = folder_of(source->name);
@@ -113,6 +115,9 @@ class Composer {
     chain.push_back({source->name, identity_of(source->name)});
     auto own = read_document(source, options_, sources_, diagnostics_);
     if (!own) return std::nullopt;
+    // Before it is merged: the base may have the old word and the recipe the new one. A recorded recipe cannot be
+    // edited.
+    rename_keys(*own, source->name.ends_with("resolved.json") ? nullptr : &diagnostics_);
     if (chain.size() > 1) {
       std::vector<std::string> steps;
       for (std::size_t i = 1; i < chain.size(); ++i) steps.push_back("extends " + chain[i].path);

@@ -10,6 +10,7 @@
 #include "runner/core/path.h"
 #include "runner/core/suggest.h"
 #include "runner/core/utf8.h"
+#include "runner/recipe/renamed_keys.h"
 
 namespace runner::recipe {
 namespace {
@@ -176,7 +177,7 @@ class Interpolation {
     if (name.empty())
       return fail(place, written_reference, written, "${} names nothing",
                   "write ${vars.name}, ${env:NAME} or a path of the recipe");
-    const auto steps = core::parse_path(name);
+    const auto steps = core::parse_path(renamed_path(name));
     if (!steps) {
       return fail(place, written_reference, written, steps.failure().message,
                   "write ${vars.name}, ${env:NAME} or a path of the recipe");

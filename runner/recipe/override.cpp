@@ -6,6 +6,7 @@
 #include "runner/core/suggest.h"
 #include "runner/core/utf8.h"
 #include "runner/recipe/merge.h"
+#include "runner/recipe/renamed_keys.h"
 
 namespace runner::recipe {
 namespace {
@@ -178,7 +179,10 @@ void apply_set(Node& root, const std::string& text, const std::string& shown_as,
   if (mode != '~' && equals >= text.size())
     return diagnostics.error(place, "there is no \"=\" between path and value", kUsage);
 
-  const auto steps = core::parse_path(std::string_view(text).substr(begin, equals - begin));
+  const std::string_view written = std::string_view(text).substr(begin, equals - begin);
+  const std::string path = renamed_path(written);
+  if (path != written) diagnostics.notice(place, std::string(written) + " is read as " + path);
+  const auto steps = core::parse_path(path);
   if (!steps) return diagnostics.error(place, steps.failure().message, steps.failure().hint);
   if (steps.value().size() > static_cast<std::size_t>(limits.nesting_depth_max)) {
     return diagnostics.error(place,

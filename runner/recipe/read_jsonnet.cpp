@@ -87,7 +87,7 @@ std::string framed(const std::string& text) {
 [[noreturn]] void evaluate_in_child(int fd, const Source& source, const ComposeOptions& options) {
   const rlimit seconds{kEvaluationSecondsMax, kEvaluationSecondsMax};
   ::setrlimit(RLIMIT_CPU, &seconds);
-#ifndef __SANITIZE_ADDRESS__
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // their shadow alone is larger
   const rlimit bytes{kEvaluationBytesMax, kEvaluationBytesMax};
   ::setrlimit(RLIMIT_AS, &bytes);
 #endif

@@ -9,9 +9,11 @@
 #include <string_view>
 #include <utility>
 
-#include "runner/core/name_map.h"
+#include "runner/core/language/name_map.h"
 #include "runner/core/suggest.h"
+#include "runner/core/text.h"
 #include "runner/core/units.h"
+#include "runner/registry/wording.h"
 #include "runner/resolve/batch_algebra.h"
 #include "runner/resolve/machines.h"
 #include "runner/resolve/settled_tree.h"
@@ -20,15 +22,7 @@ namespace runner::resolve {
 namespace {
 
 using core::Node;
-
-std::string quoted(const std::string& text) { return "\"" + text + "\""; }
-
-std::string joined(const std::vector<std::string>& words, const std::string& last) {
-  std::string text;
-  for (std::size_t i = 0; i < words.size(); ++i)
-    text += (i == 0 ? "" : i + 1 == words.size() ? " " + last + " " : ", ") + words[i];
-  return text;
-}
+using registry::enumerated;
 
 std::vector<std::string> evaluated_sets(SettledTree& tree) {
   std::vector<std::string> names;
@@ -123,7 +117,7 @@ void train_set(SettledTree& tree) {
   for (const char* word : {"training", "train_set", "train_data", "train_dataset"}) {
     if (near.empty() && std::find(names.begin(), names.end(), word) != names.end()) near = word;
   }
-  tree.error("data", "data needs a data set called train, it has " + joined(names, "and"),
+  tree.error("data", "data needs a data set called train, it has " + enumerated(names, "and", names.size()),
              near.empty() ? "train is the training set; all others are evaluated" : "rename " + near + " to train");
 }
 
@@ -136,7 +130,7 @@ void data_set_names(SettledTree& tree) {
     });
     if (!fits)
       tree.error_at(entry.key_location,
-                    "the name of a data set must be letters, digits, '_' and '-', got " + quoted(entry.key),
+                    "the name of a data set must be letters, digits, '_' and '-', got " + core::in_quotes(entry.key),
                     "metrics are called NAME/loss after it");
   }
 }
@@ -156,7 +150,7 @@ void compat(SettledTree& tree) {
   tree.fill("lr_scheduler.step_with_optimizer", Node::boolean(true), "compat accelerate");
   tree.fill("lr_scheduler.step_per_process", Node::boolean(true), "compat accelerate");
   tree.fill("accumulation.mean", Node::string("micro_batches"), "compat accelerate");
-  tree.fill("loader.pad_in_loss", Node::boolean(true), "compat accelerate");
+  tree.fill("loader.count_repeated_samples", Node::boolean(true), "compat accelerate");
   tree.fill("ddp.broadcast_buffers", Node::boolean(true), "compat accelerate");
 }
 
@@ -223,7 +217,7 @@ std::string metric_hint(const SettledTree& tree, const std::string& set, const s
   if (!meant.empty()) return "write " + set + "/" + meant + ", and add it to eval.metrics: [" + meant + "]";
   std::vector<std::string> names;
   for (const std::string& name : measured) names.push_back(set + "/" + name);
-  return "it can be " + joined(names, "or") + "; `roux list metric` shows what eval.metrics takes";
+  return "it can be " + enumerated(names, "or", names.size()) + "; `roux list metric` shows what eval.metrics takes";
 }
 
 void monitored_metric(SettledTree& tree) {
@@ -236,7 +230,8 @@ void monitored_metric(SettledTree& tree) {
     const std::size_t slash = monitor.find('/');
     const std::string example = (sets.empty() ? std::string("val") : sets[0]) + "/loss";
     if (slash == std::string::npos) {
-      tree.error(path, path + " must be a data set and a metric, as in " + example + ", got " + quoted(monitor),
+      tree.error(path,
+                 path + " must be a data set and a metric, as in " + example + ", got " + core::in_quotes(monitor),
                  sets.empty() ? "" : monitor_hint(tree, monitor, sets, metrics.value_or(loss_only)));
       continue;
     }
@@ -249,15 +244,15 @@ void monitored_metric(SettledTree& tree) {
         continue;
       }
       const std::string near = core::closest(set, sets);
-      tree.error(path, path + " is " + monitor + ", but there is no data set called " + quoted(set),
+      tree.error(path, path + " is " + monitor + ", but there is no data set called " + core::in_quotes(set),
                  sets.empty()   ? "add data." + set
-                 : near.empty() ? "there is " + joined(sets, "and")
+                 : near.empty() ? "there is " + enumerated(sets, "and", sets.size())
                                 : "did you mean " + near + "/" + metric + "?");
       continue;
     }
     if (!metrics || std::find(metrics->begin(), metrics->end(), metric) != metrics->end()) continue;
     tree.error(path,
-               path + " is " + monitor + ", but only " + joined(*metrics, "and") +
+               path + " is " + monitor + ", but only " + enumerated(*metrics, "and", metrics->size()) +
                    (metrics->size() > 1 ? " are" : " is") + " measured",
                metric_hint(tree, set, metric, *metrics));
   }
@@ -405,7 +400,7 @@ void precision_keys(SettledTree& tree) {
 /// Keys for whoever looks after several processes, and for several readers.
 void one_process(SettledTree& tree) {
   if (tree.integer("launch.num_processes").value_or(1) > 1) return;
-  for (const char* path : {"loader.split_batches", "loader.dispatch_batches", "loader.pad_in_loss",
+  for (const char* path : {"loader.split_batches", "loader.dispatch_batches", "loader.count_repeated_samples",
                            "ddp.broadcast_buffers", "checkpoint.save_on_each_node"}) {
     if (!tree.is_true(path) || !tree.written(path)) continue;
     tree.warning(path, std::string(path) + " has no effect: there is one process", "leave it out");
@@ -512,7 +507,7 @@ void tracker_places(SettledTree& tree) {
     const auto [at, is_new] = first.emplace(std::filesystem::path(*place).lexically_normal().string(), i);
     if (is_new) continue;
     tree.error(where,
-               path + " writes to " + quoted(*place) + ", and so does trackers[" + std::to_string(at->second) + "]",
+               path + " writes to " + core::in_quotes(*place) + ", and so does trackers[" + std::to_string(at->second) + "]",
                "give each its own path");
   }
 }
@@ -529,7 +524,7 @@ void tracker_names(SettledTree& tree) {
     const auto [at, is_new] = first.emplace(given.value_or(*type), i);
     if (is_new) continue;
     tree.error(given ? path + ".name" : path,
-               path + " is called " + quoted(at->first) + ", and so is trackers[" + std::to_string(at->second) + "]",
+               path + " is called " + core::in_quotes(at->first) + ", and so is trackers[" + std::to_string(at->second) + "]",
                "give each its own `name`");
   }
 }

@@ -8,6 +8,7 @@
 
 #include "runner/core/error.h"
 #include "runner/core/url_password.h"
+#include "runner/recipe/renamed_keys.h"
 #include "runner/registry/validate.h"
 #include "runner/registry/value_check.h"
 #include "runner/resolve/consistency.h"
@@ -81,6 +82,7 @@ std::string Recipe::hash() const {
     if (std::find(kLeftOut.begin(), kLeftOut.end(), entry.key) != kLeftOut.end()) continue;
     make_readable(values.set(entry.key, entry.value), false);
   }
+  recipe::restore_former_keys(values);  // hashes of all versions can be compared
   char text[17];
   std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(fnv1a(core::to_json(values, -1))));
   return text;
@@ -113,6 +115,10 @@ Recipe settle_recipe(const std::string& path, recipe::Composed composed, const r
     return registry.find("metric", word) != nullptr ? word : registry.suggest("metric", word);
   });
   registry::check_settled(settled.root, registry, diagnostics);
+  if (!diagnostics.has_errors()) {
+    static_cast<sections::recipe::Config&>(settled) = sections::recipe::parse_config(settled.root);
+    settled.lr_scheduler_common = sections::lr_scheduler_common::parse_config(settled.lr_scheduler);
+  }
   diagnostics.sort();
   return settled;
 }

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "generated/section/lr_scheduler_common.h"
+#include "generated/section/recipe.h"
 #include "runner/core/diagnostics.h"
 #include "runner/core/node.h"
 #include "runner/recipe/compose.h"
@@ -12,13 +14,18 @@
 
 namespace runner::resolve {
 
-/// A recipe that has passed all checks that need neither data nor LibTorch.
-struct Recipe {
-  std::string path;                                          ///< as the user gave it
-  core::Node root;                                           ///< normalised, defaults filled in, batch algebra settled
+/// A recipe that has passed all checks that need neither data nor LibTorch. Its values are members, read once:
+/// `recipe.training.max_steps`; a component is its block. If the recipe has errors, they are the defaults.
+struct Recipe : sections::recipe::Config {
+  sections::lr_scheduler_common::Config lr_scheduler_common;  ///< keys of every schedule
+  std::string path;                                           ///< as the user gave it
+  /// The tree of these values, normalised, defaults filled in and batch algebra settled: to print, hash and compare,
+  /// and for the location of a value in a message.
+  core::Node root;
   std::vector<std::shared_ptr<const core::Source>> sources;  ///< the recipe file first, then what it extends
 
   const core::Node& at(std::string_view path_in_recipe) const;  ///< RUNNER_ASSERT when absent
+  const core::Location& place(std::string_view path_in_recipe) const { return at(path_in_recipe).location(); }
   /// 16 hex digits over the resolved values, without launch, trackers, output_dir, run_name and secrets.
   std::string hash() const;
   /// The resolved tree as a recipe that gives the same values again: secrets are their reference (`${env:NAME}`), a

@@ -16,6 +16,7 @@
 
 #include "runner/core/platform/files.h"
 #include "runner/core/suggest.h"
+#include "runner/recipe/renamed_keys.h"
 #include "runner/store/database/schema.h"
 #include "runner/store/database/text.h"
 #include "runner/store/flat_params.h"
@@ -188,7 +189,12 @@ std::vector<RunSummary> list_runs(const std::string& output_dir, const core::Clo
 
 void read_recipe_values(const std::string& output_dir, const std::vector<std::string>& names,
                         std::vector<RunSummary>& runs) {
-  const std::vector<LeafPath> paths(names.begin(), names.end());
+  std::vector<LeafPath> paths;
+  for (const std::string& name : names) {
+    const std::string path = recipe::renamed_path(name), former = recipe::former_path(path);
+    paths.emplace_back(path);
+    if (!former.empty()) paths.emplace_back(former);
+  }
   std::unordered_map<std::string_view, RunSummary*> unread;
   for (RunSummary& run : runs) {
     unread.emplace(std::string_view(run.run_dir).substr(run.run_dir.rfind('/') + 1), &run);
@@ -198,6 +204,7 @@ void read_recipe_values(const std::string& output_dir, const std::vector<std::st
     if (run == unread.end() || run->second->owner) return;  // an active run may have another recipe by now
     run->second->resolved = core::Node::mapping();
     for (const LeafPath& path : paths) path.copy(leaves, run->second->resolved);
+    recipe::rename_keys(run->second->resolved);
     unread.erase(run);
   });
   for (const auto& [folder, run] : unread) read_resolved(*run);

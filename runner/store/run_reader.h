@@ -25,7 +25,7 @@ struct RunSummary {
   std::optional<LeaseOwner> owner;  ///< only while in use by a live process
   /// Last value of each series of the newest branch's lineage, by `name`, or `context/name` where that is not "train".
   std::map<std::string, double> metrics;
-  core::Node resolved;  ///< resolved.json
+  core::Node resolved;  ///< resolved.json, with today's words for its keys
   core::Node summary;
   std::string label;  ///< the label; from annotations.db
   std::vector<std::string> tags, notes;

@@ -10,6 +10,7 @@
 #include "runner/core/json.h"
 #include "runner/core/platform/files.h"
 #include "runner/core/suggest.h"
+#include "runner/recipe/renamed_keys.h"
 #include "runner/store/database/text.h"
 #include "runner/sweep/limits.h"
 #include "runner/sweep/next_variant.h"
@@ -166,6 +167,7 @@ std::optional<recipe::Composed> as_written(const core::Node& recipe, const std::
       std::make_shared<const core::Source>(core::Source{name, core::to_json(recipe), core::Source::Kind::kFile});
   auto root = recipe::read_json(source, {}, diagnostics);
   if (!root) return std::nullopt;
+  recipe::rename_keys(*root);
   return recipe::Composed{*std::move(root), {source}, recipe_dir};
 }
 

@@ -140,8 +140,11 @@ bool Worker::start_next() {
     options_.say("trial " + std::to_string(trial->number) + " resumes from step " + std::to_string(trial->promoted) +
                  ": it is among the best after all");
   }
-  if (trial && start(*std::move(trial))) return true;
-  if (!trial) pause_ms_ = 0;
+  if (!trial) {
+    pause_ms_ = 0;
+  } else if (start(*std::move(trial))) {
+    return true;
+  }
   looks_again_ns_ = clock_.monotonic_ns() + std::max(kLookAgainMs, pause_ms_) * 1'000'000;
   return false;
 }
@@ -447,7 +450,7 @@ TrialEnd Worker::end_of(const Trial& trial, const Outcome& outcome) {
     case Outcome::Kind::kHang: return failed(trial, outcome, to_text(policy.hang));
     case Outcome::Kind::kNan: return failed(trial, outcome, to_text(policy.nan));
     case Outcome::Kind::kMemory: return failed(trial, outcome, to_text(policy.memory));
-    case Outcome::Kind::kRecipe: return failed(trial, outcome, to_text(policy.recipe));
+    case Outcome::Kind::kRecipe: return failed(trial, outcome, to_text(policy.invalid_recipe));
     case Outcome::Kind::kOther: break;
   }
   return failed(trial, outcome, to_text(policy.other));

@@ -7,11 +7,11 @@
 #include <limits>
 #include <system_error>
 
-#include "generated/section/training.h"
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/artifact/draft_names.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
+#include "runner/core/text.h"
 #include "runner/core/units.h"
 #include "runner/distributed/process_group.h"
 #include "runner/train/save/lineage_checkpoints.h"
@@ -32,13 +32,6 @@ constexpr std::int64_t kDoublingsMax = 20;
 // The smallest float16: gradients that overflow at this loss scale overflow at every scale.
 constexpr double kLossScaleMin = 0x1p-24;
 
-std::string short_number(double value) {
-  if (std::isnan(value)) return "nan";  // printf shows its sign, which means nothing
-  char text[32];
-  std::snprintf(text, sizeof text, "%.4g", value);
-  return text;
-}
-
 Node position_node(const Loader::Position& position) {
   Node node = Node::mapping();
   node.set("epoch", Node::integer(position.epoch));
@@ -53,9 +46,8 @@ BadStepPolicy::BadStepPolicy(const Experiment& experiment, Stepper& stepper, sto
       stepper_(stepper),
       run_(run),
       console_(console),
-      config_(sections::faults::parse_config(*experiment.recipe.find("faults"))),
-      micro_batches_(
-          sections::training::parse_config(*experiment.recipe.find("training")).auto_micro_batch.value_or("")),
+      config_(experiment.recipe.faults),
+      micro_batches_(experiment.recipe.training.auto_micro_batch.value_or("")),
       losses_(config_.spike_window),
       norms_(config_.spike_window) {}
 
@@ -198,17 +190,18 @@ std::optional<BadStepPolicy::Trouble> BadStepPolicy::overflow(const StepResult& 
   data.set("next_loss_scale", Node::floating(now));
   run_.event("overflow", failed_step(), std::move(data));
   ++overflows_;
-  const std::string what = "gradients overflow float16 at the loss scale " + short_number(before);
+  const std::string what = "gradients overflow float16 at the loss scale " + core::short_number(before, 4);
   console_.line("step " + std::to_string(failed_step()) + " left out: " + what + ", continuing with " +
-                short_number(now));
+                core::short_number(now, 4));
   if (before >= kLossScaleMin) return std::nullopt;
   return Trouble{"nan", what, on_nan()};
 }
 
 std::optional<BadStepPolicy::Trouble> BadStepPolicy::judge(const StepResult& result) const {
   if (!std::isfinite(result.loss) || !std::isfinite(result.grad_norm.value_or(0.0))) {
-    const std::string what = !std::isfinite(result.loss) ? "the loss is " + short_number(result.loss)
-                                                         : "the gradient norm is " + short_number(*result.grad_norm);
+    const std::string what = !std::isfinite(result.loss)
+                                 ? "the loss is " + core::short_number(result.loss, 4)
+                                 : "the gradient norm is " + core::short_number(*result.grad_norm, 4);
     return Trouble{"nan", what, on_nan()};
   }
   if (config_.on_spike == OnSpike::kIgnore) return std::nullopt;
@@ -217,7 +210,7 @@ std::optional<BadStepPolicy::Trouble> BadStepPolicy::judge(const StepResult& res
     return z && *z > limit ? z : std::nullopt;
   };
   const auto text = [this](const char* name, double value, double z) {
-    return std::string(name) + " is " + short_number(value) + ", " + short_number(z) +
+    return std::string(name) + " is " + core::short_number(value, 4) + ", " + core::short_number(z, 4) +
            " deviations above the mean of the last " + counted(config_.spike_window, "step", "steps");
   };
   Trouble trouble{"spike", "", Action::kStop};

@@ -86,7 +86,7 @@ class BadStepPolicy final : public core::Stateful {
   Stepper& stepper_;
   store::RunWriter& run_;
   Console& console_;
-  const sections::faults::Config config_;
+  const sections::faults::Config& config_;
   const MicroBatchPolicy micro_batches_;
   SpikeDetector losses_, norms_;
   std::optional<Trouble> trouble_;       // of the current step

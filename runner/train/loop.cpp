@@ -12,10 +12,10 @@
 #include <utility>
 
 #include "generated/section/eval.h"
-#include "generated/section/system_metrics.h"
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
+#include "runner/core/text.h"
 #include "runner/core/utf8.h"
 #include "runner/distributed/process_group.h"
 #include "runner/store/system_metrics.h"
@@ -43,15 +43,6 @@ namespace {
 using components::callback::Context;
 using core::Node;
 
-std::string short_number(double value) {
-  if (std::isnan(value)) return "nan";  // printf shows its sign, which means nothing
-  char text[32];
-  std::snprintf(text, sizeof text, "%.4g", value);
-  return text;
-}
-
-double system_metrics_interval(const Node& recipe) {
-  return sections::system_metrics::parse_config(*recipe.find("system_metrics")).interval;
 }
 
 class Loop final : public Context, public core::Stateful {
@@ -61,8 +52,8 @@ class Loop final : public Context, public core::Stateful {
         run_(run),
         request_(request),
         clock_(clock),
-        eval_(sections::eval::parse_config(*experiment.recipe.find("eval"))),
-        logging_steps_(experiment.recipe.find("logging_steps")->as_integer()),
+        eval_(experiment.recipe.eval),
+        logging_steps_(experiment.recipe.logging_steps),
         options_(stepper_options(experiment.recipe)),
         signals_(request.signal),
         stepper_(experiment, options_, {kNotes, [this] { return notes(); }}),
@@ -71,9 +62,9 @@ class Loop final : public Context, public core::Stateful {
         console_({request.progress_bar, request.quiet, request.smoke ? kSmokeSteps : experiment.total_steps}, clock),
         faults_(experiment, stepper_, run, console_),
         saver_(experiment, stepper_, faults_, run, console_, signals_, clock),
-        time_limit_(experiment.recipe, request.process_age_s, clock),
+        time_limit_(experiment.recipe.launch, request.process_age_s, clock),
         profiler_(experiment, run, request.peak_flops, clock),
-        system_metrics_(run, experiment.is_first() ? system_metrics_interval(experiment.recipe) : 0.0, clock,
+        system_metrics_(run, experiment.is_first() ? experiment.recipe.system_metrics.interval : 0.0, clock,
                         request.light) {
     saver_.add_state("loop", *this);
     if (options_.scaler.enabled) saver_.add_state("scaler", stepper_.scaler());
@@ -129,9 +120,7 @@ class Loop final : public Context, public core::Stateful {
   }
   const components::model::Model& model() const override { return *experiment_.model; }
   const components::data::Dataset& train_data() const override { return *experiment_.train_data; }
-  std::uint64_t seed() const override {
-    return static_cast<std::uint64_t>(experiment_.recipe.find("seed")->as_integer());
-  }
+  std::uint64_t seed() const override { return static_cast<std::uint64_t>(experiment_.recipe.seed); }
   void request_stop(const std::string& reason) override {
     if (stop_reason_.empty()) stop_reason_ = reason;
   }
@@ -356,9 +345,9 @@ class Loop final : public Context, public core::Stateful {
                        : experiment_.total_steps > 0   ? elapsed / done_here * left_steps
                        : experiment_.limits.max_time_s ? *experiment_.limits.max_time_s - now.seconds
                                                        : std::numeric_limits<double>::infinity();
-    std::string figures = "loss " + short_number(result.loss);
+    std::string figures = "loss " + core::short_number(result.loss, 4);
     for (const auto& [name, value] : latest_) {
-      if (name.ends_with("/loss")) figures += "  " + name + " " + short_number(value);
+      if (name.ends_with("/loss")) figures += "  " + name + " " + core::short_number(value, 4);
     }
     if (const std::string rate = metrics_.rate_text(); !rate.empty()) figures += "  " + rate;
     console_.update(now.step, share, eta, figures);
@@ -414,7 +403,7 @@ class Loop final : public Context, public core::Stateful {
     for (const EvalResult& result : results) {
       for (const auto& [name, value] : result.values) {
         log_metric(result.data_set + "/" + name, value);
-        shown += "  " + result.data_set + "/" + name + " " + short_number(value);
+        shown += "  " + result.data_set + "/" + name + " " + core::short_number(value, 4);
       }
     }
     longest_eval_s_ = std::max(longest_eval_s_, static_cast<double>(clock_.monotonic_ns() - begin_ns) * 1e-9);
@@ -499,7 +488,7 @@ class Loop final : public Context, public core::Stateful {
   store::RunWriter& run_;
   const LoopRequest& request_;
   const core::Clock& clock_;
-  const sections::eval::Config eval_;
+  const sections::eval::Config& eval_;
   const std::int64_t logging_steps_;
   const StepperOptions options_;
   SignalWatch signals_;

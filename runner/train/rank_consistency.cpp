@@ -9,11 +9,11 @@
 
 #include "components/model/model.h"
 #include "components/tensor/tensors.h"
-#include "generated/section/launch.h"
 #include "runner/artifact/io/checksum.h"
 #include "runner/core/build_info.h"
 #include "runner/core/error.h"
 #include "runner/core/json.h"
+#include "runner/core/text.h"
 #include "runner/distributed/process_group.h"
 #include "runner/store/follower.h"
 #include "runner/store/run_writer.h"
@@ -32,8 +32,7 @@ std::string text(const Node& node, const char* key) { return node.find(key)->as_
 bool is_switched_on(const char* name) {
   const char* value = std::getenv(name);
   if (value == nullptr) return false;
-  std::string text = value;
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char letter) { return std::tolower(letter); });
+  const std::string text = core::lower(value);
   return text == "1" || text == "true" || text == "yes" || text == "on" || text == "y" || text == "t";
 }
 
@@ -62,7 +61,7 @@ Start start_of(const Node& node) {
 
 std::shared_ptr<ProcessGroup> meet_ranks(const resolve::Recipe& recipe, const TrainRequest& request) {
   if (!request.rank) return nullptr;
-  const auto launch = sections::launch::parse_config(recipe.at("launch"));
+  const auto& launch = recipe.launch;
   const bool debug = launch.debug || is_switched_on("ROUX_DEBUG") || is_switched_on("ACCELERATE_DEBUG_MODE");
   std::shared_ptr<ProcessGroup> ranks = distributed::init_process_group(*request.rank, {launch.timeout, debug});
   const Surroundings surroundings = present_surroundings();

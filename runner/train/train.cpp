@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -15,9 +16,6 @@
 #include <utility>
 
 #include "components/ops/kernel_policy.h"
-#include "generated/section/capture.h"
-#include "generated/section/launch.h"
-#include "generated/section/training.h"
 #include "runner/artifact/provenance.h"
 #include "runner/artifact/tensor_set.h"
 #include "runner/checkpoint/checkpoint_prefetch.h"
@@ -29,6 +27,7 @@
 #include "runner/core/log.h"
 #include "runner/core/platform/files.h"
 #include "runner/core/platform/machine.h"
+#include "runner/core/text.h"
 #include "runner/core/units.h"
 #include "runner/distributed/process_group.h"
 #include "runner/store/run_reader.h"
@@ -68,8 +67,8 @@ std::unique_ptr<store::RunWriter> open_run(const resolve::Recipe& recipe, const 
     return std::move(run).value();
   }
   store::NewRun fresh;
-  fresh.output_dir = recipe.at("output_dir").as_string();
-  fresh.run_name = recipe.at("run_name").as_string();
+  fresh.output_dir = recipe.output_dir;
+  fresh.run_name = recipe.run_name;
   fresh.smoke = request.smoke;
   fresh.id = request.run_id;
   fresh.light = request.light;
@@ -87,8 +86,9 @@ std::unique_ptr<store::RunWriter> open_run(const resolve::Recipe& recipe, const 
 
 /// `init_from`: fills the model with the weights of another one. Nothing without an `init_from` in the recipe.
 std::optional<checkpoint::InitWeights> init_weights(const Experiment& experiment, core::Diagnostics& diagnostics) {
-  auto init = checkpoint::plan_init_from(*experiment.recipe.find("init_from"), *experiment.model,
-                                         experiment.recipe.find("output_dir")->as_string(), diagnostics);
+  const resolve::Recipe& recipe = experiment.recipe;
+  auto init = checkpoint::plan_init_from(recipe.init_from, recipe.at("init_from"), *experiment.model, recipe.output_dir,
+                                         diagnostics);
   if (init) checkpoint::load_init_weights(*init, *experiment.model);
   return init;
 }
@@ -112,9 +112,8 @@ void record_changes(store::RunWriter& run, const Start& start) {
 
 /// The requested variables, and those that affect the arithmetic. The recipe names the variables of its secrets.
 std::map<std::string, std::string> environment_of(const resolve::Recipe& recipe, const std::string& resolved) {
-  const auto capture = sections::capture::parse_config(recipe.at("capture"));
   std::map<std::string, std::string> variables = artifact::arithmetic_environment();
-  variables.merge(artifact::chosen_environment(capture.environment));
+  variables.merge(artifact::chosen_environment(recipe.capture.environment));
   for (auto& [name, value] : variables) {
     if (resolved.find("${env:" + name) != std::string::npos) value = artifact::kHiddenValue;
   }
@@ -259,7 +258,7 @@ std::unique_ptr<Experiment> build_or_explain(const resolve::Recipe& recipe, core
   }
 }
 
-/// One training, phase by phase: choose where it begins, build the experiment, open the run, run the loop. When a phase
+/// One training, phase by phase: preview the start, build the experiment, open the run, run the loop. When a phase
 /// returns false, `diagnostics` has the reason, and nothing was written.
 class Training {
  public:
@@ -267,19 +266,19 @@ class Training {
       : recipe_(recipe),
         request_(request),
         diagnostics_(diagnostics),
-        training_(sections::training::parse_config(recipe.at("training"))),
         resolved_(request.resolved_json.empty() ? recipe.resolved_json() : request.resolved_json) {}
 
   /// Runs the checks that need no data, and starts prefetching the checkpoint.
-  bool choose() {
+  bool look_ahead() {
     configure_torch(recipe_);
     ranks_ = meet_ranks(recipe_, request_);
     is_first_ = ranks_ == nullptr || ranks_->rank() == 0;
-    if (!look_for_start()) return false;
-    if (training_.max_memory) limit_tensor_memory(*training_.max_memory);
+    if (!agree([&] { return preview_start(recipe_, request_, clock_, diagnostics_); })) return false;
+    const auto& max_memory = recipe_.training.max_memory;
+    if (max_memory) limit_tensor_memory(*max_memory);
     if (is_first_ && !start_.checkpoint.empty()) {
-      held_ = checkpoint::CheckpointPrefetch::begin(
-          start_.checkpoint, std::min(training_.max_memory.value_or(kNoLimit), core::free_memory()));
+      held_ = checkpoint::CheckpointPrefetch::begin(start_.checkpoint,
+                                                    std::min(max_memory.value_or(kNoLimit), core::free_memory()));
     }
     return true;
   }
@@ -290,23 +289,25 @@ class Training {
     experiment_->ranks = ranks_;
     if (request_.rank) experiment_->local_rank = request_.rank->local_rank;
     // The weights are drawn: from here on each process has its own random numbers.
-    if (!is_first_) at::manual_seed(static_cast<std::uint64_t>(recipe_.at("seed").as_integer() + ranks_->rank()));
+    if (!is_first_) at::manual_seed(static_cast<std::uint64_t>(recipe_.seed + ranks_->rank()));
     return true;
   }
 
   bool open() {
     // Two programs that start at the same instant must not both find nothing to resume.
     std::optional<store::StartLock> lock;
-    if (is_first_) lock.emplace(recipe_.at("output_dir").as_string());
+    if (is_first_) lock.emplace(recipe_.output_dir);
     const std::int64_t begin_ns = clock_.monotonic_ns();
-    if (!look_for_start()) return false;
+    if (!agree([&] { return choose_start(recipe_, request_, *experiment_, held_.get(), clock_, diagnostics_); })) {
+      return false;
+    }
     verify_seconds_ = static_cast<double>(clock_.monotonic_ns() - begin_ns) * 1e-9;
     if (held_ != nullptr && held_->checkpoint() != start_.checkpoint) held_.reset();
     if (start_.checkpoint.empty()) init_ = init_weights(*experiment_, diagnostics_);
     if (diagnostics_.has_errors()) return false;
     if (is_first_) {
       const std::string there = start_.resume ? start_.resume->run_dir + "/checkpoints" : "";
-      check_room(*experiment_, there.empty() ? recipe_.at("output_dir").as_string() : there, there, request_.smoke);
+      check_room(*experiment_, there.empty() ? recipe_.output_dir : there, there, request_.smoke);
     }
     run_ = open_together(ranks_.get(), [&] { return open_run(recipe_, resolved_, start_, request_, clock_); });
     return true;
@@ -329,11 +330,9 @@ class Training {
   }
 
  private:
-  /// Without an experiment the quick check, with it the one that verifies; rank 0 decides for all.
-  bool look_for_start() {
-    std::optional<Start> found = choose_together(ranks_.get(), diagnostics_, [&] {
-      return choose_start(recipe_, request_, experiment_.get(), held_.get(), clock_, diagnostics_);
-    });
+  /// Rank 0 decides for all.
+  bool agree(const std::function<Start()>& choose) {
+    std::optional<Start> found = choose_together(ranks_.get(), diagnostics_, choose);
     if (found) start_ = *std::move(found);
     return found.has_value();
   }
@@ -371,7 +370,6 @@ class Training {
   const resolve::Recipe& recipe_;
   const TrainRequest& request_;
   core::Diagnostics& diagnostics_;
-  const sections::training::Config training_;
   const std::string resolved_;  ///< the recipe as stored
   const core::Clock& clock_ = core::system_clock();
   std::shared_ptr<distributed::ProcessGroup> ranks_;
@@ -388,17 +386,17 @@ class Training {
 }  // namespace
 
 void configure_torch(const resolve::Recipe& recipe) {
-  const auto launch = sections::launch::parse_config(recipe.at("launch"));
-  if (launch.num_cpu_threads_per_process) at::set_num_threads(static_cast<int>(*launch.num_cpu_threads_per_process));
-  set_matmul_precision(recipe.at("precision"));
-  components::set_fused_kernels(sections::training::parse_config(recipe.at("training")).fused_kernels);
-  at::globalContext().setDeterministicAlgorithms(recipe.at("deterministic").as_bool(), false);
+  const auto& threads = recipe.launch.num_cpu_threads_per_process;
+  if (threads) at::set_num_threads(static_cast<int>(*threads));
+  set_matmul_precision(recipe.precision);
+  components::set_fused_kernels(recipe.training.fused_kernels);
+  at::globalContext().setDeterministicAlgorithms(recipe.deterministic, false);
 }
 
 int train(const resolve::Recipe& recipe, const TrainRequest& request, double peak_flops,
           core::Diagnostics& diagnostics) {
   Training training(recipe, request, diagnostics);
-  if (!training.choose() || !training.build() || !training.open()) return core::kExitUsage;
+  if (!training.look_ahead() || !training.build() || !training.open()) return core::kExitUsage;
   return training.run(peak_flops);
 }
 

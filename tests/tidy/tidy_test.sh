@@ -77,6 +77,12 @@ echo '#pragma once' >runner/core/alone.h
 expect 'a header that no file includes' 'runner/core/alone.h:1: error: no file includes this header'
 
 fresh
+mkdir -p include/roux && echo '#include "components/loss/loss.h"' >include/roux/loss.h
+expect 'a public header is for others' ''
+echo '#include "include/roux/loss.h"' >components/loss/mse.cpp
+expect 'the tree uses a public header' 'components must not know include, yet it includes "include/roux/loss.h"'
+
+fresh
 echo 'int x;' >tests/loose.cpp
 expect 'a test in no folder' 'tests/loose.cpp:1: error: belongs to no target'
 

@@ -69,7 +69,7 @@ std::shared_ptr<const Population> Population::read(const resolve::Recipe& recipe
                                                    core::Diagnostics& diagnostics) {
   const auto population = std::shared_ptr<Population>(new Population());
   const core::Node& section = recipe.at("sweep.population");
-  population->config_ = *sections::sweep::parse_config(recipe.at("sweep")).population;
+  population->config_ = *recipe.sweep->population;
   population->space_ = std::move(space);
   population->seed_ = seed;
   for (const char* other : {"max_epochs", "max_tokens", "max_time"}) {
@@ -138,8 +138,8 @@ std::optional<Stretch> Population::next(const std::vector<Tried>& tried) const {
   });
   const std::int64_t alive = std::count_if(order.begin(), order.end(), [&](std::int64_t v) { return counts(at(v)); });
   if (alive == 0) return std::nullopt;
-  const std::int64_t replaced =
-      std::max<std::int64_t>(1, static_cast<std::int64_t>(std::floor(config_.replaced * static_cast<double>(size()))));
+  const std::int64_t replaced = std::max<std::int64_t>(
+      1, static_cast<std::int64_t>(std::floor(config_.quantile_fraction * static_cast<double>(size()))));
   const std::int64_t own = number - size();
   const std::int64_t rank = std::find(order.begin(), order.end(), own) - order.begin();
   Stretch stretch{at(own).point, own, end_of_generation(generation)};

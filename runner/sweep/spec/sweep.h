@@ -40,7 +40,7 @@ class Sweep {
                                    core::Diagnostics& diagnostics);
 
   const resolve::Recipe& base() const { return base_; }
-  const Config& config() const { return config_; }
+  const Config& config() const { return *base_.sweep; }
   const RecipeSpace& space() const { return *space_; }
   const components::sampler::Sampler& sampler() const { return *sampler_; }
   const std::string& recipe_dir() const { return open_.recipe_dir; }
@@ -55,8 +55,6 @@ class Sweep {
   /// Steps of a trial of this variant, `training.max_steps` may be varied too; nothing where its recipe limits it
   /// otherwise.
   std::optional<std::int64_t> total_steps(const Point& point) const;
-  /// Whether all variants are tried, one after the other.
-  bool is_grid() const;
   /// The number of variants; nothing if there are too many to count.
   std::optional<std::int64_t> variants_to_come() const;
   bool maximizes() const { return objectives_.front().maximize; }
@@ -82,7 +80,6 @@ class Sweep {
 
   recipe::Composed open_;
   resolve::Recipe base_;
-  Config config_;
   std::vector<Metric> objectives_;
   bool varies_steps_ = false;  ///< or may, through a variable
   std::shared_ptr<const RecipeSpace> space_;

@@ -11,6 +11,7 @@
 #include "runner/core/json.h"
 #include "runner/core/platform/files.h"
 #include "runner/core/platform/machine.h"
+#include "runner/recipe/renamed_keys.h"
 #include "runner/store/lease.h"
 #include "runner/sweep/study/postgres_store.h"
 #include "runner/sweep/study/sqlite_store.h"
@@ -259,7 +260,7 @@ void Study::refresh() {
   for (const Row& row : store_->run("SELECT number, text, parent, until FROM variants "
                                     "WHERE number BETWEEN ? AND ? ORDER BY number",
                                     {known, last})) {
-    variants_.push_back({row.integer(0), {}, row.text(1), row.integer(2), row.integer(3)});
+    variants_.push_back({row.integer(0), {}, recipe::renamed_text(row.text(1)), row.integer(2), row.integer(3)});
   }
   for (const Row& row : store_->run("SELECT variant, value FROM coordinates WHERE variant BETWEEN ? AND ? "
                                     "ORDER BY variant, dimension",

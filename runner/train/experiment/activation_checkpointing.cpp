@@ -6,15 +6,12 @@
 #include <utility>
 #include <vector>
 
-#include "generated/section/activation_checkpointing.h"
-
 namespace runner::train {
 namespace {
 
 using components::block::Block;
 using components::model::Model;
 using components::model::RecomputedBlocks;
-using sections::activation_checkpointing::Config;
 using sections::activation_checkpointing::Mode;
 
 /// The output of a block that reads ids is as large as what recomputing it would save.
@@ -41,8 +38,8 @@ std::vector<RecomputedBlocks> segments(const Model& model, std::size_t length) {
 
 }  // namespace
 
-void apply_activation_checkpointing(const core::Node& section, Model& model, core::Diagnostics& diagnostics) {
-  const Config config = sections::activation_checkpointing::parse_config(section);
+void apply_activation_checkpointing(const resolve::Recipe& recipe, Model& model, core::Diagnostics& diagnostics) {
+  const auto& config = recipe.activation_checkpointing;
   if (config.mode == Mode::kNone) return;
   std::vector<RecomputedBlocks> recomputed;
   std::int64_t position = 0;
@@ -52,7 +49,7 @@ void apply_activation_checkpointing(const core::Node& section, Model& model, cor
   }
   if (recomputed.empty()) {
     diagnostics.error(
-        section.location(),
+        recipe.place("activation_checkpointing"),
         "this model has no block to recompute: the last one and blocks that read ids are never recomputed",
         "leave activation_checkpointing out; a smaller training.micro_batch_size "
         "needs less memory");

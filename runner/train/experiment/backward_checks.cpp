@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "generated/section/launch.h"
-#include "generated/section/training.h"
+#include "runner/registry/config_parse.h"
 #include "runner/train/experiment/ddp_options.h"
 #include "runner/train/experiment/experiment.h"
 #include "runner/train/experiment/stepper_options.h"
@@ -13,16 +12,16 @@ namespace runner::train {
 
 void refuse_what_needs_gradients(const Experiment& experiment, core::Diagnostics& diagnostics) {
   if (experiment.optimizer == nullptr || !experiment.optimizer->steps_in_backward()) return;
-  const core::Node& recipe = experiment.recipe;
+  const resolve::Recipe& recipe = experiment.recipe;
   const std::string optimizer =
-      "optimizer " + recipe.at_path("optimizer.type")->as_string() + " moves the weights while the backward pass runs";
-  const auto training = sections::training::parse_config(*recipe.find("training"));
+      "optimizer " + registry::type_of(recipe.optimizer) + " moves the weights while the backward pass runs";
+  const auto& training = recipe.training;
   const auto refuse = [&](const char* path, const std::string& what, const std::string& hint) {
-    diagnostics.error(recipe.at_path(path)->location(), optimizer + ": " + what, hint);
+    diagnostics.error(recipe.place(path), optimizer + ": " + what, hint);
   };
-  const auto processes = sections::launch::parse_config(*recipe.find("launch")).num_processes;
+  const std::int64_t processes = recipe.launch.num_processes;
   if (const std::int64_t most = (window_batches(recipe) + processes - 1) / processes; most > 1) {
-    const core::Location& steps = recipe.at_path("training.gradient_accumulation_steps")->location();
+    const core::Location& steps = recipe.place("training.gradient_accumulation_steps");
     const bool settled = steps.known() && steps.source->kind == core::Source::Kind::kDefault;  // by the batch algebra
     refuse(
         settled && training.global_batch_size ? "training.global_batch_size" : "training.gradient_accumulation_steps",

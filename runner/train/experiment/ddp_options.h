@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "runner/core/node.h"
 #include "runner/distributed/comm_hook.h"
+#include "runner/resolve/load.h"
 
 namespace runner::train {
 
@@ -20,6 +20,6 @@ struct DdpOptions {
 };
 
 /// The options a settled recipe asks for.
-DdpOptions ddp_options(const core::Node& recipe);
+DdpOptions ddp_options(const resolve::Recipe& recipe);
 
 }  // namespace runner::train

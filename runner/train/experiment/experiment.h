@@ -50,7 +50,7 @@ struct BuiltCallback {
 
 /// The components of a recipe, built and connected.
 struct Experiment {
-  core::Node recipe;  ///< fully settled, including `total_steps`
+  resolve::Recipe recipe;  ///< fully settled, including `total_steps`
   std::shared_ptr<components::data::Dataset> train_data;
   std::vector<NamedDataset> eval_data;  ///< every other named set, in the recipe's order
   std::shared_ptr<components::model::Model> model;

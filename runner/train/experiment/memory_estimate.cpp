@@ -11,8 +11,6 @@
 
 #include "components/tensor/autocast.h"
 #include "components/tensor/tensors.h"
-#include "generated/section/checkpoint.h"
-#include "generated/section/eval.h"
 #include "runner/checkpoint/checkpoint.h"
 #include "runner/train/experiment/bf16_master_weights.h"
 #include "runner/train/experiment/eval_weights.h"
@@ -112,7 +110,7 @@ class Rehearsal {
       : experiment_(experiment),
         model_(*experiment.model),
         options_(stepper_options(experiment.recipe)),
-        autocast_(autocast_of_blocks(*experiment.recipe.find("precision"), model_)),
+        autocast_(autocast_of_blocks(experiment.recipe, model_)),
         frees_gradients_(experiment.optimizer->steps_in_backward()) {}
 
   Ledger run() {
@@ -381,7 +379,7 @@ class Rehearsal {
   }
 
   void evaluate() {
-    const auto config = sections::eval::parse_config(*experiment_.recipe.find("eval"));
+    const auto& config = experiment_.recipe.eval;
     model_.set_training(false);
     double trained = experiment_.optimizer->has_judged_weights() ? bytes_of(model_.parameters()) : 0.0;
     if (experiment_.weight_average->averages()) trained += bytes_of(model_.parameters()) + bytes_of(model_.buffers());
@@ -439,7 +437,7 @@ MemoryEstimate estimate_memory(const Experiment& experiment) {
   for (const NamedDataset& set : experiment.eval_data) {
     estimate.data_sets += static_cast<double>(set.data->held_bytes());
   }
-  const auto saves = sections::checkpoint::parse_config(*experiment.recipe.find("checkpoint"));
+  const auto& saves = experiment.recipe.checkpoint;
   if (saves.async_save && (saves.save_steps || saves.save_best)) {
     estimate.copies =
         static_cast<double>(checkpoint::estimate_bytes(*experiment.model, EvalWeights::saved_tensors(experiment)));

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "components/tensor/autocast.h"
-#include "runner/core/node.h"
+#include "runner/resolve/load.h"
 #include "runner/train/data/loader.h"
 #include "runner/train/experiment/accumulation.h"
 #include "runner/train/experiment/ddp_options.h"
@@ -35,13 +35,13 @@ struct StepperOptions {
   bool rewinds = false;          ///< a step may be undone: keep what its forward pass changes
 };
 
-/// Samples of one forward pass of one process in a settled recipe.
-std::int64_t rank_micro_batch(const core::Node& recipe);
+/// Samples of one forward pass of one process.
+std::int64_t rank_micro_batch(const resolve::Recipe& recipe);
 
-/// Micro-batches of a window over all processes in a settled recipe.
-std::int64_t window_batches(const core::Node& recipe);
+/// Micro-batches of a window over all processes.
+std::int64_t window_batches(const resolve::Recipe& recipe);
 
 /// The options a settled recipe asks for.
-StepperOptions stepper_options(const core::Node& recipe);
+StepperOptions stepper_options(const resolve::Recipe& recipe);
 
 }  // namespace runner::train

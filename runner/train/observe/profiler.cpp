@@ -105,11 +105,11 @@ std::vector<TracedEvent> traced(const kineto::ProfilerResult& result, bool with_
 
 class Profiler::Recorder {
  public:
-  Recorder(Experiment& experiment, store::RunWriter& run, sections::profiler::Config config, Peak peak,
+  Recorder(Experiment& experiment, store::RunWriter& run, const sections::profiler::Config& config, Peak peak,
            const core::Clock& clock)
       : experiment_(experiment),
         run_(run),
-        config_(std::move(config)),
+        config_(config),
         peak_(std::move(peak)),
         clock_(clock),
         schedule_{config_.schedule.skip_first, config_.schedule.wait, config_.schedule.warmup, config_.schedule.active,
@@ -296,7 +296,7 @@ class Profiler::Recorder {
 
   Experiment& experiment_;
   store::RunWriter& run_;
-  const sections::profiler::Config config_;
+  const sections::profiler::Config& config_;
   const Peak peak_;
   const core::Clock& clock_;
   const ProfileSchedule schedule_;
@@ -312,12 +312,12 @@ class Profiler::Recorder {
 };
 
 Profiler::Profiler(Experiment& experiment, store::RunWriter& run, double peak_flops, const core::Clock& clock) {
-  auto config = sections::profiler::parse_config(*experiment.recipe.find("profiler"));
+  const auto& config = experiment.recipe.profiler;
   if (!config.activities) return;
   // Use the peak of the format that matrix products are computed in.
-  const bool is_float32 = experiment.recipe.at_path("precision.mode")->as_string() == "32-true";
-  recorder_ = std::make_unique<Recorder>(experiment, run, std::move(config),
-                                         Peak{peak_flops, is_float32 ? "float32" : "bfloat16"}, clock);
+  const bool is_float32 = experiment.recipe.precision.mode == sections::precision::Mode::k32True;
+  recorder_ =
+      std::make_unique<Recorder>(experiment, run, config, Peak{peak_flops, is_float32 ? "float32" : "bfloat16"}, clock);
 }
 
 Profiler::~Profiler() = default;

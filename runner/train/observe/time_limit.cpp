@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "generated/section/launch.h"
 #include "runner/core/units.h"
 
 namespace runner::train {
@@ -14,9 +13,8 @@ constexpr double kMarginMost_s = 30.0;
 
 }  // namespace
 
-TimeLimit::TimeLimit(const core::Node& recipe, double process_age_s, const core::Clock& clock)
+TimeLimit::TimeLimit(const sections::launch::Config& launch, double process_age_s, const core::Clock& clock)
     : start_ns_(clock.monotonic_ns() - static_cast<std::int64_t>(process_age_s * 1e9)), clock_(clock) {
-  const auto launch = sections::launch::parse_config(*recipe.find("launch"));
   limit_s_ = launch.time_limit.value_or(0.0);
   margin_s_ = launch.save_margin.value_or(std::min(kMarginMost_s, kMarginShare * limit_s_));
 }

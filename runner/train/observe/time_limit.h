@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string>
 
+#include "generated/section/launch.h"
 #include "runner/core/clock.h"
-#include "runner/core/node.h"
 
 namespace runner::train {
 
@@ -13,7 +13,7 @@ namespace runner::train {
 class TimeLimit {
  public:
   /// `process_age_s`: how long the process has been running.
-  TimeLimit(const core::Node& recipe, double process_age_s, const core::Clock& clock);
+  TimeLimit(const sections::launch::Config& launch, double process_age_s, const core::Clock& clock);
 
   /// Why the run must stop now; "" while there is time. `next_s`: seconds until the next check (a step, an evaluation);
   /// `save_s`: the longest save so far. A false alarm costs steps, a late one everything since the last save, so twice

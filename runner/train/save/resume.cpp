@@ -43,15 +43,15 @@ class Chooser {
         diagnostics_(diagnostics) {}
 
   Start choose() {
-    const Node& wish = recipe_.at("checkpoint.resume_from_checkpoint");
+    const std::string& wish = recipe_.checkpoint.resume_from_checkpoint;
     if (!request_.checkpoint.empty()) {
       use_named();
     } else if (request_.resume_run) {
       if (const auto run = found_run(*request_.resume_run)) go_on(*run, newest_of(*run));
-    } else if (request_.start_anew || request_.smoke || wish.as_string() == "never") {
+    } else if (request_.start_anew || request_.smoke || wish == "never") {
       return {};
-    } else if (wish.as_string() != "auto") {
-      use_path(wish.as_string(), wish.location());
+    } else if (wish != "auto") {
+      use_path(wish, recipe_.place("checkpoint.resume_from_checkpoint"));
     } else if (const auto run = store::newest_unfinished(output_dir(), run_name(), clock_, &start_.notes)) {
       go_on(*run, newest_of(*run));
     }
@@ -59,8 +59,8 @@ class Chooser {
   }
 
  private:
-  const std::string& output_dir() const { return recipe_.at("output_dir").as_string(); }
-  const std::string& run_name() const { return recipe_.at("run_name").as_string(); }
+  const std::string& output_dir() const { return recipe_.output_dir; }
+  const std::string& run_name() const { return recipe_.run_name; }
   void refuse(const core::Location& place, const core::Failure& failure) {
     diagnostics_.error(place, failure.message, failure.hint);
   }
@@ -244,9 +244,14 @@ class Chooser {
 
 Surroundings present_surroundings() { return {at::get_num_threads(), components::cpu_capability(), TORCH_VERSION}; }
 
-Start choose_start(const resolve::Recipe& recipe, const TrainRequest& request, const Experiment* experiment,
+Start choose_start(const resolve::Recipe& recipe, const TrainRequest& request, const Experiment& experiment,
                    const checkpoint::CheckpointPrefetch* held, const core::Clock& clock, Diagnostics& diagnostics) {
-  return Chooser(recipe, request, experiment, held, clock, diagnostics).choose();
+  return Chooser(recipe, request, &experiment, held, clock, diagnostics).choose();
+}
+
+Start preview_start(const resolve::Recipe& recipe, const TrainRequest& request, const core::Clock& clock,
+                    Diagnostics& diagnostics) {
+  return Chooser(recipe, request, nullptr, nullptr, clock, diagnostics).choose();
 }
 
 }  // namespace runner::train

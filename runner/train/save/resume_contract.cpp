@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "runner/core/suggest.h"
+#include "runner/core/text.h"
 #include "runner/registry/registry.h"
 #include "runner/resolve/changes.h"
 
@@ -142,11 +143,6 @@ class Judge {
   std::vector<Difference> differences;
 
  private:
-  static std::string lower(std::string text) {
-    std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
-    return text;
-  }
-
   /// How to restore a checkpoint's instructions. Only LibTorch's, the first part of the record, can be selected; the
   /// rest depends on the CPU.
   static std::string instructions_back(const std::string& before, const std::string& now) {
@@ -154,7 +150,7 @@ class Judge {
       return record.substr(std::min(record.find(','), record.size()));
     };
     if (of_processor(before) != of_processor(now)) return "resume on a CPU of the original kind";
-    return "ATEN_CPU_CAPABILITY=" + lower(before.substr(0, before.find(','))) +
+    return "ATEN_CPU_CAPABILITY=" + core::lower(before.substr(0, before.find(','))) +
            " selects the old ones if this CPU has them";
   }
 

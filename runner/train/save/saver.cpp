@@ -40,12 +40,6 @@ constexpr int kNice = 12;  // nice value of writer threads: steps come first, bu
 constexpr double kPacedBytesPerSecondMin = 200e6;   // slower gains nothing and loses more in a crash
 constexpr std::int64_t kMetricsPatienceMs = 2'000;  // on a full disk, before the whole save is retried
 
-std::string recipe_hash_of(const Experiment& experiment) {
-  resolve::Recipe recipe;
-  recipe.root = experiment.recipe;
-  return recipe.hash();
-}
-
 std::int64_t metrics_patience_ms(const sections::checkpoint::Config& config) {
   const bool waits = config.on_full_disk == sections::checkpoint::OnFullDisk::kWait;
   return waits ? static_cast<std::int64_t>(config.full_disk_timeout * 1000.0) : 0;
@@ -62,7 +56,7 @@ Saver::Saver(Experiment& experiment, Stepper& stepper, core::Stateful& faults, s
       console_(console),
       signals_(signals),
       clock_(clock),
-      config_(sections::checkpoint::parse_config(*experiment.recipe.find("checkpoint"))),
+      config_(experiment.recipe.checkpoint),
       checkpoints_dir_(run.run_dir() + "/checkpoints") {
   run_.set_patience({metrics_patience_ms(config_), [this] { return signals_.received() != nullptr; }});
 }
@@ -143,7 +137,7 @@ Node Saver::counters() const {
     best.set("value", Node::floating(*best_value_));
     best.set("step", Node::integer(best_step_));
     best.set("monitor", Node::string(*config_.monitor));
-    best.set("mode", *experiment_.recipe.at_path("checkpoint.mode"));
+    best.set("mode", experiment_.recipe.at("checkpoint.mode"));
   }
   node.set("best", std::move(best));
   return node;
@@ -214,7 +208,7 @@ std::unique_ptr<SaveTask> Saver::snapshot_state(const std::map<std::string, doub
   options.fields.branch = run_.branch();
   options.fields.trained_s = stepper_.progress().seconds;
   options.fields.run_id = run_.run_id();
-  options.fields.recipe_hash = recipe_hash_of(experiment_);
+  options.fields.recipe_hash = experiment_.recipe.hash();
   options.fields.program = Node::mapping();
   options.fields.program.set("roux", Node::string(core::program_version()));
   options.fields.program.set("source", Node::string(core::source_hash()));
@@ -361,7 +355,7 @@ void Saver::restore(const std::string& checkpoint, const Found& found) {
   // The best by another metric means nothing for this one.
   const auto same = [&](const char* recorded, const char* present) {
     const Node* before = counters.at_path(recorded);
-    return before != nullptr && before->same_value(*experiment_.recipe.at_path(present));
+    return before != nullptr && before->same_value(experiment_.recipe.at(present));
   };
   if (const Node* value = counters.at_path("best.value");
       value != nullptr && same("best.monitor", "checkpoint.monitor") && same("best.mode", "checkpoint.mode")) {

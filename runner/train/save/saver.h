@@ -124,7 +124,7 @@ class Saver {
   Console& console_;
   const SignalWatch& signals_;
   const core::Clock& clock_;
-  const sections::checkpoint::Config config_;
+  const sections::checkpoint::Config& config_;
   const std::string checkpoints_dir_;
   std::vector<std::pair<std::string, core::Stateful*>> more_state_;
   std::vector<std::unique_ptr<RankStates>> rank_states_;

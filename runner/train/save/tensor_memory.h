@@ -16,8 +16,7 @@ void give_back_memory(std::int64_t bytes);
 
 bool tensor_memory_is_limited();
 
-/// Current and peak bytes of tensors; 0 without a limit.
-std::int64_t tensor_memory_bytes();
+/// Peak bytes of tensors; 0 without a limit.
 std::int64_t tensor_memory_peak_bytes();
 
 }  // namespace runner::train

@@ -70,7 +70,9 @@ Answer plan(const TempDir& dir, const Model& model, const std::string& text) {
   core::Diagnostics other;  // the rest of the recipe is not there
   const Node root = registry::validate_recipe(composed->root, registry::Registry::builtin(), other);
   Answer answer;
-  answer.weights = plan_init_from(*root.find("init_from"), model, dir / "runs", diagnostics);
+  const Node& written = *root.find("init_from");
+  answer.weights =
+      plan_init_from(sections::init_from::parse_config(written), written, model, dir / "runs", diagnostics);
   core::RenderOptions options;
   options.excerpts = false;
   answer.messages = core::render(diagnostics, options);

@@ -392,7 +392,7 @@ TEST_CASE("what is settled keeps what was written", "[recipe][consistency]") {
       {"compat sets the schedule's pace", base + kBatch + "compat: accelerate\n", "lr_scheduler.step_per_process",
        "true"},
       {"compat sets the mean", base + kBatch + "compat: accelerate\n", "accumulation.mean", "\"micro_batches\""},
-      {"compat sets the padding", base + kBatch + "compat: accelerate\n", "loader.pad_in_loss", "true"},
+      {"compat sets the padding", base + kBatch + "compat: accelerate\n", "loader.count_repeated_samples", "true"},
       {"compat leaves what is written", base + kBatch + "compat: accelerate\naccumulation: {mean: tokens}\n",
        "accumulation.mean", "\"tokens\""},
       {"without compat nothing moves", base + kBatch, "lr_scheduler.step_per_process", "false"},

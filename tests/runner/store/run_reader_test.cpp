@@ -9,6 +9,7 @@
 #include "runner/store/annotations.h"
 #include "runner/store/database/schema.h"
 #include "runner/store/database/sqlite.h"
+#include "runner/store/run_index.h"
 #include "tests/runner/store/fixture.h"
 
 namespace {
@@ -95,6 +96,16 @@ TEST_CASE("runs are listed newest first, from the index or without it", "[store]
     read_recipe_values(output.path, names, runs);
     CHECK(runs[0].resolved.at_path("training.max_steps")->as_integer() == 10);
     CHECK(runs[1].resolved.is_null());
+  }
+  SECTION("what an earlier version recorded has the words of today") {
+    std::ofstream(output.path + "/a-" + a + "/resolved.json") << R"({"loader": {"pad_in_loss": true}})";
+    CHECK(list_runs(output.path, clock)[1].resolved.at_path("loader.count_repeated_samples")->as_bool());
+    auto runs = list_runs(output.path, clock, {.with_recipe = false});
+    RunIndex(output.path).store({{"a-" + a, {"", runs[1], "\n\"loader.pad_in_loss\":true\n"}}}, {});
+    for (const char* name : {"loader.pad_in_loss", "loader.count_repeated_samples"}) {
+      read_recipe_values(output.path, {name}, runs);
+      CHECK(runner::core::to_json(runs[1].resolved, -1) == R"({"loader": {"count_repeated_samples": true}})");
+    }
   }
   SECTION("a run that goes on is read again, one that is gone is forgotten") {
     const std::string run_dir = output.path + "/a-" + a;

@@ -118,7 +118,7 @@ TEST_CASE("values stay within the space however often they move", "[sweep][popul
     logging_steps: {min: 1, max: 9}
   constraints: "optimizer.weight_decay < 0.2 or optimizer.lr < 0.015"
   sampler: {type: random, seed: 1}
-  population: {size: 6, interval: 1, replaced: 0.5, explore: [optimizer.lr, optimizer.weight_decay, training.clip_grad_norm, logging_steps]}
+  population: {size: 6, interval: 1, quantile_fraction: 0.5, explore: [optimizer.lr, optimizer.weight_decay, training.clip_grad_norm, logging_steps]}
 )");
   std::vector<Tried> tried;
   std::set<double> seen;
