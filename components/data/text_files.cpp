@@ -135,8 +135,8 @@ std::vector<TextFile> find_text_files(const std::vector<std::string>& patterns, 
                                  inputs.name);
   } else if (bytes == 0) {
     inputs.diagnostics.error(place_of(inputs.block, "path"),
-                             "the " + counted_large(static_cast<std::int64_t>(files.size()), "file", "files") + " of data." +
-                                 inputs.name + " have no bytes");
+                             "the " + counted_large(static_cast<std::int64_t>(files.size()), "file", "files") +
+                                 " of data." + inputs.name + " have no bytes");
     files.clear();
   }
   return files;

@@ -177,10 +177,10 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
     }
     if (!shorten(lines, config, inputs)) return nullptr;
     if (lines.empty()) {
-      inputs.diagnostics.error(
-          place_of(inputs.block, config.split ? "split" : "path"),
-          "data." + inputs.name + " has no usable line, of " + counted_large(whole, "line", "lines") + " that are not empty",
-          config.too_long == TooLong::kDrop ? "use too_long: cut, or more text" : "use more text");
+      inputs.diagnostics.error(place_of(inputs.block, config.split ? "split" : "path"),
+                               "data." + inputs.name + " has no usable line, of " +
+                                   counted_large(whole, "line", "lines") + " that are not empty",
+                               config.too_long == TooLong::kDrop ? "use too_long: cut, or more text" : "use more text");
       return nullptr;
     }
     return std::make_shared<TextLines>(std::move(stream), std::move(lines), config.max_seq_len);

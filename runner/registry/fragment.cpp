@@ -147,8 +147,9 @@ class Reader {
     for (const Node::Entry& entry : node.entries()) {
       if (std::find(known.begin(), known.end(), entry.key) != known.end()) continue;
       const std::string near = core::closest(entry.key, known);
-      diagnostics_.error(entry.key_location, where + " has no keyword " + core::in_quotes(entry.key),
-                         near.empty() ? "known are " + core::joined(known) : "did you mean " + core::in_quotes(near) + "?");
+      diagnostics_.error(
+          entry.key_location, where + " has no keyword " + core::in_quotes(entry.key),
+          near.empty() ? "known are " + core::joined(known) : "did you mean " + core::in_quotes(near) + "?");
     }
   }
 
@@ -408,7 +409,8 @@ class Reader {
     const core::Result<Expression> expression = parse_expression(rule);
     if (!expression.ok()) return error(*check.find("rule"), expression.failure().message, expression.failure().hint);
     for (const std::string& key : expression.value().keys())
-      if (!fragment_.find(key)) error(*check.find("rule"), "the rule uses " + core::in_quotes(key) + ", which is no key");
+      if (!fragment_.find(key))
+        error(*check.find("rule"), "the rule uses " + core::in_quotes(key) + ", which is no key");
   }
 
   void check_braces(const Node& check, const char* keyword) {
@@ -443,7 +445,8 @@ class Reader {
     for (const Property& property : properties) {
       for (const std::string& other : property.exclusive_with)
         if (!names.count(other) || other == property.name)
-          diagnostics_.error(property.place, "x-exclusive of " + core::in_quotes(property.name) + " names " + core::in_quotes(other) +
+          diagnostics_.error(property.place, "x-exclusive of " + core::in_quotes(property.name) + " names " +
+                                                 core::in_quotes(other) +
                                                  ", which is not another key of the same block");
       for (const std::string& alias : property.aliases)
         if (!names.insert(alias).second)

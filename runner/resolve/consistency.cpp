@@ -506,9 +506,10 @@ void tracker_places(SettledTree& tree) {
     if (!place) continue;
     const auto [at, is_new] = first.emplace(std::filesystem::path(*place).lexically_normal().string(), i);
     if (is_new) continue;
-    tree.error(where,
-               path + " writes to " + core::in_quotes(*place) + ", and so does trackers[" + std::to_string(at->second) + "]",
-               "give each its own path");
+    tree.error(
+        where,
+        path + " writes to " + core::in_quotes(*place) + ", and so does trackers[" + std::to_string(at->second) + "]",
+        "give each its own path");
   }
 }
 
@@ -523,9 +524,10 @@ void tracker_names(SettledTree& tree) {
     if (!type) continue;
     const auto [at, is_new] = first.emplace(given.value_or(*type), i);
     if (is_new) continue;
-    tree.error(given ? path + ".name" : path,
-               path + " is called " + core::in_quotes(at->first) + ", and so is trackers[" + std::to_string(at->second) + "]",
-               "give each its own `name`");
+    tree.error(
+        given ? path + ".name" : path,
+        path + " is called " + core::in_quotes(at->first) + ", and so is trackers[" + std::to_string(at->second) + "]",
+        "give each its own `name`");
   }
 }
 
