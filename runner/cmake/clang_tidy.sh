@@ -30,7 +30,8 @@ files=$(compiled 0; compiled 1)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 # A header that g++ has precompiled is none for clang.
-sed -E "s|-include [^ ]*/cmake_pch\.hxx|-include $PWD/runner/cmake/torch_pch.h|; s/ -(Winvalid-pch|fpch-preprocess)//g" \
+sed -E "s|-include [^ ]*/cmake_pch\.hxx|-include $PWD/runner/cmake/torch_pch.h|
+        s/ -(Winvalid-pch|fpch-preprocess)//g" \
   "$build/compile_commands.json" >"$work/compile_commands.json"
 check() {
   [ "$(date +%s)" -lt "$end" ] || return 0
