@@ -325,7 +325,7 @@ TEST_CASE("a component is found by its type, and only its own keys are judged", 
       {"optimizer: adam\ntrackers: [wandb, {type: mlfow}]",
        "r.yaml:2:26: error: no tracker is called \"mlfow\"\n  hint: `roux list tracker` shows all 1\n"},
       {"[1, 2]",
-       "r.yaml:1:1: error: a recipe is a mapping of keys, got a list\n  hint: remove the dashes of the top level\n"},
+       "r.yaml:1:1: error: a recipe is a mapping of keys, got a list\n  hint: remove the dashes at the top level\n"},
   };
   for (const Case& c : cases) {
     DYNAMIC_SECTION(c.yaml) { CHECK(checked(std::string(c.yaml) + "\n").messages == c.messages); }
