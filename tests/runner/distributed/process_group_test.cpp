@@ -101,8 +101,8 @@ TEST_CASE("a rank that leaves is named by those who wait for it", "[distributed]
     const std::string begin = "rank " + std::to_string(rank) + ": all_gather of farewells did not finish: ";
     REQUIRE(errors[rank].starts_with(begin));
     // A rank that a busy machine keeps from answering is named as well.
-    CHECK(
-        std::regex_search(errors[rank].substr(begin.size()), std::regex("^ranks? (0, )?1(, 2)? \\(.*does not answer")));
+    CHECK(std::regex_search(errors[rank].substr(begin.size()),
+                            std::regex("^ranks? (0, )?1(, 2)? \\(.*does not respond")));
   }
 }
 
