@@ -148,7 +148,11 @@ def main():
         continue_sweep(one, ["resume"], exact)
         reproduce(one, exact)
         runs = {run["name"]: run["status"] for run in one.roux.json("runs", "list")}
-        assert set(runs.values()) == {"finished"}, runs
+        # A pruned trial is told to stop while it trains on: a busy machine finds it in time.
+        pruned = {f"sweep-1qjtrvxyb64-{number}" for number, trial in enumerate(expected["sweep"])
+                  if trial["state"] == "pruned"}
+        assert {status for name, status in runs.items() if name not in pruned} == {"finished"}, runs
+        assert {runs[name] for name in pruned} <= {"finished", "stopped"}, runs
     with place() as other:
         resume(other, by_recipe=True)
         continue_sweep(other, ["run", "recipes/sweep.yaml"], exact)
