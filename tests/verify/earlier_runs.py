@@ -62,6 +62,10 @@ def look(place):
     for text, names in place.expected["filters"].items():
         kept = sorted(run["name"] for run in roux.json("runs", "list", "--filter", text))
         assert kept == names, f"--filter {text}: {kept}, expected {names}"
+    # By a word that has been renamed since, and by the new one.
+    for key in ("loader.pad_in_loss", "loader.count_repeated_samples"):
+        kept = {run["name"] for run in roux.json("runs", "list", "--filter", f"{key} == false")}
+        assert kept == runs.keys(), f"{key}: {sorted(kept)}"
     assert "the one to keep" in roux.answer("runs", "show", "finished-a")
     compared = roux.answer("runs", "compare", "finished-a", "finished-b")
     assert ["seed", "11", "12"] in [line.split() for line in compared.splitlines()], compared

@@ -76,7 +76,7 @@ TEST_CASE("a trial that takes its worker along is given up after its retries", "
     sweep.send(SIGSEGV);
     CHECK(sweep.wait() == 128 + SIGSEGV);
     CHECK(sweep.output().find("a trial has ended this worker, in whose own process it trained") != std::string::npos);
-    const bool again = sweep.output().find("trial 0 starts again: ended by signal 11") != std::string::npos;
+    const bool again = sweep.output().find("trial 0 restarts: ended by signal 11") != std::string::npos;
     CHECK(again == (command == std::string("resume")));
   }
   const auto ended = place.roux({"sweep", "resume"});
@@ -129,7 +129,7 @@ TEST_CASE("a population wants one folder for all of its workers", "[ranks][sweep
   const auto elsewhere = other.roux({"sweep", "run", "recipe.yaml"});
   INFO(elsewhere.output);
   CHECK(elsewhere.status == 1);
-  CHECK(elsewhere.output.find("trial 2 goes on from a checkpoint of trial ") != std::string::npos);
+  CHECK(elsewhere.output.find("trial 2 resumes from a checkpoint of trial ") != std::string::npos);
   CHECK(elsewhere.output.find("workers of a population need one output_dir that all of them see") != std::string::npos);
   const auto here = place.roux({"sweep", "work", server.address()});
   INFO(here.output);
