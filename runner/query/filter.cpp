@@ -193,7 +193,7 @@ class FilterCheck {
   core::Diagnostics& diagnostics_;
 };
 
-/// A metric is a number: compared with a word it would never match.
+/// A metric is a number: comparing it with a word would silently match nothing.
 void check_metric(const Term& leaf, const core::Location& place, const std::vector<store::RunSummary>& runs,
                   core::Diagnostics& diagnostics) {
   if (leaf.op == Op::kContains || leaf.op == Op::kMatches || leaf.op == Op::kTag) return;
@@ -203,7 +203,7 @@ void check_metric(const Term& leaf, const core::Location& place, const std::vect
   });
   const auto has_metric = [&](const store::RunSummary& run) { return run.metrics.contains(name); };
   if (word == leaf.terms.end() || std::none_of(runs.begin(), runs.end(), has_metric)) return;
-  diagnostics.error(place, "the metric " + name + " is a number, and " + core::quote((*word)->text) + " is none",
+  diagnostics.error(place, "the metric " + name + " is a number, but " + core::quote((*word)->text) + " is not",
                     "nan and inf are numbers; two metrics cannot be compared with each other");
 }
 
