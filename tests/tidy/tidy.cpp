@@ -207,6 +207,9 @@ class Tidy {
     if (to == "tests") {
       return error(source.path, include.line, "includes a file of the tests: " + target);
     }
+    if (source.layer == "include" && !fs::exists(root_ / resolved)) {  // the build compiles no public header
+      return error(source.path, include.line, "\"" + target + "\" does not exist");
+    }
     if (target.starts_with("generated/")) {
       if (source.layer != "components" && source.layer != "sampler" && source.layer != "pruner" &&
           source.layer != "trackers" && target != "generated/base/fragments.h" &&

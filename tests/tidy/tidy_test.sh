@@ -79,6 +79,8 @@ expect 'a header that no file includes' 'runner/core/alone.h:1: error: no file i
 fresh
 mkdir -p include/roux && echo '#include "components/loss/loss.h"' >include/roux/loss.h
 expect 'a public header is for others' ''
+echo '#include "components/loss/gone.h"' >include/roux/loss.h
+expect 'a public header names a header that is gone' '"components/loss/gone.h" does not exist'
 echo '#include "include/roux/loss.h"' >components/loss/mse.cpp
 expect 'the tree uses a public header' 'components must not know include, yet it includes "include/roux/loss.h"'
 
