@@ -1,7 +1,8 @@
 # A layer is a folder: every .cpp in it and below it, compiled once into objects that the binaries and tests share.
 # Adding a file or a sub-folder never edits a list.
 #
-#   add_layer(NAME FOLDER dir [EXCLUDE regex] [SOURCES generated...] [OPTIONS flags...] [TORCH] [LINK third-party...])
+#   add_layer(NAME FOLDER dir [EXCLUDE regex] [SOURCES generated...] [OPTIONS flags...] [TORCH | PRECOMPILE header]
+#             [LINK third-party...])
 set(ROUX_EMPTY "${CMAKE_BINARY_DIR}/empty.cpp")
 set(ROUX_NO_MAIN "${CMAKE_BINARY_DIR}/no_main.cpp")
 file(CONFIGURE OUTPUT "${ROUX_NO_MAIN}" CONTENT "int main() { return 70; }\n")
@@ -36,7 +37,7 @@ function(use_torch target)
 endfunction()
 
 function(add_layer name)
-  cmake_parse_arguments(L "TORCH" "FOLDER;EXCLUDE" "SOURCES;OPTIONS;LINK" ${ARGN})
+  cmake_parse_arguments(L "TORCH" "FOLDER;EXCLUDE;PRECOMPILE" "SOURCES;OPTIONS;LINK" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/${L_FOLDER}/*.cpp")
   if(L_EXCLUDE)
     list(FILTER sources EXCLUDE REGEX "${L_EXCLUDE}")
@@ -53,6 +54,9 @@ function(add_layer name)
   endforeach()
   if(L_TORCH)
     use_torch(roux_layer_${name})
+  elseif(L_PRECOMPILE)
+    target_compile_options(roux_layer_${name} PRIVATE -fpch-preprocess)
+    target_precompile_headers(roux_layer_${name} PRIVATE "\"${L_PRECOMPILE}\"")  # in quotes, as in use_torch()
   endif()
 endfunction()
 
