@@ -20,7 +20,7 @@ constexpr const char* kGroup = "Launch";
 
 const registry::Fragment& schema() {
   const registry::Fragment* fragment = registry::Registry::builtin().find("section", "launch");
-  RUNNER_ASSERT(fragment != nullptr, "the build holds schemas/section/launch.json");
+  RUNNER_ASSERT(fragment != nullptr, "schemas/section/launch.json is built in");
   return *fragment;
 }
 
@@ -74,7 +74,7 @@ std::vector<recipe::Override> launch_variables() {
     if (value == nullptr || *value == '\0') continue;
     changes.push_back(change_of(property, value, name + "=" + value));
   }
-  // Who starts processes knows how many there are.
+  // The launcher knows the number of processes.
   if (const auto size = launch::size_in_environment()) {
     changes.push_back(
         {recipe::Override::Kind::kDefault, "launch.num_processes=" + size->second, size->first + "=" + size->second});

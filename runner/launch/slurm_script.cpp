@@ -51,10 +51,10 @@ std::string slurm_script(const SlurmJob& job) {
   text += "srun " + shell_line(job.command) +
           " &\n"
           "step=$!\n"
-          "# Before the time limit: finish the step, save, and leave with 75. srun hands the signal on.\n"
+          "# Before the time limit: finish the step, save, and exit with 75. srun forwards the signal.\n"
           "trap 'kill -USR1 $step' USR1\n"
           "trap 'kill -TERM $step' TERM\n"
-          "# A trap ends a wait; the step goes on.\n"
+          "# A trap ends a wait; the step continues.\n"
           "while kill -0 $step 2> /dev/null; do wait $step; done\n"
           "wait $step; status=$?\n"
           "if [ $status = 75 ]; then\n"

@@ -224,8 +224,8 @@ core::Location flag(const std::string& text) {
 }
 
 std::string nothing_to_show(const RunsContext& context, const RunsListRequest& request, std::size_t hidden) {
-  if (!request.filter.empty()) return "no run fits the filter\n";
-  if (hidden > 0) return "only smoke runs and archived ones in " + context.output_dir + "; --all shows them\n";
+  if (!request.filter.empty()) return "no run matches the filter\n";
+  if (hidden > 0) return "only smoke and archived runs in " + context.output_dir + "; --all shows them\n";
   if (request.trash) return "the trash of " + context.output_dir + " is empty\n";
   return "no runs in " + context.output_dir + " yet\n";
 }

@@ -66,8 +66,8 @@ core::Result<void> move_run(const RunSummary& run, const fs::path& to, const cor
   if (const int error = move_folder(folder_of(run), to); error != 0) {
     const bool taken = error == ENOTEMPTY || error == EEXIST;
     moved = core::Failure{"cannot move " + run.run_dir + " to " + to.string() + ": " +
-                              (taken ? "something is there already" : std::strerror(error)),
-                          taken ? "move that away first" : ""};
+                              (taken ? "it already exists" : std::strerror(error)),
+                          taken ? "move it away first" : ""};
   }
   if (lease) lease.value()->release();
   return moved;
@@ -137,7 +137,7 @@ std::error_code delete_for_good(const Runs& runs, const fs::path& trash) {
 std::optional<std::string> empty_trash(const RunsContext& context, const RunsRemoveRequest& request,
                                        core::Diagnostics& diagnostics) {
   if (!request.runs.empty()) {
-    diagnostics.error({}, "--empty-trash takes no run: it deletes all that are in the trash");
+    diagnostics.error({}, "--empty-trash takes no RUN: it deletes everything in the trash");
     return std::nullopt;
   }
   const std::string trash = trash_dir(context.output_dir);
@@ -147,8 +147,8 @@ std::optional<std::string> empty_trash(const RunsContext& context, const RunsRem
   if (diagnostics.has_errors()) return std::nullopt;
   const std::string what =
       core::counted(static_cast<std::int64_t>(runs.size()), "run", "runs") + ", " + core::format_bytes(bytes_of(runs));
-  if (!go_ahead("delete for good what is in the trash of " + context.output_dir + " (" + what + ")?", request.yes,
-                kCommand, diagnostics)) {
+  if (!go_ahead("permanently delete the trash of " + context.output_dir + " (" + what + ")?", request.yes, kCommand,
+                diagnostics)) {
     return diagnostics.has_errors() ? std::nullopt : std::optional<std::string>("nothing was deleted\n");
   }
   if (const std::error_code error = delete_for_good(runs, trash)) {
@@ -164,8 +164,7 @@ bool go_ahead(const std::string& question, bool yes, const std::string& command,
   if (yes) return true;
   const Answer answer = ask(question);
   if (answer == Answer::kNobodyToAsk) {
-    diagnostics.error({}, "`" + command + "` asks before it does anything, and there is no terminal to ask on",
-                      "--yes goes ahead without asking");
+    diagnostics.error({}, "`" + command + "` asks for confirmation, but there is no terminal", "add --yes");
   }
   return answer == Answer::kYes;
 }

@@ -97,7 +97,7 @@ std::optional<std::vector<store::RunSummary>> choose_runs(const RunsContext& con
     store::read_resolved(chosen->back());
   }
   if (!chosen->empty()) return chosen;
-  diagnostics.error({}, "no run in " + context.output_dir + " fits the filter", "`roux runs list` shows what there is");
+  diagnostics.error({}, "no run in " + context.output_dir + " matches the filter", "`roux runs list` lists all runs");
   return std::nullopt;
 }
 

@@ -131,8 +131,8 @@ std::string head_text(const Page& page, const RunsContext& context) {
   if (!run.tags.empty()) lines.add("tags", core::printable(core::joined(run.tags, ", ")));
   if (run.archived) lines.add("archived", "yes; `roux runs list --all` shows it");
   if (run.owner) {
-    lines.add("held by", "pid " + std::to_string(run.owner->pid) + " on " + core::printable(run.owner->host) +
-                             " since " + store::utc_text(run.owner->since_ms));
+    lines.add("in use by", "pid " + std::to_string(run.owner->pid) + " on " + core::printable(run.owner->host) +
+                               " since " + store::utc_text(run.owner->since_ms));
   }
   lines.add("began", times_text(run, context.clock));
   lines.add("step", std::to_string(run.step) + (run.branch > 0 ? " (branch " + std::to_string(run.branch) + ")" : ""));
@@ -402,8 +402,7 @@ std::optional<std::string> runs_show(const RunsContext& context, const RunsShowR
   auto found = find_run(context, request.run, diagnostics);
   if (!found) return std::nullopt;
   if (request.branch == "all" && request.metric.empty()) {
-    diagnostics.error({}, "--branch all draws a metric, but --metric names none",
-                      "add --metric NAME; without it, the page lists the branches");
+    diagnostics.error({}, "--branch all needs --metric", "add --metric NAME; without it the page lists the branches");
     return std::nullopt;
   }
   Page page;

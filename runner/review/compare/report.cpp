@@ -84,7 +84,7 @@ void add_replicates(const Runs& runs, const std::string& metric, chart::Document
                                     [](const ReplicateGroup& group) { return group.values.size() > 1; });
   if (!repeated) return;
   document.heading(2, "Repetitions");
-  document.paragraph("Runs of the same recipe but for its seeds; the last value of " + metric +
+  document.paragraph("Runs of the same recipe with different seeds; the last value of " + metric +
                      ", its mean with a 95 % interval by Student's t.");
   Table rows = {{"group", "runs", "mean", "95 % interval"}};
   for (const ReplicateGroup& group : all.groups) {

@@ -100,7 +100,7 @@ Picture intermediate_picture(const SweepHistory& history) {
   };
   std::stable_sort(trials.begin(), trials.end(), [&](const Trial* a, const Trial* b) { return rank(a) < rank(b); });
   chart::Chart chart;
-  chart.options.title = history.sweep.metric() + " on the way, " + history.name;
+  chart.options.title = "intermediate " + history.sweep.metric() + ", " + history.name;
   for (const Trial* trial : trials) {
     chart::Curve curve;
     curve.label = "trial " + std::to_string(trial->number);

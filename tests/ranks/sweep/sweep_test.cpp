@@ -271,7 +271,7 @@ TEST_CASE("failures are classed, and handled by their policies", "[ranks][sweep]
   SECTION("or fails the sweep where there is no other") {
     const auto ended = sweep({"optimizer.lr=1e30,1e31"});
     CHECK(ended.status == 1);
-    CHECK(ended.output.find("error: no trial came to an end that counts") != std::string::npos);
+    CHECK(ended.output.find("error: no trial completed with a result") != std::string::npos);
   }
   SECTION("a wrong variant is found before the first trial") {
     const auto ended = sweep({"training.max_steps=4,0"});
@@ -485,7 +485,7 @@ TEST_CASE("the lineage of a population's best member replays to the same bits", 
   INFO(replayed.output);
   CHECK(replayed.status == 0);
   std::size_t same = 0;
-  for (std::size_t at = 0; (at = replayed.output.find("  the same bits\n", at)) != std::string::npos; ++at) ++same;
+  for (std::size_t at = 0; (at = replayed.output.find("  bit-identical\n", at)) != std::string::npos; ++at) ++same;
   CHECK(same >= 2);
   // Who goes on as before is at each step what one that was trained in one piece is, rates of a cosine included.
   const tests::TestRun whole(std::string(kRecipe) + "lr_scheduler: cosine\n");
@@ -562,12 +562,12 @@ TEST_CASE("a limit ends a sweep, a resume knows it, and another limit lets it go
   const auto begun = place.roux({"sweep", "run", "recipe.yaml", "--set", "sweep.stop.max_steps=100"});
   INFO(begun.output);
   CHECK(begun.status == 0);
-  CHECK(begun.output.find("no further trial begins: max_steps 100 is used up: 120") != std::string::npos);
+  CHECK(begun.output.find("no more trials are started: max_steps 100 is used up: 120") != std::string::npos);
   CHECK(begun.output.find("3 of 6 done") != std::string::npos);
   const auto resumed = place.roux({"sweep", "resume"});
   INFO(resumed.output);
   CHECK(resumed.status == 0);
-  CHECK(resumed.output.find("no further trial begins: max_steps 100 is used up: 120") != std::string::npos);
+  CHECK(resumed.output.find("no more trials are started: max_steps 100 is used up: 120") != std::string::npos);
   CHECK(tests::trials_of(place).size() == 3);
   CHECK(place.roux({"sweep", "show"}).output.find("ended: max_steps 100 is used up") != std::string::npos);
   REQUIRE(place.roux({"sweep", "run", "recipe.yaml"}).status == 0);

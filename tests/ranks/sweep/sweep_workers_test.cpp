@@ -54,7 +54,7 @@ TEST_CASE("two workers share a population, whatever becomes of one of them", "[r
   Process first = started(place, {"sweep", "run", "recipe.yaml"});
   REQUIRE(first.wait_for("runs/sweeps/"));
   Process second = started(place, {"sweep", "work", "last"});
-  REQUIRE(second.wait_for("going on with "));
+  REQUIRE(second.wait_for("resuming sweep "));
   if (killed == Killed::kFirst && first.wait_for("trial 4 ")) first.send(SIGKILL);
   if (killed == Killed::kSecond && second.wait_for("trial ")) second.send(SIGKILL);
   const int first_status = first.wait(), second_status = second.wait();
@@ -107,7 +107,7 @@ TEST_CASE("a sweep is not removed while a worker of another machine is at it", "
   CHECK(other.roux({"sweep", "list"}).output.find(" running ") != std::string::npos);
   const auto refused = other.roux({"sweep", "rm", "swept", "--yes"});
   CHECK(refused.status != 0);
-  CHECK(refused.output.find("somebody works on sweep swept-") != std::string::npos);
+  CHECK(refused.output.find(" has active workers") != std::string::npos);
   worker.send(SIGINT);
   CHECK(worker.wait() == 75);
   CHECK(other.roux({"sweep", "list"}).output.find(" stopped ") != std::string::npos);

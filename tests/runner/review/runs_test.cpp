@@ -91,7 +91,7 @@ TEST_CASE("runs are listed, filtered, sorted and written for programs", "[cli][r
   CHECK(list({.sort = "loss:desc", .columns = {"name"}, .format = "csv"}) == "name\nalpha\nbeta\n");
   CHECK(list({.sort = "optimizer.lr", .columns = {"name"}, .format = "csv", .limit = 1}) == "name\nbeta\n");
   CHECK(list({.filter = "optimizer.type == sgd", .columns = {"name"}, .format = "csv"}) == "name\nalpha\n");
-  CHECK(list({.filter = "loss > 100"}) == "no run fits the filter\n");
+  CHECK(list({.filter = "loss > 100"}) == "no run matches the filter\n");
   CHECK(list({.columns = {"name", "loss"}, .format = "json", .limit = 1}) ==
         "[\n  {\n    \"name\": \"beta\",\n    \"loss\": 0.5\n  }\n]\n");
 }
@@ -328,8 +328,8 @@ TEST_CASE("a branch says where it left its parent and why, and what was abandone
   CHECK_FALSE(runs_show(context, {.run = "tiny", .branch = "all"}, diagnostics));
   CHECK(runner::core::render(diagnostics, {}) ==
         "error: " + run_dir + "/run.db has no branch 7\n  hint: it has 0 to 1\n" +
-            "error: --branch all draws a metric, but --metric names none\n"
-            "  hint: add --metric NAME; without it, the page lists the branches\n");
+            "error: --branch all needs --metric\n"
+            "  hint: add --metric NAME; without it the page lists the branches\n");
 }
 
 TEST_CASE("a branch ends at its last step, logged or not", "[cli][runs]") {

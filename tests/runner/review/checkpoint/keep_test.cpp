@@ -1,4 +1,4 @@
-#include "runner/cli/command/checkpoints/keep.h"
+#include "runner/review/checkpoint/keep.h"
 
 #include <catch2/catch.hpp>
 
@@ -9,7 +9,7 @@
 #include "tests/runner/store/fixture.h"
 #include "tests/support/checkpoints.h"
 
-namespace runner::cli {
+namespace runner::review {
 namespace {
 
 namespace fs = std::filesystem;
@@ -41,7 +41,7 @@ struct Run {
   std::string folder;
 };
 
-TEST_CASE("a checkpoint is pinned by each of its names", "[cli][checkpoints]") {
+TEST_CASE("a checkpoint is pinned by each of its names", "[review][checkpoints]") {
   const Run run;
   struct Case {
     std::string text;
@@ -52,19 +52,18 @@ TEST_CASE("a checkpoint is pinned by each of its names", "[cli][checkpoints]") {
                         {"tiny:best", "step-000200"},   {run.at("step-000100"), "step-000100"}};
   for (const Case& c : cases) {
     CAPTURE(c.text);
-    CHECK(checkpoints_pin(run.output.path, {.checkpoints = {c.text}}).value() ==
-          std::string(c.name) + ": is pinned now\n");
+    CHECK(checkpoints_pin(run.output.path, {.checkpoints = {c.text}}).value() == std::string(c.name) + ": pinned\n");
     CHECK(artifact::is_pinned(run.at(c.name)));
     CHECK(artifact::verify_checkpoint(run.at(c.name)).ok());
     CHECK(checkpoints_pin(run.output.path, {.checkpoints = {c.text}}).value() ==
-          std::string(c.name) + ": was pinned already\n");
+          std::string(c.name) + ": already pinned\n");
     CHECK(checkpoints_unpin(run.output.path, {.checkpoints = {c.text}}).value() ==
-          std::string(c.name) + ": is not pinned now\n");
+          std::string(c.name) + ": unpinned\n");
     CHECK_FALSE(artifact::is_pinned(run.at(c.name)));
   }
 }
 
-TEST_CASE("what rm refuses, it refuses for all, and --force does not", "[cli][checkpoints]") {
+TEST_CASE("what rm refuses, it refuses for all, and --force does not", "[review][checkpoints]") {
   struct Case {
     const char* name;
     std::vector<std::string> checkpoints;
@@ -80,14 +79,14 @@ TEST_CASE("what rm refuses, it refuses for all, and --force does not", "[cli][ch
       {"all of them",
        {"100", "200", "300"},
        nothing,
-       "step-000100 is the only checkpoint left that its run can go on from"},
+       "step-000100 is the only checkpoint that its run can resume from"},
       {"the only whole one",
        {"100"},
        [](const Run& run) {
          fs::remove(run.at("step-000200/trainer.json"));
          fs::remove(run.at("step-000300/trainer.json"));
        },
-       "step-000100 is the only checkpoint left that its run can go on from"},
+       "step-000100 is the only checkpoint that its run can resume from"},
       {"a damaged manifest",
        {"step-000100"},
        [](const Run& run) { std::ofstream(run.at("step-000100/manifest.json")) << "{"; },
@@ -110,15 +109,15 @@ TEST_CASE("what rm refuses, it refuses for all, and --force does not", "[cli][ch
   }
 }
 
-TEST_CASE("a run that is being trained keeps its checkpoints", "[cli][checkpoints]") {
+TEST_CASE("a run that is being trained keeps its checkpoints", "[review][checkpoints]") {
   const Run run(false);
   const auto refused = run.rm({.checkpoints = {"100"}, .yes = true});
   REQUIRE_FALSE(refused.ok());
-  CHECK(refused.failure().message.starts_with("step-000100 belongs to a run that process "));
+  CHECK(refused.failure().message.starts_with("step-000100 belongs to a run in use by process "));
   CHECK(checkpoints_pin(run.output.path, {.checkpoints = {"100"}}).ok());
 }
 
-TEST_CASE("rm asks, removes what it was told, and says how much", "[cli][checkpoints]") {
+TEST_CASE("rm asks, removes what it was told, and says how much", "[review][checkpoints]") {
   const Run run;
   std::string asked;
   const auto answer = [&](bool yes) {
@@ -132,7 +131,7 @@ TEST_CASE("rm asks, removes what it was told, and says how much", "[cli][checkpo
   CHECK(names_in(run.folder) == std::vector<std::string>{"step-000200", "step-000300"});
 }
 
-TEST_CASE("rm says when it is the best that goes", "[cli][checkpoints]") {
+TEST_CASE("rm says when it is the best that goes", "[review][checkpoints]") {
   const Run run;
   std::string asked;
   const auto rm = [&](std::vector<std::string> checkpoints) {
@@ -144,7 +143,7 @@ TEST_CASE("rm says when it is the best that goes", "[cli][checkpoints]") {
   CHECK(asked.ends_with("/step-000200 (2 B, the best by val/loss)?"));
 }
 
-TEST_CASE("a name that there is not, and a folder that is none", "[cli][checkpoints]") {
+TEST_CASE("a name that there is not, and a folder that is none", "[review][checkpoints]") {
   const Run run;
   const auto unknown = checkpoints_pin(run.output.path, {.checkpoints = {"step-000301"}});
   REQUIRE_FALSE(unknown.ok());
@@ -153,8 +152,8 @@ TEST_CASE("a name that there is not, and a folder that is none", "[cli][checkpoi
   fs::create_directory(run.at("notes"));
   const auto foreign = run.rm({.checkpoints = {run.at("notes")}, .yes = true, .force = true});
   REQUIRE_FALSE(foreign.ok());
-  CHECK(foreign.failure().message == run.at("notes") + " is no checkpoint of roux: it holds no manifest.json");
+  CHECK(foreign.failure().message == run.at("notes") + " is not a checkpoint: it has no manifest.json");
 }
 
 }  // namespace
-}  // namespace runner::cli
+}  // namespace runner::review

@@ -1,8 +1,10 @@
+#include "runner/cli/group/varied.h"
+
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <vector>
 
-#include "runner/cli/sweep.h"
 #include "runner/core/json.h"
 #include "runner/core/path.h"
 #include "runner/core/scalar.h"
@@ -15,7 +17,7 @@ using core::Node;
 
 constexpr const char* kUsage =
     "write optimizer.lr=1e-4,3e-4 for values, model.n_layer=2..6 for a range, "
-    "0..1:0.25 for steps, 1e-5..1e-2:log for logarithms spread evenly";
+    "0..1:0.25 for steps, 1e-5..1e-2:log for a logarithmic range";
 
 /// The pieces between commas outside of brackets and quotes.
 std::vector<std::string> split(std::string_view text) {
@@ -46,7 +48,7 @@ std::optional<Node> number_of(std::string_view text) {
   return value.value();
 }
 
-/// `2..6`, `0..1:0.25`, `1e-5..1e-2:log`; nothing when it is no range.
+/// `2..6`, `0..1:0.25`, `1e-5..1e-2:log`; nothing if it is not a range.
 std::optional<Node> range_of(std::string_view text) {
   const std::size_t dots = text.find("..");
   if (dots == std::string_view::npos) return std::nullopt;
@@ -69,7 +71,7 @@ std::optional<Node> range_of(std::string_view text) {
   return range;
 }
 
-/// Whether this begins as a range does, and is none: `2..six`, `2..6:lin`, `2..6,8`.
+/// Whether this looks like a range but is not one: `2..six`, `2..6:lin`, `2..6,8`.
 bool is_nearly_range(std::string_view text) {
   const std::size_t dots = text.find("..");
   return dots != std::string_view::npos && number_of(text.substr(0, dots)).has_value();
@@ -80,7 +82,7 @@ bool is_nearly_range(std::string_view text) {
 core::Result<std::string> varied_as_set(const std::string& text) {
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
-    return core::Failure{"\"" + text + "\" does not say what is varied, and how", kUsage};
+    return core::Failure{"\"" + text + "\" is not PATH=VALUES", kUsage};
   }
   const std::string path = text.substr(0, equals), values = text.substr(equals + 1);
   Node parameter = Node::mapping();
@@ -92,10 +94,10 @@ core::Result<std::string> varied_as_set(const std::string& text) {
     Node list = Node::sequence();
     for (const std::string& piece : split(values)) {
       auto value = recipe::read_value(source, piece, diagnostics);
-      if (!value || piece.empty()) return core::Failure{"\"" + piece + "\" in " + text + " is no value", kUsage};
+      if (!value || piece.empty()) return core::Failure{"\"" + piece + "\" in " + text + " is not a value", kUsage};
       if (is_nearly_range(piece)) {
         return core::Failure{"\"" + piece + "\" in " + text + " is neither a range nor a value",
-                             std::string(kUsage) + "; text with dots stands in quotes"};
+                             std::string(kUsage) + "; put text with dots in quotes"};
       }
       list.items().push_back(*std::move(value));
     }

@@ -5,22 +5,26 @@
 #include <string>
 #include <vector>
 
-#include "runner/cli/runs_command.h"
-#include "runner/cli/sweep.h"
+#include "runner/cli/group/runs.h"
+#include "runner/sweep/studies.h"
 
-// What the subcommands of `roux sweep` have in common on the command line.
+// Shared by the subcommands of `roux sweep`.
 
 namespace runner::cli {
 
-inline constexpr const char* kSweepText =
-    "A sweep: its name, its id or the beginning of it, its run_name, its folder, postgresql://HOST/DATABASE#NAME, or "
-    "`last`";
+/// The argument SWEEP.
+CLI::Option* add_sweep_name(CLI::App& command, std::string& name);
+
+/// A study and the sweep that it records; nothing when the session has failed.
+std::optional<sweep::OpenSweep> open_sweep(Session& session, const std::string& name);
+/// As open_sweep(), but fails for a study that was imported without a recipe.
+std::optional<sweep::OpenSweep> open_trainable_sweep(Session& session, const std::string& name);
 
 template <typename Request>
 using SweepAnswer = std::optional<std::string> (*)(const sweep::OpenSweep&, const Request&, const review::RunsContext&,
                                                    core::Diagnostics&);
 
-/// Makes `request`, whose `sweep` names one, what the subcommand was called with, and `answer` what it does.
+/// Makes the subcommand print what `answer` returns for the sweep named by `request->sweep`.
 template <typename Request>
 void on_sweep_call(CLI::App& command, Session& session, std::shared_ptr<Request> request, SweepAnswer<Request> answer) {
   command.fallthrough();
@@ -36,17 +40,5 @@ void on_sweep_call(CLI::App& command, Session& session, std::shared_ptr<Request>
     };
   });
 }
-
-// Each adds one of the subcommands.
-void add_sweep_show(CLI::App& sweep, Session& session);
-void add_sweep_plot(CLI::App& sweep, Session& session);
-void add_sweep_importance(CLI::App& sweep, Session& session);
-void add_sweep_report(CLI::App& sweep, Session& session);
-void add_sweep_export(CLI::App& sweep, Session& session);
-void add_sweep_import(CLI::App& sweep, Session& session);
-void add_sweep_studies(CLI::App& sweep, Session& session);  ///< list, rm, restore
-
-/// What `roux sweep plot` draws.
-std::vector<std::string> sweep_plot_kinds();
 
 }  // namespace runner::cli

@@ -1,27 +1,18 @@
-#include "runner/cli/command/checkpoints/keep.h"
-#include "runner/core/utf8.h"
+#include "runner/review/checkpoint/keep.h"
 
-#include <unistd.h>
-
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
-#include <iostream>
-#include <memory>
 #include <system_error>
 
 #include "runner/artifact/io/io.h"
 #include "runner/artifact/manifest.h"
 #include "runner/artifact/retention.h"
-#include "runner/cli/session.h"
 #include "runner/core/units.h"
+#include "runner/core/utf8.h"
 #include "runner/review/checkpoint/checkpoints.h"
 #include "runner/store/lease.h"
 
-namespace runner::cli {
+namespace runner::review {
 namespace {
 
 namespace fs = std::filesystem;
@@ -36,11 +27,11 @@ bool holds_manifest(const fs::path& folder) {
   return fs::exists(folder / artifact::kManifestFile, error);
 }
 
-/// The folder that one word means. Links are followed, so that what is renamed is the folder itself.
+/// The folder that a word refers to. Follows links, so that the folder itself is renamed.
 Result<std::string> path_of(const std::string& text, const std::string& run, const std::string& output_dir) {
   std::error_code error;
   std::vector<std::string> skipped;
-  const auto find_run = review::run_finder(output_dir);
+  const auto find_run = run_finder(output_dir);
   Result<std::string> found = Failure{};
   if (text.find('/') != std::string::npos || text.find(':') != std::string::npos || fs::exists(text, error)) {
     found = artifact::find_checkpoint(text, find_run, skipped);
@@ -48,14 +39,14 @@ Result<std::string> path_of(const std::string& text, const std::string& run, con
     const Result<artifact::RunCheckpoints> of_run = find_run(run);
     if (!of_run) return wrong(of_run.failure().message, of_run.failure().hint);
     found = artifact::find_checkpoint(of_run.value(), text, skipped);
-    // One whose manifest is damaged has no step to be found by; it can still be named by its folder.
+    // A checkpoint with a damaged manifest has no step; it can still be named by its folder.
     const fs::path damaged = fs::path(of_run.value().folder) / text;
     if (!found && holds_manifest(damaged)) found = damaged.string();
   }
   if (!found) return wrong(found.failure().message, found.failure().hint);
   const fs::path path = fs::canonical(found.value(), error);
   if (error || !holds_manifest(path)) {
-    return wrong(found.value() + " is no checkpoint of roux: it holds no manifest.json", "");
+    return wrong(found.value() + " is not a checkpoint: it has no manifest.json", "");
   }
   return path.string();
 }
@@ -78,34 +69,34 @@ std::string size_of(const std::string& path) {
   return manifest ? core::format_bytes(artifact::bytes_of(manifest.value())) : "damaged";
 }
 
-/// What its run goes by when it is the best of it: `val/loss`; else "".
+/// The metric by which it is the best of its run, such as `val/loss`; "" if it is not.
 std::string monitor_if_best(const std::string& path, const std::string& output_dir) {
   const fs::path run_dir = fs::path(path).parent_path().parent_path();
-  const Result<artifact::RunCheckpoints> run = review::run_finder(output_dir)(run_dir.string());
+  const Result<artifact::RunCheckpoints> run = run_finder(output_dir)(run_dir.string());
   if (!run || run.value().monitor.empty()) return "";
   const auto best = artifact::best_checkpoint(run.value());
   std::error_code error;
   return best && fs::equivalent(best->path, path, error) ? run.value().monitor : "";
 }
 
-/// Why one of them should stay; nothing when it may go.
+/// Failure with the reason when a checkpoint must not be removed.
 Result<void> refuse_one(const std::string& path, const core::Clock& clock) {
   const fs::path run_dir = fs::path(path).parent_path().parent_path();
   if (const auto owner = store::live_owner(run_dir.string(), clock)) {
-    return wrong(name_of(path) + " belongs to a run that process " + std::to_string(owner->pid) + " on " + owner->host +
-                     " is training",
-                 "its own rotation removes old ones (checkpoint.save_total_limit); stop it first, or add --force");
+    return wrong(
+        name_of(path) + " belongs to a run in use by process " + std::to_string(owner->pid) + " on " + owner->host,
+        "checkpoint.save_total_limit makes the run remove old ones itself; stop the run first, or add --force");
   }
   if (artifact::is_pinned(path)) {
-    return wrong(name_of(path) + " is pinned", "roux checkpoints unpin it first, or add --force");
+    return wrong(name_of(path) + " is pinned", "`roux checkpoints unpin` it first, or add --force");
   }
   if (const auto manifest = artifact::read_manifest(path); !manifest) {
-    return wrong(manifest.failure().message, "add --force to remove the folder all the same");
+    return wrong(manifest.failure().message, "add --force to remove it anyway");
   }
   return {};
 }
 
-/// After them, something of each folder has to be left to go on from, when there is now.
+/// Failure when a run would be left without a checkpoint to resume from.
 Result<void> refuse_last(const std::vector<std::string>& paths) {
   const auto verifies = [](const std::string& path) { return artifact::verify_checkpoint(path).ok(); };
   for (const std::string& path : paths) {
@@ -116,17 +107,10 @@ Result<void> refuse_last(const std::vector<std::string>& paths) {
       one_stays = one_stays || (!goes && verifies(info.path));
     }
     if (one_stays || !verifies(path)) continue;
-    return wrong(name_of(path) + " is the only checkpoint left that its run can go on from",
-                 "add --force to remove it all the same");
+    return wrong(name_of(path) + " is the only checkpoint that its run can resume from",
+                 "add --force to remove it anyway");
   }
   return {};
-}
-
-bool ask_on_terminal(const std::string& question) {
-  std::fprintf(stderr, "%s [y/N] ", question.c_str());
-  std::string answer;
-  std::getline(std::cin, answer);
-  return answer == "y" || answer == "Y" || answer == "yes";
 }
 
 Result<std::string> set_pins(const std::string& output_dir, const KeepRequest& request, bool pinned) {
@@ -134,7 +118,7 @@ Result<std::string> set_pins(const std::string& output_dir, const KeepRequest& r
   if (!paths) return paths.failure();
   for (const std::string& path : paths.value()) {
     if (const auto manifest = artifact::read_manifest(path); !manifest && pinned) {
-      return wrong(manifest.failure().message, "rotation leaves a damaged one alone anyway");
+      return wrong(manifest.failure().message, "a damaged checkpoint is never removed automatically");
     }
   }
   std::string text;
@@ -142,8 +126,9 @@ Result<std::string> set_pins(const std::string& output_dir, const KeepRequest& r
     const bool already = artifact::is_pinned(path) == pinned;
     const Result<void> done = pinned ? artifact::pin(path) : artifact::unpin(path);
     if (!done) return done.failure();
-    const std::string state = pinned ? "pinned" : "not pinned";
-    text += name_of(path) + ": " + (already ? "was " + state + " already" : "is " + state + " now") + "\n";
+    const std::string state =
+        pinned ? (already ? "already pinned" : "pinned") : (already ? "was not pinned" : "unpinned");
+    text += name_of(path) + ": " + state + "\n";
   }
   return text;
 }
@@ -187,54 +172,4 @@ Result<std::string> checkpoints_rm(const std::string& output_dir, const KeepRequ
   return text;
 }
 
-namespace {
-
-void answer(const Result<std::string>& result, Session& session) {
-  if (!result) return session.fail(result.failure().message, result.failure().hint, result.failure().exit_code);
-  std::fputs(result.value().c_str(), stdout);
-}
-
-CLI::App* add_action(CLI::App& group, const char* name, const char* title, const std::shared_ptr<KeepRequest>& request,
-                     const std::string& more_examples) {
-  CLI::App* command = group.add_subcommand(name, title);
-  command
-      ->add_option("CHECKPOINT", request->checkpoints,
-                   "step-000500, 500, best or last of --run; a path; or RUN:best and the like")
-      ->required();
-  command->add_option("--run", request->run, "Whose: id, name, path, or `last`, the default")->type_name("RUN");
-  command->footer(std::string("\nExamples:\n  roux checkpoints ") + name + " step-000500\n  roux checkpoints " + name +
-                  " best --run tiny-gpt\n" + more_examples);
-  return command;
-}
-
-void add_mark(CLI::App& group, Session& session, const char* name, const char* title,
-              Result<std::string> (*action)(const std::string&, const KeepRequest&)) {
-  const auto request = std::make_shared<KeepRequest>();
-  CLI::App* command = add_action(group, name, title, request, "");
-  command->callback([request, action, &session] {
-    session.command = [request, action, &session] { answer(action(session.runs_dir(), *request), session); };
-  });
-}
-
-void remove(const KeepRequest& request, Session& session) {
-  if (!request.yes && ::isatty(STDIN_FILENO) != 1) {
-    return session.fail("rm asks before it removes, and standard input is no terminal", "add --yes");
-  }
-  answer(checkpoints_rm(session.runs_dir(), request, core::system_clock(), ask_on_terminal), session);
-}
-
-}  // namespace
-
-void add_checkpoints_keep(CLI::App& group, Session& session) {
-  add_mark(group, session, "pin", "Keep a checkpoint: rotation leaves it alone", checkpoints_pin);
-  add_mark(group, session, "unpin", "Leave it to rotation again", checkpoints_unpin);
-  const auto request = std::make_shared<KeepRequest>();
-  CLI::App* command = add_action(group, "rm", "Remove checkpoints", request,
-                                 "  roux checkpoints rm 100 200 300 --run runs/tiny-gpt-1a2b --yes\n");
-  command->add_flag("--yes,-y", request->yes, "Do not ask");
-  command->add_flag("--force", request->force,
-                    "Also what is pinned, damaged, the only one left, or of a run that is being trained");
-  command->callback([request, &session] { session.command = [request, &session] { remove(*request, session); }; });
-}
-
-}  // namespace runner::cli
+}  // namespace runner::review

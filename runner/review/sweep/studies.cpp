@@ -1,3 +1,5 @@
+#include "runner/review/sweep/studies.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -5,32 +7,21 @@
 #include <filesystem>
 #include <optional>
 
-#include "runner/cli/sweep_command.h"
 #include "runner/core/platform/files.h"
 #include "runner/core/text.h"
 #include "runner/review/annotate.h"
 #include "runner/review/sweep/summary.h"
 #include "runner/store/database/text.h"
+#include "runner/sweep/studies.h"
 #include "runner/sweep/study/postgres_store.h"
 
-namespace runner::cli {
+namespace runner::review {
 namespace {
 
 using core::Node;
 using store::RunSummary;
 
 constexpr const char* kRemove = "roux sweep rm";
-
-struct SweepListRequest {
-  std::string format = "table";
-  bool trash = false;
-};
-
-struct SweepRemoveRequest {
-  std::string sweep = "";
-  bool empty_trash = false;
-  bool yes = false;  ///< goes ahead without asking
-};
 
 /// One line of `roux sweep list`.
 struct ListedSweep {
@@ -48,9 +39,9 @@ ListedSweep listed(const std::string& folder, const std::string& name) {
   if (!study) return line.reason = study.failure().message, line;
   core::Diagnostics diagnostics;
   const auto sweep = sweep::recorded_sweep(*study.value(), diagnostics);
-  if (!sweep) return line.reason = "its recipe does not fit this roux", line;
+  if (!sweep) return line.reason = "its recipe is not valid in this version of roux", line;
   sweep::StudyCounters tally(*sweep);
-  const review::SweepProgress progress = review::progress_of(*sweep, tally.update(*study.value()));
+  const SweepProgress progress = progress_of(*sweep, tally.update(*study.value()));
   line.metric = sweep->metric();
   line.done = std::to_string(progress.ended()) + (progress.all ? "/" + std::to_string(*progress.all) : "");
   line.state = study.value()->has_workers() ? "running" : is_over(*sweep, *study.value()) ? "over" : "stopped";
@@ -58,7 +49,7 @@ ListedSweep listed(const std::string& folder, const std::string& name) {
   return line;
 }
 
-std::string as_table(const std::vector<ListedSweep>& list, const review::RunsContext& context) {
+std::string as_table(const std::vector<ListedSweep>& list, const RunsContext& context) {
   std::vector<std::vector<terminal::Cell>> rows;
   for (const ListedSweep& line : list) {
     const terminal::Paint paint = line.state == "running"   ? terminal::Paint::kCyan
@@ -93,18 +84,7 @@ std::string as_json(const std::vector<ListedSweep>& list) {
   return core::to_json(root) + "\n";
 }
 
-std::optional<std::string> sweep_list(const review::RunsContext& context, const SweepListRequest& request,
-                                      core::Diagnostics&) {
-  const std::string output_dir = request.trash ? review::trash_dir(context.output_dir) : context.output_dir;
-  std::vector<ListedSweep> list;
-  for (const std::string& name : sweep::sweep_names(output_dir).value_or({}))
-    list.push_back(listed(sweep::sweeps_dir(output_dir) + "/" + name, name));
-  if (request.format == "json") return as_json(list);
-  if (list.empty()) return "no sweeps in " + output_dir + "\n";
-  return as_table(list, context);
-}
-
-/// Folders of the runs of a sweep: `NAME-3` in its own output_dir, which may be that of the trash.
+/// Folders of the runs of a sweep, `NAME-3`, in its output_dir or in the trash.
 std::vector<std::string> runs_of(const std::string& sweep, const std::string& output_dir, const core::Clock& clock) {
   std::vector<std::string> folders;
   for (const RunSummary& run : store::list_runs(output_dir, clock, {.with_recipe = false})) {
@@ -115,7 +95,7 @@ std::vector<std::string> runs_of(const std::string& sweep, const std::string& ou
   return folders;
 }
 
-/// Null after saying why.
+/// Null when `diagnostics` has the reason.
 std::unique_ptr<sweep::Study> sweep_called(const std::string& output_dir, const std::string& text,
                                            core::Diagnostics& diagnostics) {
   auto study = sweep::find_study(output_dir, text);
@@ -134,23 +114,23 @@ bool move_sweep(const std::string& name, const std::string& from, const std::str
   return moved.ok();
 }
 
-std::optional<std::string> empty_trash(const review::RunsContext& context, const SweepRemoveRequest& request,
+std::optional<std::string> empty_trash(const RunsContext& context, const SweepRemoveRequest& request,
                                        core::Diagnostics& diagnostics) {
   if (!request.sweep.empty()) {
-    diagnostics.error({}, "--empty-trash takes no sweep: it deletes all that are in the trash");
+    diagnostics.error({}, "--empty-trash takes no SWEEP: it deletes everything in the trash");
     return std::nullopt;
   }
-  const std::string trash = review::trash_dir(context.output_dir);
+  const std::string trash = trash_dir(context.output_dir);
   const std::vector<std::string> names = sweep::sweep_names(trash).value_or({});
-  if (names.empty()) return "there is no sweep in the trash of " + context.output_dir + "\n";
+  if (names.empty()) return "no sweeps in the trash of " + context.output_dir + "\n";
   std::vector<std::string> folders;
   for (const std::string& name : names) {
     for (std::string& run : runs_of(name, trash, context.clock)) folders.push_back(std::move(run));
   }
   const std::string what = core::counted(static_cast<std::int64_t>(names.size()), "sweep", "sweeps") + " with " +
                            core::counted(static_cast<std::int64_t>(folders.size()), "run", "runs");
-  if (!review::go_ahead("delete for good " + what + " in the trash of " + context.output_dir + "?", request.yes,
-                        kRemove, diagnostics))
+  if (!go_ahead("permanently delete " + what + " in the trash of " + context.output_dir + "?", request.yes, kRemove,
+                diagnostics))
     return diagnostics.has_errors() ? std::nullopt : std::optional<std::string>("nothing was deleted\n");
   for (const std::string& name : names) folders.push_back(sweep::sweeps_dir(trash) + "/" + name);
   for (const std::string& folder : folders) {
@@ -163,7 +143,19 @@ std::optional<std::string> empty_trash(const review::RunsContext& context, const
   return "deleted " + what + "\n";
 }
 
-std::optional<std::string> sweep_remove(const review::RunsContext& context, const SweepRemoveRequest& request,
+}  // namespace
+
+std::optional<std::string> sweep_list(const RunsContext& context, const SweepListRequest& request, core::Diagnostics&) {
+  const std::string output_dir = request.trash ? trash_dir(context.output_dir) : context.output_dir;
+  std::vector<ListedSweep> list;
+  for (const std::string& name : sweep::sweep_names(output_dir).value_or({}))
+    list.push_back(listed(sweep::sweeps_dir(output_dir) + "/" + name, name));
+  if (request.format == "json") return as_json(list);
+  if (list.empty()) return "no sweeps in " + output_dir + "\n";
+  return as_table(list, context);
+}
+
+std::optional<std::string> sweep_remove(const RunsContext& context, const SweepRemoveRequest& request,
                                         core::Diagnostics& diagnostics) {
   if (request.empty_trash) return empty_trash(context, request, diagnostics);
   if (request.sweep.empty()) {
@@ -174,11 +166,11 @@ std::optional<std::string> sweep_remove(const review::RunsContext& context, cons
   if (study == nullptr) return std::nullopt;
   const std::string name = study->info().name;
   if (study->has_workers()) {
-    diagnostics.error({}, "somebody works on sweep " + name,
+    diagnostics.error({}, "sweep " + name + " has active workers",
                       study->info().store.empty()
-                          ? "stop it first (Ctrl-C), or wait for its end"
-                          : "stop it first (Ctrl-C), on whichever machine, or wait for its end; a worker that was "
-                            "killed counts until sweep.worker_timeout is over");
+                          ? "stop them (Ctrl-C), or wait for the end of the sweep"
+                          : "stop them (Ctrl-C) on every machine, or wait for the end of the sweep; a killed worker "
+                            "counts as active until sweep.worker_timeout");
     return std::nullopt;
   }
   const std::string address = study->info().store;
@@ -186,54 +178,28 @@ std::optional<std::string> sweep_remove(const review::RunsContext& context, cons
   const std::vector<std::string> runs = runs_of(name, context.output_dir, context.clock);
   const std::string what =
       "sweep " + name + " and its " + core::counted(static_cast<std::int64_t>(runs.size()), "run", "runs");
-  if (!review::go_ahead("move to the trash: " + what + "; go ahead?", request.yes, kRemove, diagnostics))
+  if (!go_ahead("move " + what + " to the trash?", request.yes, kRemove, diagnostics))
     return diagnostics.has_errors() ? std::nullopt : std::optional<std::string>("nothing was removed\n");
-  if (!runs.empty() && !review::runs_remove(context, {.runs = runs, .yes = true}, diagnostics)) return std::nullopt;
-  if (!move_sweep(name, context.output_dir, review::trash_dir(context.output_dir), diagnostics)) return std::nullopt;
+  if (!runs.empty() && !runs_remove(context, {.runs = runs, .yes = true}, diagnostics)) return std::nullopt;
+  if (!move_sweep(name, context.output_dir, trash_dir(context.output_dir), diagnostics)) return std::nullopt;
   return what + ": in the trash; `roux sweep restore " + name + "` brings them back\n" +
          (address.empty() ? ""
-                          : "what they came to is still in " + address +
-                                ", for all machines, until somebody says there: DROP SCHEMA \"" +
+                          : "results remain in " + address + "; to delete them run DROP SCHEMA \"" +
                                 sweep::PostgresStore::schema_of(name) + "\" CASCADE\n");
 }
 
-std::optional<std::string> sweep_restore(const review::RunsContext& context, const SweepRemoveRequest& request,
+std::optional<std::string> sweep_restore(const RunsContext& context, const SweepRemoveRequest& request,
                                          core::Diagnostics& diagnostics) {
-  const std::string trash = review::trash_dir(context.output_dir);
+  const std::string trash = trash_dir(context.output_dir);
   auto study = sweep_called(trash, request.sweep, diagnostics);
   if (study == nullptr) return std::nullopt;
   const std::string name = study->info().name;
   study.reset();  // before its file moves
   if (!move_sweep(name, trash, context.output_dir, diagnostics)) return std::nullopt;
   const std::vector<std::string> runs = runs_of(name, trash, context.clock);
-  if (!runs.empty() && !review::runs_restore(context, {.runs = runs}, diagnostics)) return std::nullopt;
+  if (!runs.empty() && !runs_restore(context, {.runs = runs}, diagnostics)) return std::nullopt;
   return "sweep " + name + " and its " + core::counted(static_cast<std::int64_t>(runs.size()), "run", "runs") +
          ": back in " + context.output_dir + "\n";
 }
 
-}  // namespace
-
-void add_sweep_studies(CLI::App& sweep, Session& session) {
-  const auto list = std::make_shared<SweepListRequest>();
-  CLI::App* command = sweep.add_subcommand("list", "Show the sweeps, newest first");
-  add_runs_format(*command, list->format, {"table", "json"});
-  command->add_flag("--trash", list->trash, "Those that `roux sweep rm` took away");
-  command->footer("\nExamples:\n  roux sweep list\n  roux sweep list --format json\n");
-  on_runs_call<SweepListRequest>(*command, session, list, sweep_list);
-
-  const auto remove = std::make_shared<SweepRemoveRequest>();
-  command = sweep.add_subcommand("rm", "Move a sweep and its runs to the trash, from which `restore` brings them back");
-  command->add_option("SWEEP", remove->sweep, kSweepText);
-  command->add_flag("--empty-trash", remove->empty_trash, "Delete for good the sweeps in the trash, and their runs");
-  command->add_flag("--yes", remove->yes, "Do not ask");
-  command->footer("\nExamples:\n  roux sweep rm tiny-gpt\n  roux sweep list --trash\n  roux sweep rm --empty-trash\n");
-  on_runs_call<SweepRemoveRequest>(*command, session, remove, sweep_remove);
-
-  const auto restore = std::make_shared<SweepRemoveRequest>();
-  command = sweep.add_subcommand("restore", "Bring a sweep and its runs back from the trash");
-  command->add_option("SWEEP", restore->sweep, kSweepText)->required();
-  command->footer("\nExample:\n  roux sweep restore tiny-gpt\n");
-  on_runs_call<SweepRemoveRequest>(*command, session, restore, sweep_restore);
-}
-
-}  // namespace runner::cli
+}  // namespace runner::review
