@@ -197,7 +197,7 @@ TEST_CASE("a grid names every dimension that has no end", "[sampler][grid]") {
   runner::core::Diagnostics diagnostics;
   build(Node::string("grid"), {integers(1, 3), reals(0, 1)})->check(Node::string("grid"), diagnostics);
   REQUIRE(diagnostics.all().size() == 1);
-  CHECK(diagnostics.all()[0].message == "a grid tries all values, but integers has no end of them");
+  CHECK(diagnostics.all()[0].message == "a grid tries all values, but integers has infinitely many");
 }
 
 TEST_CASE("unscrambled Sobol points are SciPy's", "[sampler][sobol]") {
