@@ -4,10 +4,12 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <thread>
 
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/cli/commands.h"
@@ -17,6 +19,7 @@
 #include "runner/core/platform/process.h"
 #include "runner/core/units.h"
 #include "runner/review/checkpoint/bitwise_compare.h"
+#include "runner/store/lease.h"
 #include "runner/store/run_reader.h"
 
 namespace runner::cli {
@@ -74,6 +77,18 @@ class Prover {
   }
 
  private:
+  /// A child that the killed process had just forked holds the lock of its run until it is gone too.
+  static void wait_until_free(const std::string& output_dir) {
+    const core::Clock& clock = core::system_clock();
+    const std::int64_t give_up_ns = clock.monotonic_ns() + kPatience_ms * 1'000'000;
+    std::error_code ignored;
+    for (const auto& run : fs::directory_iterator(output_dir, ignored)) {
+      while (store::live_owner(run.path().string(), clock) && clock.monotonic_ns() < give_up_ns) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      }
+    }
+  }
+
   Outcome start(const std::string& output_dir, const KillPoint* kill, Trace* trace) {
     std::vector<std::string> command = arguments_;
     command.insert(command.end(), {"--output-dir", output_dir});
@@ -106,6 +121,7 @@ class Prover {
     }
     outcome.status = process.wait();
     outcome.killed = outcome.killed && outcome.status == 128 + SIGKILL;  // it may have ended before
+    if (outcome.killed) wait_until_free(output_dir);
     if (trace != nullptr) trace->ended_us = elapsed_us();
     return outcome;
   }
