@@ -48,7 +48,7 @@ void refuse_held(const Runs& runs, core::Diagnostics& diagnostics) {
 
 fs::path folder_of(const RunSummary& run) { return fs::absolute(run.run_dir).lexically_normal(); }
 
-/// A link to a run is moved as a link: what it leads to stays where it is, so a relative one is made anew.
+/// A link to a run is moved as a link: what it leads to stays where it is, so a relative one is rewritten.
 int move_folder(const fs::path& from, const fs::path& to) {
   if (!fs::is_symlink(from)) return std::rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
   std::error_code error;
@@ -58,7 +58,7 @@ int move_folder(const fs::path& from, const fs::path& to) {
   return error.value();
 }
 
-/// The lease is held meanwhile, so that nobody goes on with the run just now; on a full disk nobody else gets it, too.
+/// Holds the lease meanwhile, so that no process resumes the run; on a full disk no other process can take it either.
 core::Result<void> move_run(const RunSummary& run, const fs::path& to, const core::Clock& clock) {
   auto lease = store::Lease::acquire(run.run_dir, clock);
   if (!lease && lease.failure().exit_code != core::kExitResumable) return lease.failure();
