@@ -47,7 +47,4 @@ struct Column {
 std::string table_text(const std::vector<Column>& columns, const std::vector<std::vector<Cell>>& rows,
                        const Terminal& terminal);
 
-/// One field of RFC 4180 CSV, quoted if necessary.
-std::string csv_field(std::string_view text);
-
 }  // namespace runner::terminal

@@ -13,6 +13,7 @@
 #include "runner/cli/commands.h"
 #include "runner/cli/flags.h"
 #include "runner/cli/group/runs.h"
+#include "runner/core/text.h"
 #include "runner/core/utf8.h"
 #include "runner/review/runs.h"
 #include "runner/review/terminal_plot.h"
@@ -117,8 +118,7 @@ void add_show(CLI::App& profile, Session& session) {
   const auto request = std::make_shared<ProfileRequest>();
   CLI::App* command = profile.add_subcommand("show", "Show the time and memory of each operation");
   command->add_option("RUN", request->run, kRunText)->required();
-  std::string list;
-  for (const std::string& word : sort_words()) list += (list.empty() ? "" : ", ") + word;
+  const std::string list = core::joined(sort_words());
   command->add_option("--sort-by", request->sort_by, "Sort by: " + list)
       ->type_name("WORD")
       ->check([list](const std::string& word) {

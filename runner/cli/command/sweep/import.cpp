@@ -3,7 +3,7 @@
 
 #include "runner/cli/group/sweep.h"
 #include "runner/cli/group/sweep_flags.h"
-#include "runner/core/units.h"
+#include "runner/core/text.h"
 #include "runner/core/utf8.h"
 #include "runner/store/run_reader.h"
 #include "runner/transfer/optuna.h"

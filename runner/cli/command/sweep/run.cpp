@@ -12,6 +12,7 @@
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
+#include "runner/core/text.h"
 #include "runner/core/units.h"
 #include "runner/store/run_reader.h"
 #include "runner/sweep/preflight.h"
