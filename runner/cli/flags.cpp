@@ -4,11 +4,12 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 
+#include "runner/core/text.h"
+
 namespace runner::cli {
 
 void add_format(CLI::App& command, std::string& format, const std::vector<std::string>& known) {
-  std::string list;
-  for (const std::string& name : known) list += (list.empty() ? "" : ", ") + name;
+  const std::string list = core::joined(known);
   command.add_option("--format", format, "Output format: " + list)
       ->type_name("FORMAT")
       ->check([known, list](const std::string& value) {

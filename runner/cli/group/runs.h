@@ -13,6 +13,7 @@
 
 #include "runner/cli/flags.h"
 #include "runner/cli/session.h"
+#include "runner/core/text.h"
 #include "runner/review/curves.h"
 #include "runner/review/runs.h"
 
@@ -55,8 +56,7 @@ void add_curve_flags(CLI::App& command, review::CurvesRequest& curves);
 template <typename Value>
 void add_choice(CLI::App& command, const std::string& flag, const std::string& text, Value& value,
                 const std::vector<std::pair<std::string, Value>>& known) {
-  std::string list;
-  for (const auto& [name, one] : known) list += (list.empty() ? "" : ", ") + name;
+  const std::string list = core::joined(known, ", ", &std::pair<std::string, Value>::first);
   const auto position = [known](const std::string& word) {
     std::size_t at = 0;
     while (at < known.size() && known[at].first != word) ++at;

@@ -23,7 +23,7 @@ bool add_changes(Session& session, const SweepFlags& flags, recipe::ComposeOptio
     }
     const std::string path = text.substr(0, text.find('='));
     if (!varied.insert(path).second) {
-      session.fail(path + " is varied twice on the command line", "keep one of them: " + text);
+      session.fail(path + " is swept twice on the command line", "keep one of them: " + text);
       return false;
     }
     options.overrides.push_back({Override::Kind::kSet, set.value(), text});

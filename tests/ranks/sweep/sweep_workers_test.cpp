@@ -114,7 +114,7 @@ TEST_CASE("a sweep is not removed while a worker of another machine is at it", "
   const auto removed = other.roux({"sweep", "rm", "swept", "--yes"});
   INFO(removed.output);
   CHECK(removed.status == 0);
-  CHECK(removed.output.find("until somebody says there: DROP SCHEMA \"roux_") != std::string::npos);
+  CHECK(removed.output.find("to delete them run DROP SCHEMA \"roux_") != std::string::npos);
 }
 
 TEST_CASE("a population wants one folder for all of its workers", "[ranks][sweep][population][postgres]") {
