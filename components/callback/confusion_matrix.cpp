@@ -167,7 +167,7 @@ class ConfusionMatrix final : public Callback {
     std::int64_t classes = train_data.signature().num_classes;
     if (classes > 0) classes = std::max(classes, model.blocks().back()->outputs().back().shape.back());
     if (classes == 0) {
-      diagnostics.error(block.location(), "confusion_matrix counts classes, but the data gives none",
+      diagnostics.error(block.location(), "confusion_matrix counts classes, but the data have none",
                         "remove it, or use the callback predictions");
     } else if (classes > kClassesMax) {
       diagnostics.error(block.location(),

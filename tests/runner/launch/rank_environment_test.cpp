@@ -81,9 +81,9 @@ TEST_CASE("a variable that is missing or wrong is named", "[launch]") {
       {{{"RANK", "1"}}, "RANK is \"1\" in the environment, but WORLD_SIZE is not set"},
       {{{"WORLD_SIZE", "2"}}, "WORLD_SIZE is \"2\" in the environment, but RANK is not set"},
       {{{"WORLD_SIZE", "8"}, {"PMI_RANK", "1"}, {"PMI_SIZE", "2"}},
-       "WORLD_SIZE is \"8\" in the environment, but mpiexec has set 2 for it"},
+       "WORLD_SIZE is \"8\" in the environment, but mpiexec sets 2"},
       {{{"RANK", "0"}, {"PMI_RANK", "1"}, {"PMI_SIZE", "2"}},
-       "RANK is \"0\" in the environment, but mpiexec has set 1 for it"},
+       "RANK is \"0\" in the environment, but mpiexec sets 1"},
   };
   for (const Case& c : cases) {
     const Variables variables(c.values);

@@ -67,7 +67,7 @@ TEST_CASE("each mistake in a sweep is told at its place", "[sweep]") {
         "uniform)"}},
       {"steps beyond the end",
        "  parameters: {vars.width: {min: 1, max: 4, q: 8}}",
-       {"vars.width has steps of 8, which leaves only min (a smaller q)"}},
+       {"vars.width has steps of 8, which leaves only min (use a smaller q)"}},
       {"a value twice",
        "  parameters: {vars.width: {values: [8, 16, 8]}}",
        {"vars.width has the value 8 twice (keep one of them)"}},
