@@ -255,10 +255,9 @@ void build_training(Experiment& experiment, Diagnostics& diagnostics) {
   if (!diagnostics.has_errors()) experiment.optimizer = components::optimizer::build(optimizer, {std::move(groups)});
   if (experiment.scheduler != nullptr && experiment.optimizer != nullptr && experiment.scheduler->moves_momentum() &&
       !experiment.optimizer->takes_momentum()) {
-    diagnostics.error(
-        experiment.recipe.lr_scheduler.location(),
-        "lr_scheduler moves the momentum, and optimizer " + type_of(optimizer) + " has none",
-        "use sgd or rmsprop with momentum, adam or adamw, or leave cycle_momentum out");
+    diagnostics.error(experiment.recipe.lr_scheduler.location(),
+                      "lr_scheduler moves the momentum, and optimizer " + type_of(optimizer) + " has none",
+                      "use sgd or rmsprop with momentum, adam or adamw, or leave cycle_momentum out");
   }
   if (experiment.optimizer != nullptr) build_weight_average(experiment, diagnostics);
   for (const Node& block : experiment.recipe.callbacks) {

@@ -82,8 +82,7 @@ TEST_CASE("a variable that is missing or wrong is named", "[launch]") {
       {{{"WORLD_SIZE", "2"}}, "WORLD_SIZE is \"2\" in the environment, but RANK is not set"},
       {{{"WORLD_SIZE", "8"}, {"PMI_RANK", "1"}, {"PMI_SIZE", "2"}},
        "WORLD_SIZE is \"8\" in the environment, but mpiexec sets 2"},
-      {{{"RANK", "0"}, {"PMI_RANK", "1"}, {"PMI_SIZE", "2"}},
-       "RANK is \"0\" in the environment, but mpiexec sets 1"},
+      {{{"RANK", "0"}, {"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}, "RANK is \"0\" in the environment, but mpiexec sets 1"},
   };
   for (const Case& c : cases) {
     const Variables variables(c.values);
