@@ -51,7 +51,7 @@ std::string counted_large(std::int64_t count, std::string_view one, std::string_
 std::string with_commas(std::int64_t count) {
   std::string text = std::to_string(count);
   const std::size_t first_digit = count < 0 ? 1 : 0;
-  for (std::size_t at = text.size(); at > first_digit + 3;) text.insert(at -= 3, ",");
+  for (std::size_t at = text.size(); at > first_digit + 3;) text.insert(at -= 3, 1, ',');
   return text;
 }
 

@@ -115,9 +115,10 @@ TEST_CASE("a recipe with old words extends, is extended and overridden, with a n
   write("child.yaml", "extends: new.yaml\nloader: {pad_in_loss: false}\n");
   CHECK(composed(dir / "child.yaml") == notice + no);
 
-  const ComposeOptions set{.overrides = {{Override::Kind::kSet, "loader.pad_in_loss=false"}}};
+  ComposeOptions set, take;
+  set.overrides = {{Override::Kind::kSet, "loader.pad_in_loss=false"}};
   CHECK(composed(dir / "new.yaml", set) == notice + no);
-  const ComposeOptions take{.overrides = {{Override::Kind::kSet, "~loader.pad_in_loss"}}};
+  take.overrides = {{Override::Kind::kSet, "~loader.pad_in_loss"}};
   CHECK(composed(dir / "new.yaml", take) == notice + R"({"loader": {}})");
 
   write("refers.yaml", "loader: {count_repeated_samples: true}\nvars: {pads: \"${loader.pad_in_loss}\"}\n");
