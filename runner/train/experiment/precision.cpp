@@ -167,14 +167,6 @@ void apply_precision(const Node& section, Model& model, core::Diagnostics& diagn
   model.add_hooks(std::move(hooks));
 }
 
-std::vector<Type> autocast_of_blocks(const Node& section, const Model& model) {
-  core::Diagnostics said_before;
-  const Formats formats = choose_formats(section, sections::precision::parse_config(section), model, said_before);
-  std::vector<Type> autocast;
-  for (const auto& block : model.blocks()) autocast.push_back(formats.at(block.get()).autocast);
-  return autocast;
-}
-
 void set_matmul_precision(const Node& section) {
   const auto config = sections::precision::parse_config(section);
   at::globalContext().setFloat32MatmulPrecision(std::string(to_text(config.matmul_precision)));

@@ -2,7 +2,6 @@
 
 #include <optional>
 #include <string_view>
-#include <vector>
 
 #include "components/model/model.h"
 #include "components/tensor/autocast.h"
@@ -23,10 +22,6 @@ Precision read_precision(const core::Node& section);
 /// bfloat16, and where blocks differ or take other inputs than arrive, hooks convert at their borders. Errors for a
 /// pattern that matches no block, and for weights that two blocks share and would keep in different formats.
 void apply_precision(const core::Node& section, components::model::Model& model, core::Diagnostics& diagnostics);
-
-/// The autocast of each of the model's blocks, in their order.
-std::vector<components::AutocastOptions::Type> autocast_of_blocks(const core::Node& section,
-                                                                  const components::model::Model& model);
 
 /// `precision.matmul_precision`, for the whole process.
 void set_matmul_precision(const core::Node& section);
