@@ -9,7 +9,7 @@
 
 #include "generated/tracker/dvclive.h"  // Config; declares make()
 #include "runner/core/platform/files.h"
-#include "trackers/io/csv_field.h"
+#include "runner/core/text.h"
 #include "trackers/io/numbers.h"
 #include "trackers/io/png.h"
 #include "trackers/io/record_file.h"
@@ -99,7 +99,7 @@ class DvcLive final : public Tracker {
     for (const Point& point : points) {
       Series& series = series_[*point.name];
       if (series.bytes == 0 && series.unwritten.empty()) {
-        series.unwritten = "step\t" + csv_field(parts_of(*point.name).back(), '\t') + "\n";
+        series.unwritten = "step\t" + runner::core::csv_field(parts_of(*point.name).back(), '\t') + "\n";
       }
       series.unwritten += std::to_string(point.step) + "\t" + number_text(point.value, kWords) + "\n";
       series.last = point.value;

@@ -13,10 +13,11 @@
 
 #include "generated/tracker/mlflow.h"  // Config; declares make()
 #include "runner/core/log.h"
-#include "runner/core/picture/crc32.h"
+#include "runner/core/text.h"
 #include "runner/core/utf8.h"
 #include "trackers/io/artifact_files.h"
 #include "trackers/io/config_values.h"
+#include "trackers/io/crc32c.h"
 #include "trackers/io/json_text.h"
 #include "trackers/io/numbers.h"
 #include "trackers/io/png.h"
@@ -58,7 +59,7 @@ json to_json(const Pairs& pairs) {
 
 std::string checksum(const std::string& bytes) {
   char text[9];
-  std::snprintf(text, sizeof text, "%08x", runner::core::crc32c(bytes));
+  std::snprintf(text, sizeof text, "%08x", crc32c(bytes));
   return text;
 }
 
@@ -282,8 +283,7 @@ class Mlflow final : public Tracker {
   /// The first ones that a run is made with; the rest follows within the limit of a request.
   Pairs first_tags(const Run& run, const std::string& parent) const {
     Pairs tags = {{kOurs, run.id}, {"mlflow.user", user_name()}, {"mlflow.source.type", "LOCAL"}};
-    std::string command;
-    for (const std::string& word : run.command_line) command += (command.empty() ? "" : " ") + word;
+    const std::string command = runner::core::joined(run.command_line, " ");
     tags.emplace_back("mlflow.source.name", command.empty() ? "roux" : cut(command, kTagMax));
     if (!parent.empty()) tags.emplace_back("mlflow.parentRunId", parent);
     return tags;

@@ -14,9 +14,9 @@
 
 #include "generated/tracker/tensorboard.h"  // Config; declares make()
 #include "runner/core/clock.h"
-#include "runner/core/picture/crc32.h"
 #include "runner/core/platform/machine.h"
 #include "trackers/io/config_values.h"
+#include "trackers/io/crc32c.h"
 #include "trackers/io/png.h"
 #include "trackers/io/record_file.h"
 #include "trackers/io/wire.h"
@@ -44,9 +44,9 @@ std::string framed(const std::string& message) {
   std::string record;
   record.reserve(message.size() + 16);
   append(record, static_cast<std::uint64_t>(message.size()));
-  append(record, runner::core::masked_crc32c(record));
+  append(record, masked_crc32c(record));
   record += message;
-  append(record, runner::core::masked_crc32c(message));
+  append(record, masked_crc32c(message));
   return record;
 }
 

@@ -14,6 +14,7 @@
 #include "runner/core/log.h"
 #include "runner/core/platform/files.h"
 #include "runner/core/platform/machine.h"
+#include "runner/core/text.h"
 #include "runner/core/utf8.h"
 #include "trackers/io/artifact_files.h"
 #include "trackers/io/json_text.h"
@@ -53,11 +54,7 @@ enum Kind {
 };
 enum FileType { kOther = 0, kMedia = 2 };
 
-std::string joined(std::initializer_list<std::string> parts) {
-  std::string text;
-  for (const std::string& part : parts) text += part;
-  return text;
-}
+std::string concatenated(std::initializer_list<std::string> parts) { return runner::core::joined(parts, ""); }
 
 Wire timestamp(std::int64_t time_ms) {
   Wire wire;
@@ -168,17 +165,17 @@ class Wandb final : public Tracker {
   void log_image(const Image& image) override {
     const Png png = read_png(image.path);
     const std::string path = add_media("images", image, png.bytes, ".png");
-    put(image, joined({R"({"_type":"images/separated","width":)", std::to_string(png.width), R"(,"height":)",
-                       std::to_string(png.height), R"(,"format":"png","count":1,"filenames":[)", json_quote(path),
-                       R"(],"captions":[)", json_quote(image.caption), "]}"}));
+    put(image, concatenated({R"({"_type":"images/separated","width":)", std::to_string(png.width), R"(,"height":)",
+                             std::to_string(png.height), R"(,"format":"png","count":1,"filenames":[)", json_quote(path),
+                             R"(],"captions":[)", json_quote(image.caption), "]}"}));
   }
 
   void log_table(const Table& table) override {
     const std::string content = json_text(table);
     const std::string path = add_media("table", table, content, ".table.json");
-    put(table, joined({R"({"_type":"table-file","ncols":)", std::to_string(table.columns.size()), R"(,"nrows":)",
-                       std::to_string(table.rows.size()), R"(,"sha256":")", sha256(content), R"(","size":)",
-                       std::to_string(content.size()), R"(,"path":)", json_quote(path), "}"}));
+    put(table, concatenated({R"({"_type":"table-file","ncols":)", std::to_string(table.columns.size()), R"(,"nrows":)",
+                             std::to_string(table.rows.size()), R"(,"sha256":")", sha256(content), R"(","size":)",
+                             std::to_string(content.size()), R"(,"path":)", json_quote(path), "}"}));
   }
 
   // As wandb.save() does it: a link to where it lies.
@@ -425,8 +422,9 @@ class Wandb final : public Tracker {
   template <typename Thing>
   std::string add_media(const char* folder, const Thing& thing, const std::string& content, const char* ending) {
     if (!file_) open();
-    const std::string path = joined({"media/", folder, "/", safe_name(thing.name), "_", std::to_string(thing.step), "_",
-                                     sha256(content).substr(0, kDigestDigits), ending});
+    const std::string path =
+        concatenated({"media/", folder, "/", safe_name(thing.name), "_", std::to_string(thing.step), "_",
+                      sha256(content).substr(0, kDigestDigits), ending});
     const fs::path whole = fs::path(folders_.back()) / "files" / path;
     runner::core::make_folders(whole.parent_path().string()).value();
     runner::core::write_file_atomic(whole.string(), content).value();

@@ -8,6 +8,7 @@
 #include "generated/tracker/webhook.h"  // Config; declares make()
 #include "runner/core/clock.h"
 #include "runner/core/log.h"
+#include "runner/core/text.h"
 #include "runner/core/utf8.h"
 #include "trackers/io/numbers.h"
 #include "trackers/server/http.h"
@@ -37,19 +38,15 @@ struct Condition {
   }
 };
 
-std::string trimmed(const std::string& text) {
-  const auto begin = text.find_first_not_of(' ');
-  return begin == std::string::npos ? "" : text.substr(begin, text.find_last_not_of(' ') - begin + 1);
-}
-
 Condition read_condition(const std::string& text) {
   const auto at = text.find_last_of("<>");
   Condition condition;
   if (at != std::string::npos) {
     const bool equal = at + 1 < text.size() && text[at + 1] == '=';
-    condition.metric = trimmed(text.substr(0, at));
+    condition.metric = runner::core::trimmed(std::string_view(text).substr(0, at), " ");
     condition.comparison = text.substr(at, equal ? 2 : 1);
-    const std::string limit = trimmed(text.substr(at + condition.comparison.size()));
+    const std::string limit(
+        runner::core::trimmed(std::string_view(text).substr(at + condition.comparison.size()), " "));
     const auto read = std::from_chars(limit.data(), limit.data() + limit.size(), condition.limit);
     if (!condition.metric.empty() && read.ec == std::errc() && read.ptr == limit.data() + limit.size())
       return condition;

@@ -6,17 +6,12 @@
 #include "components/callback/callback.h"
 #include "generated/callback/early_stopping.h"
 #include "runner/core/suggest.h"
+#include "runner/core/text.h"
 
 namespace components::callback::early_stopping {
 namespace {
 
 using runner::core::Node;
-
-std::string short_number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.6g", value);
-  return text;
-}
 
 class EarlyStopping final : public Callback {
  public:
@@ -31,9 +26,10 @@ class EarlyStopping final : public Callback {
       return;
     }
     if (++evaluations_without_ < config_.patience) return;
-    context.request_stop(
-        config_.monitor + " has not improved" + (best_ ? " on " + short_number(*best_) : std::string(" on NaN")) +
-        " for " + std::to_string(evaluations_without_) + (evaluations_without_ == 1 ? " evaluation" : " evaluations"));
+    context.request_stop(config_.monitor + " has not improved" +
+                         (best_ ? " on " + runner::core::short_number(*best_, 6) : std::string(" on NaN")) + " for " +
+                         std::to_string(evaluations_without_) +
+                         (evaluations_without_ == 1 ? " evaluation" : " evaluations"));
   }
 
   void save_state(runner::core::StateWriter& writer) const override {

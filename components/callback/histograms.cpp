@@ -11,7 +11,7 @@
 #include "components/callback/callback.h"
 #include "components/tensor/tensors.h"
 #include "generated/callback/histograms.h"
-#include "runner/core/name_map.h"
+#include "runner/core/language/name_map.h"
 
 namespace components::callback::histograms {
 namespace {

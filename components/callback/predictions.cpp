@@ -10,6 +10,7 @@
 #include "components/callback/picture_grid.h"
 #include "components/tensor/tensors.h"
 #include "generated/callback/predictions.h"
+#include "runner/core/text.h"
 #include "runner/core/utf8.h"
 
 namespace components::callback::predictions {
@@ -38,12 +39,6 @@ std::vector<std::int64_t> ids_of(const at::Tensor& tensor) {
   const at::Tensor dense = tensor.flatten().contiguous();
   const auto* begin = dense.const_data_ptr<std::int64_t>();
   return {begin, begin + dense.numel()};
-}
-
-std::string short_number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g", value);
-  return text;
 }
 
 /// One sample, read again, beside what was made of it.
@@ -112,7 +107,9 @@ Table table_of(const data::Dataset& data, const std::vector<Reviewed>& samples) 
   return table;
 }
 
-std::string said(const Node& cell) { return cell.is_string() ? cell.as_string() : short_number(cell.as_double()); }
+std::string said(const Node& cell) {
+  return cell.is_string() ? cell.as_string() : runner::core::short_number(cell.as_double(), 3);
+}
 
 runner::core::Canvas pictures_of(const std::vector<Reviewed>& samples) {
   std::vector<CaptionedPicture> pictures;
@@ -121,7 +118,8 @@ runner::core::Canvas pictures_of(const std::vector<Reviewed>& samples) {
     picture.pixels_CHW = sample.input;
     picture.first_line = said(sample.label[0].second);
     picture.second_line = "> " + said(sample.prediction[0].second);
-    if (sample.judged.probability >= 0) picture.second_line += " " + short_number(sample.judged.probability);
+    if (sample.judged.probability >= 0)
+      picture.second_line += " " + runner::core::short_number(sample.judged.probability, 3);
     picture.is_wrong = sample.is_wrong;
   }
   return picture_grid(pictures);

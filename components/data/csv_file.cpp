@@ -9,6 +9,7 @@
 
 #include "components/data/text_utils.h"
 #include "runner/core/platform/files.h"
+#include "runner/core/text.h"
 #include "runner/core/utf8.h"
 
 namespace components::data {
@@ -108,8 +109,8 @@ void check_widths(const CsvFile& file, bool header, RecordErrors& errors) {
   for (const CsvRow& row : file.rows) {
     const std::size_t got = row.fields.size();
     if (got == wanted) continue;
-    std::string message = "the row has " + counted(static_cast<std::int64_t>(got), "field", "fields") + ", " + whole +
-                          std::to_string(wanted);
+    std::string message = "the row has " + counted_large(static_cast<std::int64_t>(got), "field", "fields") + ", " +
+                          whole + std::to_string(wanted);
     if (got < wanted) {
       message += ": there is none for " + quote(file.columns[got]);
       errors.add(row.line, message, "an empty field is written as nothing between two delimiters");
@@ -129,7 +130,7 @@ RecordErrors::RecordErrors(runner::core::Diagnostics& diagnostics, runner::core:
 RecordErrors::~RecordErrors() {
   const std::int64_t more = count_ - kShownMax;
   if (more <= 0) return;
-  diagnostics_.error(place_, path_ + ": " + counted(more, "more record is", "more records are") + " wrong");
+  diagnostics_.error(place_, path_ + ": " + counted_large(more, "more record is", "more records are") + " wrong");
 }
 
 void RecordErrors::add(std::int64_t line, const std::string& message, const std::string& hint) {

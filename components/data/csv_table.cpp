@@ -12,6 +12,7 @@
 #include "components/data/text_utils.h"
 #include "generated/data/csv_table.h"
 #include "runner/core/suggest.h"
+#include "runner/core/text.h"
 #include "runner/core/utf8.h"
 
 namespace components::data::csv_table {
@@ -83,9 +84,9 @@ bool keep_share(const Config& config, const Inputs& inputs, CsvFile& file) {
   for (const std::size_t i : kept) rows.push_back(std::move(file.rows[i]));
   file.rows = std::move(rows);
   if (!file.rows.empty()) return true;
-  inputs.diagnostics.error(place,
-                           "split \"" + *config.split + "\" of " + counted(whole, "row", "rows") + " holds no row",
-                           "take a larger share");
+  inputs.diagnostics.error(
+      place, "split \"" + *config.split + "\" of " + counted_large(whole, "row", "rows") + " holds no row",
+      "take a larger share");
   return false;
 }
 
@@ -247,7 +248,7 @@ class Builder {
     inputs_.diagnostics.warning(place_of(inputs_.block, "path"),
                                 config_.path + ": column " + quote(feature.name) + " looks like free text: its " +
                                     with_commas(values) + " different values in " +
-                                    counted(static_cast<std::int64_t>(rows_.size()), "row", "rows") + " are " +
+                                    counted_large(static_cast<std::int64_t>(rows_.size()), "row", "rows") + " are " +
                                     with_commas(values) + " inputs",
                                 "name the other columns in features, or say types: {" + feature.name + ": category}");
   }
@@ -382,13 +383,14 @@ class Builder {
 
   std::string describe() const {
     const std::int64_t dropped = static_cast<std::int64_t>(file_.rows.size() - rows_.size());
-    std::string text = counted(static_cast<std::int64_t>(rows_.size()), "row", "rows") + " of " + config_.path;
+    std::string text = counted_large(static_cast<std::int64_t>(rows_.size()), "row", "rows") + " of " + config_.path;
     if (config_.split) text += " (split " + *config_.split + ")";
     if (dropped > 0) text += " (" + with_commas(dropped) + " dropped)";
-    text += ", " + counted(encoding_.in_features(), "input", "inputs") + " from " +
-            counted(static_cast<std::int64_t>(encoding_.features.size()), "column", "columns") + ", ";
+    text += ", " + counted_large(encoding_.in_features(), "input", "inputs") + " from " +
+            counted_large(static_cast<std::int64_t>(encoding_.features.size()), "column", "columns") + ", ";
     if (encoding_.classification) {
-      return text + counted(static_cast<std::int64_t>(encoding_.targets[0].categories.size()), "class", "classes") +
+      return text +
+             counted_large(static_cast<std::int64_t>(encoding_.targets[0].categories.size()), "class", "classes") +
              " of " + encoding_.targets[0].name;
     }
     for (std::size_t i = 0; i < encoding_.targets.size(); ++i) {

@@ -2,6 +2,7 @@
 
 #include "components/data/block_place.h"
 #include "components/data/text_utils.h"
+#include "runner/core/text.h"
 
 namespace components::data {
 namespace {
@@ -24,7 +25,7 @@ bool fits_training_set(const DataSignature& signature, const Inputs& inputs) {
   fits = same_port(signature.target, train.target, "target", inputs) && fits;
   if (fits && signature.num_classes != train.num_classes) {
     inputs.diagnostics.error(inputs.block.location(), "data." + inputs.name + " has " +
-                                                          counted(signature.num_classes, "class", "classes") +
+                                                          counted_large(signature.num_classes, "class", "classes") +
                                                           ", and data.train has " + with_commas(train.num_classes));
     fits = false;
   }

@@ -11,6 +11,7 @@
 #include "components/data/same_task.h"
 #include "components/data/text_utils.h"
 #include "generated/data/synthetic.h"
+#include "runner/core/text.h"
 
 // N: samples   F: inputs   O: targets
 
@@ -89,11 +90,11 @@ DataSignature signature_of(const Config& config) {
 }
 
 std::string describe(const Config& config, const DataSignature& signature) {
-  const std::string samples = counted(config.num_samples, "sample", "samples");
+  const std::string samples = counted_large(config.num_samples, "sample", "samples");
   switch (config.task) {
     case Task::kRegression:
-      return samples + " of a linear teacher, " + counted(signature.input.shape[1], "input", "inputs") + ", " +
-             counted(signature.target.shape[1], "target", "targets");
+      return samples + " of a linear teacher, " + counted_large(signature.input.shape[1], "input", "inputs") + ", " +
+             counted_large(signature.target.shape[1], "target", "targets");
     case Task::kSpirals: return samples + " on " + std::to_string(signature.num_classes) + " spirals";
     case Task::kLinear: break;
   }

@@ -15,6 +15,7 @@
 #include "components/tensor/tensors.h"
 #include "generated/data/synthetic_images.h"  // Config; declares make()
 #include "runner/core/error.h"
+#include "runner/core/text.h"
 
 namespace components::data::synthetic_images {
 namespace {
@@ -112,9 +113,9 @@ class Images final : public Dataset {
   }
 
   std::string describe() const override {
-    return counted(config_.num_samples, "image", "images") + " of " + std::to_string(shape_.channels) + " x " +
+    return counted_large(config_.num_samples, "image", "images") + " of " + std::to_string(shape_.channels) + " x " +
            std::to_string(shape_.height) + " x " + std::to_string(shape_.width) + " in " +
-           counted(config_.num_classes, "class", "classes");
+           counted_large(config_.num_classes, "class", "classes");
   }
 
  private:

@@ -9,17 +9,13 @@
 #include <set>
 
 #include "components/data/text_utils.h"
+#include "runner/core/text.h"
 #include "runner/core/utf8.h"
 
 namespace components::data {
 namespace {
 
 using runner::core::quote;
-
-std::string lower(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
 
 bool all_numbers(const std::set<std::string>& texts) {
   return std::all_of(texts.begin(), texts.end(),
@@ -61,7 +57,7 @@ std::vector<std::pair<std::string, runner::core::Node>> TableEncoding::decoded(s
 bool is_missing(const std::string& field) {
   static constexpr std::array<std::string_view, 5> kMissing = {"", "na", "n/a", "nan", "null"};
   if (field.size() > 4) return false;
-  return std::find(kMissing.begin(), kMissing.end(), lower(field)) != kMissing.end();
+  return std::find(kMissing.begin(), kMissing.end(), runner::core::lower(field)) != kMissing.end();
 }
 
 Number parse_number(const std::string& field) {

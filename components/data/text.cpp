@@ -13,6 +13,7 @@
 #include "generated/data/text.h"
 #include "runner/core/error.h"
 #include "runner/core/platform/machine.h"
+#include "runner/core/text.h"
 #include "runner/core/units.h"
 
 // B: samples of the batch   T: bytes of a window
@@ -75,8 +76,9 @@ class Text final : public Dataset {
   }
 
   std::string describe() const override {
-    return counted(stream_->file_count(), "file", "files") + ", " + runner::core::format_bytes(stream_->size()) + ", " +
-           counted(size_, "sample", "samples") + " of " + counted(signature_.max_seq_len, "byte", "bytes");
+    return counted_large(stream_->file_count(), "file", "files") + ", " + runner::core::format_bytes(stream_->size()) +
+           ", " + counted_large(size_, "sample", "samples") + " of " +
+           counted_large(signature_.max_seq_len, "byte", "bytes");
   }
 
   std::vector<std::string> files() const override { return stream_->paths(); }
@@ -115,7 +117,7 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
   const std::int64_t end = PercentRange::boundary(whole, share->to);
   if (end - begin < config.max_seq_len + 1) {
     inputs.diagnostics.error(place_of(inputs.block, "max_seq_len"),
-                             "data." + inputs.name + " has " + counted(end - begin, "byte", "bytes") +
+                             "data." + inputs.name + " has " + counted_large(end - begin, "byte", "bytes") +
                                  ", and a sample takes max_seq_len + 1 = " + with_commas(config.max_seq_len + 1),
                              short_hint(end - begin));
     return nullptr;

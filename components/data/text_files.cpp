@@ -14,6 +14,7 @@
 #include "components/data/block_place.h"
 #include "components/data/text_utils.h"
 #include "runner/core/platform/files.h"
+#include "runner/core/text.h"
 
 namespace components::data {
 namespace {
@@ -130,12 +131,12 @@ std::vector<TextFile> find_text_files(const std::vector<std::string>& patterns, 
   if (files.empty()) {
     inputs.diagnostics.error(place_of(inputs.block, "exclude"),
                              "exclude leaves none of the " +
-                                 counted(static_cast<std::int64_t>(found.size()), "file", "files") + " of data." +
+                                 counted_large(static_cast<std::int64_t>(found.size()), "file", "files") + " of data." +
                                  inputs.name);
   } else if (bytes == 0) {
     inputs.diagnostics.error(place_of(inputs.block, "path"),
-                             "the " + counted(static_cast<std::int64_t>(files.size()), "file", "files") + " of data." +
-                                 inputs.name + " hold no byte");
+                             "the " + counted_large(static_cast<std::int64_t>(files.size()), "file", "files") +
+                                 " of data." + inputs.name + " hold no byte");
     files.clear();
   }
   return files;
@@ -177,7 +178,7 @@ std::optional<PercentRange> apply_split(const std::optional<std::string>& split,
   if (!files.empty()) return PercentRange{};
   inputs.diagnostics.error(
       place_of(inputs.block, "split"),
-      "split \"" + split.value_or(":") + "\" of " + counted(whole, "file", "files") + " holds no whole file",
+      "split \"" + split.value_or(":") + "\" of " + counted_large(whole, "file", "files") + " holds no whole file",
       std::string("take a larger share, or split_by: ") + unit);
   return std::nullopt;
 }

@@ -13,6 +13,7 @@
 #include "generated/data/text_lines.h"
 #include "runner/core/error.h"
 #include "runner/core/platform/machine.h"
+#include "runner/core/text.h"
 #include "runner/core/units.h"
 
 // B: samples of the batch   T: bytes of the longest one
@@ -84,9 +85,9 @@ class TextLines final : public Dataset {
       longest = std::max(longest, length_of(i));
       cut += line(i).bytes > signature_.max_seq_len ? 1 : 0;
     }
-    return counted(stream_->file_count(), "file", "files") + ", " + runner::core::format_bytes(stream_->size()) + ", " +
-           counted(size(), "line", "lines") + " of " + with_commas(shortest) + " to " +
-           counted(longest, "byte", "bytes") + (cut > 0 ? " (" + with_commas(cut) + " cut)" : "");
+    return counted_large(stream_->file_count(), "file", "files") + ", " + runner::core::format_bytes(stream_->size()) +
+           ", " + counted_large(size(), "line", "lines") + " of " + with_commas(shortest) + " to " +
+           counted_large(longest, "byte", "bytes") + (cut > 0 ? " (" + with_commas(cut) + " cut)" : "");
   }
 
   std::vector<std::string> files() const override { return stream_->paths(); }
@@ -132,10 +133,10 @@ bool shorten(std::vector<Line>& lines, const Config& config, const Inputs& input
   const auto longest =
       std::max_element(lines.begin(), lines.end(), [](const Line& a, const Line& b) { return a.bytes < b.bytes; });
   inputs.diagnostics.error(place_of(inputs.block, "too_long"),
-                           counted(count, "line", "lines") + " of data." + inputs.name + " " +
+                           counted_large(count, "line", "lines") + " of data." + inputs.name + " " +
                                (count == 1 ? "is" : "are") + " longer than max_seq_len " +
                                std::to_string(config.max_seq_len) + ", the longest has " +
-                               counted(longest->bytes, "byte", "bytes"),
+                               counted_large(longest->bytes, "byte", "bytes"),
                            "raise max_seq_len, or take too_long: cut");
   return false;
 }
@@ -178,7 +179,7 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
     if (lines.empty()) {
       inputs.diagnostics.error(
           place_of(inputs.block, config.split ? "split" : "path"),
-          "data." + inputs.name + " has no line to learn from, of " + counted(whole, "line", "lines") +
+          "data." + inputs.name + " has no line to learn from, of " + counted_large(whole, "line", "lines") +
               " that are not empty",
           config.too_long == TooLong::kDrop ? "take too_long: cut, or give it more text" : "give it more text");
       return nullptr;

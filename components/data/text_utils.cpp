@@ -11,16 +11,6 @@
 #include "runner/core/utf8.h"
 
 namespace components::data {
-std::string with_commas(std::int64_t count) {
-  std::string text = std::to_string(count);
-  const std::size_t first_digit = count < 0 ? 1 : 0;
-  for (std::size_t at = text.size(); at > first_digit + 3;) text.insert(at -= 3, ",");
-  return text;
-}
-
-std::string counted(std::int64_t count, const std::string& one, const std::string& many) {
-  return with_commas(count) + " " + (count == 1 ? one : many);
-}
 
 double as_written(float value) {
   char text[32];

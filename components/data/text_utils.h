@@ -6,13 +6,12 @@
 #include <string_view>
 #include <vector>
 
+#include "runner/core/text.h"
+
 namespace components::data {
 
-/// `8,714`; for people.
-std::string with_commas(std::int64_t count);
-
-/// `1 file`, `8,714 files`.
-std::string counted(std::int64_t count, const std::string& one, const std::string& many);
+using runner::core::counted_large;
+using runner::core::with_commas;
 
 /// The bytes as valid UTF-8: what is not becomes U+FFFD, one for each byte that belongs to no character.
 std::string valid_utf8(std::string_view bytes);

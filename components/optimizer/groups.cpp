@@ -10,7 +10,7 @@
 
 #include "components/optimizer/optimizer.h"
 #include "components/tensor/tensors.h"
-#include "runner/core/name_map.h"
+#include "runner/core/language/name_map.h"
 #include "runner/core/suggest.h"
 
 namespace components::optimizer {

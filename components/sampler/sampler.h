@@ -7,6 +7,7 @@
 
 #include "components/sampler/math/space.h"
 #include "components/sampler/math/tried.h"
+#include "runner/core/diagnostics.h"
 #include "runner/core/node.h"
 
 namespace components::sampler {
@@ -19,6 +20,17 @@ class Sampler {
 
   /// The variant number `tried.size()`, from 0; nothing when there is no further one.
   virtual std::optional<Point> propose(const std::vector<Tried>& tried) const = 0;
+
+  /// Whether it comes to an end by itself; other samplers need `n_trials`.
+  virtual bool is_finite() const { return false; }
+  /// Whether it walks through all variants of the space, each once.
+  virtual bool is_exhaustive() const { return false; }
+  /// Number of its variants; nothing where it has no end, more than `most` of them, or more than can be counted
+  /// quickly.
+  virtual std::optional<std::int64_t> count(std::int64_t /*most*/) const { return std::nullopt; }
+  /// What in its block does not fit the space, each at its place. Until this finds nothing, propose() and count() must
+  /// not be called.
+  virtual void check(const runner::core::Node& /*block*/, runner::core::Diagnostics& /*diagnostics*/) const {}
 };
 
 struct Inputs {
@@ -29,6 +41,9 @@ struct Inputs {
 
 /// RunError where the sweep has several: `sampler` compares single numbers.
 void require_one_objective(const char* sampler, const Inputs& inputs);
+
+/// The sampler of a sweep that names none. `has_limit`: `n_trials` says how many variants to try.
+const char* default_type(const Space& space, bool has_limit, bool is_population);
 
 std::shared_ptr<Sampler> build(const runner::core::Node& block, const Inputs& inputs);
 

@@ -18,6 +18,7 @@
 #include "runner/core/fields.h"
 #include "runner/core/json.h"
 #include "runner/core/platform/files.h"
+#include "runner/core/text.h"
 #include "runner/core/url_password.h"
 
 namespace runner::artifact {
@@ -62,8 +63,8 @@ constexpr std::array<const char*, 13> kSecretParts = {
 constexpr std::array<const char*, 12> kSecretWords = {"PASS", "PAT", "PWD", "PW",   "JWT",   "SAS",
                                                       "DSN",  "OTP", "PIN", "CRED", "CREDS", "SIGNATURE"};
 
-bool sounds_secret(std::string name) {
-  for (char& c : name) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+bool sounds_secret(const std::string& variable) {
+  const std::string name = core::upper(variable);
   if (name == "PWD" || name == "OLDPWD") return false;  // the current folder
   std::string words = "_" + name + "_";
   std::replace_if(

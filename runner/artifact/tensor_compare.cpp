@@ -18,6 +18,7 @@
 #include "runner/core/error.h"
 #include "runner/core/json.h"
 #include "runner/core/platform/files.h"
+#include "runner/core/text.h"
 #include "runner/core/utf8.h"
 
 namespace runner::artifact {
@@ -257,18 +258,6 @@ std::string tensors_of(const std::string& path) {
   return model;
 }
 
-std::string number(double value) {
-  char buffer[32];
-  std::snprintf(buffer, sizeof buffer, "%.9g", value);
-  return buffer;
-}
-
-std::string short_number(double value) {
-  char buffer[32];
-  std::snprintf(buffer, sizeof buffer, "%.3g", value);
-  return buffer;
-}
-
 }  // namespace
 
 bool Comparison::same() const {
@@ -310,7 +299,7 @@ std::string to_text(const TensorDifference& difference) {
   const std::string of = difference.set.empty() ? "" : " of " + difference.set;
   const std::string counts = std::to_string(difference.differing) + " of " + std::to_string(difference.elements) +
                              (difference.elements == 1 ? " element differs" : " elements differ") + ", by " +
-                             short_number(difference.max_abs) + " at most";
+                             core::short_number(difference.max_abs, 3) + " at most";
   const std::string name = core::escape_for_terminal(difference.name);
   switch (difference.kind) {
     case Kind::kOnlyInA: return name + of + " is only in a";
@@ -323,8 +312,8 @@ std::string to_text(const TensorDifference& difference) {
     case Kind::kValues: break;
   }
   const std::string index = difference.first.empty() ? "" : shape_text(difference.first);
-  return name + index + of + " is " + number(difference.first_a) + " in a and " + number(difference.first_b) +
-         " in b; " + counts;
+  return name + index + of + " is " + core::short_number(difference.first_a, 9) + " in a and " +
+         core::short_number(difference.first_b, 9) + " in b; " + counts;
 }
 
 std::string to_text(const ValueDifference& difference) {

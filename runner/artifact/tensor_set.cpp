@@ -14,6 +14,7 @@
 #include "runner/core/error.h"
 #include "runner/core/json.h"
 #include "runner/core/platform/files.h"
+#include "runner/core/text.h"
 #include "runner/core/utf8.h"
 
 namespace runner::artifact {
@@ -124,9 +125,8 @@ core::Result<std::string> find_tensor_set(const std::string& path) {
   const std::vector<std::string> sets = tensor_sets(path);
   if (sets.size() == 1) return tensor_set_path(path, sets.front());
   if (sets.empty()) return core::Failure{path + " holds no safetensors file", "", core::kExitUsage};
-  std::string list;
-  for (const std::string& set : sets) list += (list.empty() ? "" : ", ") + set;
-  return core::Failure{path + " holds no " + kModelFile + ", but " + list, "name one of them", core::kExitUsage};
+  return core::Failure{path + " holds no " + kModelFile + ", but " + core::joined(sets), "name one of them",
+                       core::kExitUsage};
 }
 
 core::Result<std::vector<std::string>> files_of_set(const std::string& path) {

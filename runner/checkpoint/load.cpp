@@ -10,6 +10,7 @@
 
 #include "components/tensor/tensors.h"
 #include "runner/artifact/manifest.h"
+#include "runner/artifact/tensor_compare.h"
 #include "runner/artifact/tensor_set.h"
 #include "runner/checkpoint/checkpoint.h"
 #include "runner/checkpoint/files.h"
@@ -31,12 +32,6 @@ using core::Node;
 using core::RunError;
 
 enum class Types { kSame, kConverted };
-
-std::string shape_text(at::IntArrayRef shape) {
-  std::string text;
-  for (const std::int64_t size : shape) text += (text.empty() ? "" : ", ") + std::to_string(size);
-  return "[" + text + "]";
-}
 
 /// Everything in which a file and a model differ, told at once.
 class Differences {
@@ -94,7 +89,8 @@ void load_model(const TensorSource& file, const components::model::Model& model,
     if (bytes == nullptr) {
       differences.missing(target.name);
     } else if (target.tensor.sizes() != at::IntArrayRef(bytes->shape)) {
-      differences.other(target.name, shape_text(bytes->shape), shape_text(target.tensor.sizes()));
+      differences.other(target.name, artifact::shape_text(bytes->shape),
+                        artifact::shape_text(target.tensor.sizes().vec()));
     } else if (dtype_word(target.tensor) != bytes->dtype &&
                !(types == Types::kConverted && convertible(target.tensor, *bytes))) {
       differences.other(target.name, bytes->dtype, dtype_word(target.tensor));

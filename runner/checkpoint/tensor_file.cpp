@@ -23,6 +23,7 @@
 #include "runner/artifact/tensor_set.h"
 #include "runner/checkpoint/checkpoint_prefetch.h"
 #include "runner/core/error.h"
+#include "runner/core/text.h"
 
 namespace runner::checkpoint {
 namespace {
@@ -53,12 +54,6 @@ constexpr std::array kDtypes = {
 constexpr std::int64_t kCopyBytes = 4 << 20;      // one thread's piece of a copy
 constexpr std::int64_t kStreamedBytesMin = 4096;  // a smaller one stays in the caches anyway
 constexpr std::string_view kStridesKey = "strides.";
-
-std::string joined(at::IntArrayRef sizes) {
-  std::string text;
-  for (const std::int64_t size : sizes) text += (text.empty() ? "" : ",") + std::to_string(size);
-  return text;
-}
 
 std::vector<std::int64_t> parse_sizes(std::string_view text) {
   std::vector<std::int64_t> sizes;
@@ -155,7 +150,7 @@ void TensorFile::add(const std::string& name, const at::Tensor& tensor) {
   RUNNER_ASSERT(contents_->head.empty(), "a file is complete before its size is asked for");
   const c10::NoGradGuard no_grad;
   if (!tensor.is_contiguous() && tensor.is_non_overlapping_and_dense()) {
-    contents_->metadata.emplace_back(std::string(kStridesKey) + name, joined(tensor.strides()));
+    contents_->metadata.emplace_back(std::string(kStridesKey) + name, core::joined(tensor.strides(), ","));
   }
   contents_->tensors.push_back({name, tensor.detach().cpu().contiguous()});
 }

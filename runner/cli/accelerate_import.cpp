@@ -3,10 +3,12 @@
 #include <algorithm>
 
 #include "runner/core/suggest.h"
+#include "runner/core/text.h"
 
 namespace runner::cli {
 namespace {
 
+using core::lower;
 using core::Node;
 using State = AccelerateOption::State;
 
@@ -44,11 +46,6 @@ Node as_written(const Node& value) {
   const std::string& text = value.as_string();
   const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
   return digits && text.size() < 10 ? Node::integer(std::stoll(text), value.location()) : value;
-}
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
-  return text;
 }
 
 bool means_no(const Node& value) {

@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "runner/core/error.h"
+#include "runner/core/text.h"
 #include "runner/launch/rank_environment.h"
 
 namespace runner::cli {
@@ -63,11 +64,7 @@ std::optional<recipe::Override> launch_change(const CLI::Option& option) {
   return change_of(*property, value, "--" + option.get_lnames().front() + " " + value);
 }
 
-std::string launch_variable(const std::string& key) {
-  std::string name = "ROUX_LAUNCH_" + key;
-  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::toupper(c); });
-  return name;
-}
+std::string launch_variable(const std::string& key) { return core::upper("ROUX_LAUNCH_" + key); }
 
 std::vector<recipe::Override> launch_variables() {
   std::vector<recipe::Override> changes;

@@ -99,7 +99,7 @@ function(add_binary_base)
     PRIVATE roux_layer_core roux_layer_recipe roux_layer_registry roux_layer_resolve roux_layer_store
             roux_layer_artifact
             third_party_spdlog third_party_nlohmann third_party_yaml-cpp third_party_jsonnet third_party_sqlite3
-            third_party_xxhash third_party_re2
+            third_party_xxhash third_party_re2 third_party_png
             Threads::Threads ${CMAKE_DL_LIBS})
 endfunction()
 
@@ -114,7 +114,7 @@ function(add_binary_program)
   target_link_libraries(roux
     PRIVATE third_party_jemalloc roux_layer_cli roux_layer_transfer roux_layer_review roux_layer_chart
             roux_layer_terminal roux_layer_query roux_layer_trackers roux_layer_sweep roux_layer_sampler
-            roux_layer_pruner roux_layer_launch roux_base third_party_cli11
+            roux_layer_pruner roux_layer_launch roux_base third_party_cli11 third_party_zlib
             Threads::Threads ${CMAKE_DL_LIBS})
   set_target_properties(roux PROPERTIES BUILD_RPATH "$ORIGIN/../lib" ENABLE_EXPORTS ON)
 endfunction()

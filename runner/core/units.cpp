@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "runner/core/text.h"
 #include "runner/core/utf8.h"
 
 namespace runner::core {
@@ -13,12 +14,6 @@ constexpr const char* kIntervalHint =
     "write 200 (optimizer steps) or an amount with its unit: 2ep, 500ba, 1e6tok, 5000sp, 30min, 0.1dur";
 constexpr const char* kDurationHint = "write seconds or an amount with its unit: 90s, 30min, 1.5h, 2d, 1h30min";
 constexpr const char* kBytesHint = "write 500MB, 10GB, 5GiB, or a number of bytes";
-
-std::string_view trimmed(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(" \t");
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
-}
 
 // Takes a number off the front; false when there is none. `1e6tok` is 1e6 and `tok`: from_chars stops at the first
 // letter that cannot go on, so `2ep` is 2 and `ep`.
@@ -46,12 +41,6 @@ std::optional<double> seconds_of(std::string_view unit) {
   if (unit == "h") return 3600.0;
   if (unit == "d") return 86400.0;
   return std::nullopt;
-}
-
-std::string number_text(double value) {
-  char buffer[32];
-  const auto end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
-  return {buffer, end};
 }
 
 // What people write for a unit, and what is meant.
@@ -208,10 +197,6 @@ std::string format_duration(double seconds) {
     std::snprintf(buffer, sizeof buffer, "%lld d %02lld h", hours / 24, hours % 24);
   }
   return buffer;
-}
-
-std::string counted(std::int64_t count, const char* one, const char* many) {
-  return std::to_string(count) + " " + (count == 1 ? one : many);
 }
 
 std::string format_count(double count) {

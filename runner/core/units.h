@@ -42,8 +42,6 @@ Result<std::int64_t> parse_bytes(std::string_view text);
 std::string format_bytes(std::int64_t bytes);
 /// `1 h 02 min`, `3.2 s`; for people.
 std::string format_duration(double seconds);
-/// `1 step`, `2 steps`; for people.
-std::string counted(std::int64_t count, const char* one, const char* many);
 /// `12.3 k`, `4.56 M`; for people.
 std::string format_count(double count);
 

@@ -15,6 +15,7 @@
 #include "runner/core/error.h"
 #include "runner/core/log.h"
 #include "runner/core/suggest.h"
+#include "runner/core/text.h"
 #include "runner/store/run_reader.h"
 #include "runner/train/experiment/experiment.h"
 #include "runner/train/experiment/stepper_options.h"
@@ -70,11 +71,10 @@ std::optional<Loaded> load(const resolve::Recipe& recipe, const EvalRequest& req
   if (sets.find(request.data) == nullptr) {
     std::vector<std::string> names;
     for (const auto& entry : sets.entries()) names.push_back(entry.key);
-    std::string all;
-    for (const std::string& name : names) all += (all.empty() ? "" : ", ") + name;
     const std::string near = core::closest(request.data, names);
-    diagnostics.error(sets.location(), "no data set is called \"" + request.data + "\"",
-                      (near.empty() ? "" : "did you mean \"" + near + "\"? ") + ("the recipe has " + all));
+    diagnostics.error(
+        sets.location(), "no data set is called \"" + request.data + "\"",
+        (near.empty() ? "" : "did you mean \"" + near + "\"? ") + ("the recipe has " + core::joined(names)));
     return std::nullopt;
   }
   Loaded loaded;

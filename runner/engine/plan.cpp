@@ -11,6 +11,7 @@
 #include "runner/checkpoint/checkpoint.h"
 #include "runner/checkpoint/init_from.h"
 #include "runner/core/platform/machine.h"
+#include "runner/core/text.h"
 #include "runner/core/units.h"
 #include "runner/train/experiment/experiment.h"
 #include "runner/train/experiment/memory_estimate.h"
@@ -28,9 +29,7 @@ void plan_model(const train::Experiment& experiment, Plan& plan) {
   for (const auto& block : experiment.model->blocks()) {
     BlockPlan row;
     row.name = block->name();
-    for (const auto& output : block->outputs()) {
-      row.output += (row.output.empty() ? "" : ", ") + components::to_text(output);
-    }
+    row.output = core::joined(block->outputs(), ", ", [](const auto& output) { return components::to_text(output); });
     for (const auto& parameter : block->parameters()) row.parameters += parameter.tensor.numel();
     plan.blocks.push_back(std::move(row));
   }

@@ -13,6 +13,7 @@
 #include "runner/core/error.h"
 #include "runner/core/platform/files.h"
 #include "runner/core/platform/machine.h"
+#include "runner/core/text.h"
 #include "runner/launch/cpu_affinity.h"
 #include "runner/launch/rank_environment.h"
 
@@ -146,9 +147,7 @@ int LocalRanks::timeout_ms() const {
 std::string LocalRanks::run_dir() { return report_->run_dir(); }
 
 std::string LocalRanks::pids() const {
-  std::string text;
-  for (const auto& rank : ranks_) text += (text.empty() ? "" : ", ") + std::to_string(rank->pid());
-  return text;
+  return core::joined(ranks_, ", ", [](const auto& rank) { return rank->pid(); });
 }
 
 }  // namespace runner::launch

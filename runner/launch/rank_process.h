@@ -42,7 +42,6 @@ class RankProcess {
   void send(int signal) const;
   /// Looks whether it has ended; true when it has, now or before.
   bool has_ended();
-  bool was_killed() const { return has_died_ && signal_ != 0; }
   int signal() const { return signal_; }
   /// The exit status, or 128 + the signal that ended it. Of one that has ended.
   int status() const { return signal_ != 0 ? 128 + signal_ : status_; }

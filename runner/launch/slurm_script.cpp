@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <string_view>
 
+#include "runner/core/text.h"
+
 namespace runner::launch {
 namespace {
 
@@ -27,11 +29,7 @@ std::string shell_word(const std::string& word) {
   return text + "'";
 }
 
-std::string shell_line(const std::vector<std::string>& words) {
-  std::string line;
-  for (const std::string& word : words) line += (line.empty() ? "" : " ") + shell_word(word);
-  return line;
-}
+std::string shell_line(const std::vector<std::string>& words) { return core::joined(words, " ", shell_word); }
 
 std::string slurm_script(const SlurmJob& job) {
   std::string text = "#!/bin/bash\n";

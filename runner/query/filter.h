@@ -3,10 +3,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runner/core/clock.h"
 #include "runner/core/diagnostics.h"
+#include "runner/core/language/expression.h"
 #include "runner/core/node.h"
 #include "runner/store/run_reader.h"
 
@@ -26,20 +28,13 @@ bool needs_recipe(const std::vector<store::RunSummary>& runs, const std::string&
 
 /// `val/loss < 2 and optimizer.type == "adamw" and not (status == failed or name ~ smoke)`.
 ///
-/// Comparisons: == != < <= > >=, ~ for "contains, whatever the case", =~ for a POSIX extended regular expression, `in
-/// (a, b)` and `not in`. Left a name, right a number, a word, "text", true, false or null; a name alone asks whether it
-/// is there and not false. `tag:keep` and `tag:exp-*` ask for a tag. `created` and `ended` are compared with a date as
-/// far as it goes (2026-11, 2026-11-21, 2026-11-21T08:30, today, yesterday; UTC). Precedence: not, and, or;
-/// parentheses. A run that lacks a name meets no comparison with it, except `== null`; NaN meets only `!=` and
-/// `== nan`; what is no number is neither less nor more than one. Names with other characters than letters, digits and
-/// _ . / - [ ] : * stand in back quotes.
+/// In the language of core/language/expression.h; names are those of run_value(). A name alone asks whether it is there
+/// and not false, `tag:exp-*` for a tag. `created` and `ended` are compared with a date as far as it goes (2026-11,
+/// 2026-11-21, 2026-11-21T08:30, today, yesterday; UTC). A run that lacks a name meets no comparison with it, except
+/// `is null`; NaN meets only `!=` and `== nan`; what is no number is neither less nor more than one.
 class Filter {
  public:
   static std::optional<Filter> parse(const std::string& text, core::Diagnostics& diagnostics);
-  ~Filter();
-  Filter(Filter&&) noexcept;
-  Filter& operator=(Filter&&) noexcept;
-
   /// Those of its names for which needs_recipe() holds.
   std::vector<std::string> recipe_names(const std::vector<store::RunSummary>& runs, const core::Clock& clock) const;
   /// Whether the filter asks for this name: then runs that are usually hidden by it are not.
@@ -49,11 +44,12 @@ class Filter {
                    core::Diagnostics& diagnostics) const;
   bool accepts(const store::RunSummary& run, const core::Clock& clock) const;
 
-  struct Expression;
-
  private:
-  Filter();
-  std::unique_ptr<Expression> root_;
+  Filter(std::shared_ptr<const core::Source> source, std::shared_ptr<const core::Term> root)
+      : source_(std::move(source)), root_(std::move(root)) {}
+
+  std::shared_ptr<const core::Source> source_;
+  std::shared_ptr<const core::Term> root_;
 };
 
 /// The same complaint for a name given elsewhere (`--sort`, `--columns`).

@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "runner/core/suggest.h"
+#include "runner/core/text.h"
 #include "runner/query/filter.h"
 #include "runner/store/database/text.h"
 
@@ -14,12 +15,6 @@ using core::Node;
 std::optional<Node> text_or_nothing(const std::string& text) {
   if (text.empty()) return std::nullopt;
   return Node::string(text);
-}
-
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
-  return text;
 }
 
 std::int64_t end_ms(const store::RunSummary& run, const core::Clock& clock) {
@@ -35,8 +30,10 @@ constexpr Builtin kBuiltins[] = {
     {"id", [](const store::RunSummary& run, const core::Clock&) { return text_or_nothing(run.id); }},
     {"name", [](const store::RunSummary& run, const core::Clock&) { return text_or_nothing(run.name); }},
     {"label", [](const store::RunSummary& run, const core::Clock&) { return text_or_nothing(run.label); }},
-    {"tags", [](const store::RunSummary& run, const core::Clock&) { return text_or_nothing(joined(run.tags)); }},
-    {"notes", [](const store::RunSummary& run, const core::Clock&) { return text_or_nothing(joined(run.notes)); }},
+    {"tags",
+     [](const store::RunSummary& run, const core::Clock&) { return text_or_nothing(core::joined(run.tags, " ")); }},
+    {"notes",
+     [](const store::RunSummary& run, const core::Clock&) { return text_or_nothing(core::joined(run.notes, " ")); }},
     {"archived",
      [](const store::RunSummary& run, const core::Clock&) { return std::optional(Node::boolean(run.archived)); }},
     {"status", [](const store::RunSummary& run,

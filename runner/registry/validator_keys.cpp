@@ -3,6 +3,7 @@
 
 #include "runner/core/scalar.h"
 #include "runner/core/suggest.h"
+#include "runner/core/text.h"
 #include "runner/registry/validator.h"
 #include "runner/registry/value_check.h"
 #include "runner/registry/wording.h"
@@ -192,8 +193,7 @@ std::string Validator::unknown_key_hint(const std::string& key, const Block& blo
   const std::string near = core::closest(key, names);
   const auto same_letters = [](std::string text) {
     std::erase_if(text, [](char c) { return c == '_' || c == '-'; });
-    std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
-    return text;
+    return core::lower(text);
   };
   if (!near.empty() && same_letters(near) == same_letters(key)) return "did you mean " + quoted(near) + "?";
   // Only the first word of the path: `optimizer` for `optimizer.param_groups[0]`.

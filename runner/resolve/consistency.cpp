@@ -9,9 +9,11 @@
 #include <string_view>
 #include <utility>
 
-#include "runner/core/name_map.h"
+#include "runner/core/language/name_map.h"
 #include "runner/core/suggest.h"
+#include "runner/core/text.h"
 #include "runner/core/units.h"
+#include "runner/registry/wording.h"
 #include "runner/resolve/batch_algebra.h"
 #include "runner/resolve/machines.h"
 #include "runner/resolve/settled_tree.h"
@@ -20,15 +22,7 @@ namespace runner::resolve {
 namespace {
 
 using core::Node;
-
-std::string quoted(const std::string& text) { return "\"" + text + "\""; }
-
-std::string joined(const std::vector<std::string>& words, const std::string& last) {
-  std::string text;
-  for (std::size_t i = 0; i < words.size(); ++i)
-    text += (i == 0 ? "" : i + 1 == words.size() ? " " + last + " " : ", ") + words[i];
-  return text;
-}
+using registry::enumerated;
 
 std::vector<std::string> evaluated_sets(SettledTree& tree) {
   std::vector<std::string> names;
@@ -124,7 +118,7 @@ void train_set(SettledTree& tree) {
     if (near.empty() && std::find(names.begin(), names.end(), word) != names.end()) near = word;
   }
   tree.error(
-      "data", "data needs a data set called train, it has " + joined(names, "and"),
+      "data", "data needs a data set called train, it has " + enumerated(names, "and", names.size()),
       near.empty() ? "the others are evaluated; train is what the model learns" : "rename " + near + " to train");
 }
 
@@ -137,7 +131,7 @@ void data_set_names(SettledTree& tree) {
     });
     if (!fits)
       tree.error_at(entry.key_location,
-                    "the name of a data set must be letters, digits, '_' and '-', got " + quoted(entry.key),
+                    "the name of a data set must be letters, digits, '_' and '-', got " + core::in_quotes(entry.key),
                     "metrics are called NAME/loss after it");
   }
 }
@@ -224,7 +218,7 @@ std::string metric_hint(const SettledTree& tree, const std::string& set, const s
   if (!meant.empty()) return "write " + set + "/" + meant + ", and add it to eval.metrics: [" + meant + "]";
   std::vector<std::string> names;
   for (const std::string& name : measured) names.push_back(set + "/" + name);
-  return "it can be " + joined(names, "or") + "; `roux list metric` shows what eval.metrics takes";
+  return "it can be " + enumerated(names, "or", names.size()) + "; `roux list metric` shows what eval.metrics takes";
 }
 
 void monitored_metric(SettledTree& tree) {
@@ -237,7 +231,8 @@ void monitored_metric(SettledTree& tree) {
     const std::size_t slash = monitor.find('/');
     const std::string example = (sets.empty() ? std::string("val") : sets[0]) + "/loss";
     if (slash == std::string::npos) {
-      tree.error(path, path + " must be a data set and a metric, as in " + example + ", got " + quoted(monitor),
+      tree.error(path,
+                 path + " must be a data set and a metric, as in " + example + ", got " + core::in_quotes(monitor),
                  sets.empty() ? "" : monitor_hint(tree, monitor, sets, metrics.value_or(loss_only)));
       continue;
     }
@@ -250,15 +245,15 @@ void monitored_metric(SettledTree& tree) {
         continue;
       }
       const std::string near = core::closest(set, sets);
-      tree.error(path, path + " is " + monitor + ", but there is no data set called " + quoted(set),
+      tree.error(path, path + " is " + monitor + ", but there is no data set called " + core::in_quotes(set),
                  sets.empty()   ? "add data." + set
-                 : near.empty() ? "there is " + joined(sets, "and")
+                 : near.empty() ? "there is " + enumerated(sets, "and", sets.size())
                                 : "did you mean " + near + "/" + metric + "?");
       continue;
     }
     if (!metrics || std::find(metrics->begin(), metrics->end(), metric) != metrics->end()) continue;
     tree.error(path,
-               path + " is " + monitor + ", but only " + joined(*metrics, "and") +
+               path + " is " + monitor + ", but only " + enumerated(*metrics, "and", metrics->size()) +
                    (metrics->size() > 1 ? " are" : " is") + " measured",
                metric_hint(tree, set, metric, *metrics));
   }
@@ -512,9 +507,10 @@ void tracker_places(SettledTree& tree) {
     if (!place) continue;
     const auto [at, is_new] = first.emplace(std::filesystem::path(*place).lexically_normal().string(), i);
     if (is_new) continue;
-    tree.error(where,
-               path + " writes to " + quoted(*place) + ", and so does trackers[" + std::to_string(at->second) + "]",
-               "give each of them a place of its own");
+    tree.error(
+        where,
+        path + " writes to " + core::in_quotes(*place) + ", and so does trackers[" + std::to_string(at->second) + "]",
+        "give each of them a place of its own");
   }
 }
 
@@ -529,9 +525,10 @@ void tracker_names(SettledTree& tree) {
     if (!type) continue;
     const auto [at, is_new] = first.emplace(given.value_or(*type), i);
     if (is_new) continue;
-    tree.error(given ? path + ".name" : path,
-               path + " is called " + quoted(at->first) + ", and so is trackers[" + std::to_string(at->second) + "]",
-               "give each of them a `name` of its own");
+    tree.error(
+        given ? path + ".name" : path,
+        path + " is called " + core::in_quotes(at->first) + ", and so is trackers[" + std::to_string(at->second) + "]",
+        "give each of them a `name` of its own");
   }
 }
 

@@ -1,4 +1,5 @@
 #include "runner/review/annotate.h"
+#include "runner/core/text.h"
 #include "runner/core/utf8.h"
 #include "runner/store/annotations.h"
 
@@ -44,10 +45,7 @@ std::string line_of(const RunSummary& run, const std::string& said) {
 }
 
 std::string tags_line(const RunSummary& run) {
-  std::string list;
-  for (const std::string& tag : store::read_annotations(run.run_dir).tags) {
-    list += (list.empty() ? "" : ", ") + core::escape_for_terminal(tag);
-  }
+  const std::string list = core::joined(store::read_annotations(run.run_dir).tags, ", ", core::escape_for_terminal);
   return line_of(run, list.empty() ? "no tags" : "tags " + list);
 }
 
@@ -79,8 +77,7 @@ std::optional<std::string> runs_untag(const RunsContext& context, const RunsTagR
   if (!run) return std::nullopt;
   const std::string missing = store::remove_tags(run->run_dir, request.tags);
   if (missing.empty()) return tags_line(*run);
-  std::string list;
-  for (const std::string& tag : run->tags) list += (list.empty() ? "" : ", ") + core::quote(tag);
+  const std::string list = core::joined(run->tags, ", ", [](const std::string& tag) { return core::quote(tag); });
   diagnostics.error({}, run->id + " has no tag " + core::quote(missing),
                     list.empty() ? "it has none" : "it has " + list);
   return std::nullopt;

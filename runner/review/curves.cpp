@@ -5,7 +5,7 @@
 #include <cmath>
 #include <set>
 
-#include "runner/core/name_map.h"
+#include "runner/core/language/name_map.h"
 #include "runner/core/utf8.h"
 
 namespace runner::review {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "runner/core/platform/files.h"
+#include "runner/core/text.h"
 #include "runner/core/utf8.h"
 #include "runner/review/terminal_plot.h"
 
@@ -17,9 +18,7 @@ namespace {
 constexpr int kPixelsMin = 240;
 
 std::string title_of(const std::vector<std::string>& metrics) {
-  std::string title;
-  for (const std::string& metric : metrics) title += (title.empty() ? "" : ", ") + core::escape_for_terminal(metric);
-  return title;
+  return core::joined(metrics, ", ", core::escape_for_terminal);
 }
 
 void write(const std::string& path, const std::string& content, std::string& said, core::Diagnostics& diagnostics) {

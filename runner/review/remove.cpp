@@ -8,6 +8,7 @@
 
 #include "runner/core/error.h"
 #include "runner/core/platform/files.h"
+#include "runner/core/text.h"
 #include "runner/core/units.h"
 #include "runner/core/utf8.h"
 #include "runner/review/annotate.h"

@@ -9,6 +9,7 @@
 
 #include "components/sampler/math/counter_rng.h"
 #include "components/sampler/math/grid_points.h"
+#include "runner/core/text.h"
 
 namespace runner::sweep {
 namespace {
@@ -179,7 +180,7 @@ Preflight look_ahead(const Sweep& sweep, const std::function<void(const resolve:
   Walked walked = first_points(space);
   result.all = walked.all;
   const std::vector<Point> points = walked.all ? std::move(walked.points) : chosen_points(space);
-  if (points.empty() || (walked.sparse && sweep.is_grid())) {
+  if (points.empty() || (walked.sparse && sweep.sampler().is_exhaustive())) {
     const std::int64_t looked_at = points.empty() ? components::sampler::kDrawsMax : kWalkedMax;
     diagnostics.error(sweep.base().at("sweep").find("constraints")->location(),
                       walked.all ? "no variant meets the constraints"
@@ -190,7 +191,7 @@ Preflight look_ahead(const Sweep& sweep, const std::function<void(const resolve:
     return result;
   }
   const auto wanted = sweep.config().n_trials;
-  if (walked.all && wanted && *wanted > static_cast<std::int64_t>(points.size()) && !sweep.is_grid()) {
+  if (walked.all && wanted && *wanted > static_cast<std::int64_t>(points.size()) && !sweep.sampler().is_exhaustive()) {
     diagnostics.warning(sweep.base().at("sweep.n_trials").location(),
                         "n_trials is " + std::to_string(*wanted) + ", but the space has " +
                             core::counted(static_cast<std::int64_t>(points.size()), "variant", "variants") +

@@ -48,7 +48,4 @@ struct Column {
 std::string table_text(const std::vector<Column>& columns, const std::vector<std::vector<Cell>>& rows,
                        const Terminal& terminal);
 
-/// One field of RFC 4180 CSV, quoted where it has to be.
-std::string csv_field(std::string_view text);
-
 }  // namespace runner::terminal

@@ -12,6 +12,7 @@
 #include "runner/artifact/draft_names.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
+#include "runner/core/text.h"
 #include "runner/core/units.h"
 #include "runner/distributed/process_group.h"
 #include "runner/train/save/lineage_checkpoints.h"
@@ -31,13 +32,6 @@ constexpr std::size_t kWindowsMax = 10'000;  // that a rollback can reach back o
 constexpr std::int64_t kDoublingsMax = 20;
 // float16's smallest number: gradients that overflow at this loss scale are not finite at any.
 constexpr double kLossScaleMin = 0x1p-24;
-
-std::string short_number(double value) {
-  if (std::isnan(value)) return "nan";  // printf shows its sign, which means nothing
-  char text[32];
-  std::snprintf(text, sizeof text, "%.4g", value);
-  return text;
-}
 
 Node position_node(const Loader::Position& position) {
   Node node = Node::mapping();
@@ -198,17 +192,18 @@ std::optional<BadStepPolicy::Trouble> BadStepPolicy::overflow(const StepResult& 
   data.set("next_loss_scale", Node::floating(now));
   run_.event("overflow", failed_step(), std::move(data));
   ++overflows_;
-  const std::string what = "gradients overflow float16 at the loss scale " + short_number(before);
+  const std::string what = "gradients overflow float16 at the loss scale " + core::short_number(before, 4);
   console_.line("step " + std::to_string(failed_step()) + " left out: " + what + ", going on with " +
-                short_number(now));
+                core::short_number(now, 4));
   if (before >= kLossScaleMin) return std::nullopt;
   return Trouble{"nan", what, on_nan()};
 }
 
 std::optional<BadStepPolicy::Trouble> BadStepPolicy::judge(const StepResult& result) const {
   if (!std::isfinite(result.loss) || !std::isfinite(result.grad_norm.value_or(0.0))) {
-    const std::string what = !std::isfinite(result.loss) ? "the loss is " + short_number(result.loss)
-                                                         : "the gradient norm is " + short_number(*result.grad_norm);
+    const std::string what = !std::isfinite(result.loss)
+                                 ? "the loss is " + core::short_number(result.loss, 4)
+                                 : "the gradient norm is " + core::short_number(*result.grad_norm, 4);
     return Trouble{"nan", what, on_nan()};
   }
   if (config_.on_spike == OnSpike::kIgnore) return std::nullopt;
@@ -217,7 +212,7 @@ std::optional<BadStepPolicy::Trouble> BadStepPolicy::judge(const StepResult& res
     return z && *z > limit ? z : std::nullopt;
   };
   const auto text = [this](const char* name, double value, double z) {
-    return std::string(name) + " is " + short_number(value) + ", " + short_number(z) +
+    return std::string(name) + " is " + core::short_number(value, 4) + ", " + core::short_number(z, 4) +
            " deviations above the mean of the last " + counted(config_.spike_window, "step", "steps");
   };
   Trouble trouble{"spike", "", Action::kStop};

@@ -16,6 +16,7 @@
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
+#include "runner/core/text.h"
 #include "runner/core/utf8.h"
 #include "runner/distributed/process_group.h"
 #include "runner/store/system_metrics.h"
@@ -42,13 +43,6 @@ namespace {
 
 using components::callback::Context;
 using core::Node;
-
-std::string short_number(double value) {
-  if (std::isnan(value)) return "nan";  // printf shows its sign, which means nothing
-  char text[32];
-  std::snprintf(text, sizeof text, "%.4g", value);
-  return text;
-}
 
 double system_metrics_interval(const Node& recipe) {
   return sections::system_metrics::parse_config(*recipe.find("system_metrics")).interval;
@@ -356,9 +350,9 @@ class Loop final : public Context, public core::Stateful {
                        : experiment_.total_steps > 0   ? elapsed / done_here * left_steps
                        : experiment_.limits.max_time_s ? *experiment_.limits.max_time_s - now.seconds
                                                        : std::numeric_limits<double>::infinity();
-    std::string figures = "loss " + short_number(result.loss);
+    std::string figures = "loss " + core::short_number(result.loss, 4);
     for (const auto& [name, value] : latest_) {
-      if (name.ends_with("/loss")) figures += "  " + name + " " + short_number(value);
+      if (name.ends_with("/loss")) figures += "  " + name + " " + core::short_number(value, 4);
     }
     if (const std::string rate = metrics_.rate_text(); !rate.empty()) figures += "  " + rate;
     console_.update(now.step, share, eta, figures);
@@ -416,7 +410,7 @@ class Loop final : public Context, public core::Stateful {
     for (const EvalResult& result : results) {
       for (const auto& [name, value] : result.values) {
         log_metric(result.data_set + "/" + name, value);
-        shown += "  " + result.data_set + "/" + name + " " + short_number(value);
+        shown += "  " + result.data_set + "/" + name + " " + core::short_number(value, 4);
       }
     }
     longest_eval_s_ = std::max(longest_eval_s_, static_cast<double>(clock_.monotonic_ns() - begin_ns) * 1e-9);

@@ -14,6 +14,7 @@
 #include "runner/core/build_info.h"
 #include "runner/core/error.h"
 #include "runner/core/json.h"
+#include "runner/core/text.h"
 #include "runner/distributed/process_group.h"
 #include "runner/store/follower.h"
 #include "runner/store/run_writer.h"
@@ -32,8 +33,7 @@ std::string text(const Node& node, const char* key) { return node.find(key)->as_
 bool is_switched_on(const char* name) {
   const char* value = std::getenv(name);
   if (value == nullptr) return false;
-  std::string text = value;
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char letter) { return std::tolower(letter); });
+  const std::string text = core::lower(value);
   return text == "1" || text == "true" || text == "yes" || text == "on" || text == "y" || text == "t";
 }
 

@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "runner/core/platform/files.h"
-#include "runner/core/units.h"
+#include "runner/core/text.h"
 #include "runner/core/utf8.h"
 #include "runner/transfer/import.h"
 

@@ -48,6 +48,7 @@ inline const std::map<std::string, Names>& layer_arrows() {
 /// By folder: the other folders of its own layer that its files may include. A folder that is not here includes none.
 inline const std::map<std::string, Names>& folder_arrows() {
   static const std::map<std::string, Names> arrows = {
+      {"runner/core/language", {"runner/core"}},
       {"runner/core/picture", {"runner/core"}},
       {"runner/core/platform", {"runner/core"}},
       {"runner/store", {"runner/store/database"}},
@@ -63,10 +64,15 @@ inline const std::map<std::string, Names>& folder_arrows() {
       {"runner/cli/command/sweep", {"runner/cli"}},
       {"runner/cli/command", {"runner/cli", "runner/cli/proof", "runner/cli/command/checkpoints"}},
       {"runner/train/experiment", {"runner/train/data"}},
-      {"runner/train/step", {"runner/train/data", "runner/train/experiment"}},
-      {"runner/train/observe", {"runner/train/data", "runner/train/experiment", "runner/train/step"}},
-      {"runner/train/save", {"runner/train/experiment", "runner/train/step", "runner/train/observe"}},
-      {"runner/train", {"runner/train/experiment", "runner/train/step", "runner/train/observe", "runner/train/save"}},
+      {"runner/train/strategy", {"runner/train/data", "runner/train/experiment"}},
+      {"runner/train/step", {"runner/train/data", "runner/train/experiment", "runner/train/strategy"}},
+      {"runner/train/observe",
+       {"runner/train/data", "runner/train/experiment", "runner/train/strategy", "runner/train/step"}},
+      {"runner/train/save",
+       {"runner/train/experiment", "runner/train/strategy", "runner/train/step", "runner/train/observe"}},
+      {"runner/train",
+       {"runner/train/data", "runner/train/experiment", "runner/train/strategy", "runner/train/step",
+        "runner/train/observe", "runner/train/save"}},
       {"trackers/server", {"trackers/io"}},
       {"trackers", {"trackers/io", "trackers/server"}},
       {"components/sampler", {"components/sampler/math"}},

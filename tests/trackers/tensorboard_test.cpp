@@ -3,8 +3,8 @@
 #include <iterator>
 #include <string>
 
-#include "runner/core/picture/crc32.h"
 #include "tests/support/folder.h"
+#include "trackers/io/crc32c.h"
 #include "trackers/io/record_file.h"
 #include "trackers/io/wire.h"
 #include "trackers/tracker.h"
@@ -28,9 +28,9 @@ std::string content(const std::string& path) {
 }  // namespace
 
 TEST_CASE("the checksum is CRC-32C", "[trackers][tensorboard]") {
-  CHECK(runner::core::crc32c("123456789") == 0xe3069283);  // RFC 3720, B.4
-  CHECK(runner::core::crc32c(std::string(32, '\0')) == 0x8a9136aa);
-  CHECK(runner::core::crc32c("") == 0);
+  CHECK(crc32c("123456789") == 0xe3069283);  // RFC 3720, B.4
+  CHECK(crc32c(std::string(32, '\0')) == 0x8a9136aa);
+  CHECK(crc32c("") == 0);
 }
 
 TEST_CASE("a message has protobuf's bytes", "[trackers][tensorboard]") {

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string_view>
 
-#include "runner/core/picture/crc32.h"
 #include "runner/core/platform/files.h"
+#include "trackers/io/crc32c.h"
 #include "trackers/io/wire_reader.h"
 
 // The messages Event, Summary, TensorProto, SessionLog (tensorflow/core) and HParamsPluginData (tensorboard/plugins).
@@ -37,14 +37,14 @@ std::optional<std::string_view> next_record(std::string_view& rest, std::string&
   damage = "its last record is cut";
   if (rest.size() < kHeadBytes) return std::nullopt;
   const auto length = little_endian<std::uint64_t>(rest);
-  const bool sound = runner::core::masked_crc32c(rest.substr(0, 8)) == little_endian<std::uint32_t>(rest.substr(8));
+  const bool sound = masked_crc32c(rest.substr(0, 8)) == little_endian<std::uint32_t>(rest.substr(8));
   if (!sound) {
     damage = "a checksum does not fit";
     return std::nullopt;
   }
   if (length > rest.size() - kHeadBytes || rest.size() - kHeadBytes - length < kFootBytes) return std::nullopt;
   const std::string_view record = rest.substr(kHeadBytes, length);
-  if (runner::core::masked_crc32c(record) != little_endian<std::uint32_t>(rest.substr(kHeadBytes + length))) {
+  if (masked_crc32c(record) != little_endian<std::uint32_t>(rest.substr(kHeadBytes + length))) {
     damage = "a checksum does not fit";
     return std::nullopt;
   }

@@ -12,6 +12,7 @@
 
 #include "runner/cli/commands.h"
 #include "runner/cli/runs_command.h"
+#include "runner/core/text.h"
 #include "runner/core/utf8.h"
 #include "runner/review/runs.h"
 #include "runner/review/terminal_plot.h"
@@ -117,8 +118,7 @@ void add_show(CLI::App& profile, Session& session) {
   CLI::App* command = profile.add_subcommand("show", "Show where the time of the recorded steps went");
   command->add_option("RUN", request->run, "A run: its id or the beginning of it, its name, its folder, or `last`")
       ->required();
-  std::string list;
-  for (const std::string& word : sort_words()) list += (list.empty() ? "" : ", ") + word;
+  const std::string list = core::joined(sort_words());
   command->add_option("--sort-by", request->sort_by, "What comes first: " + list)
       ->type_name("WORD")
       ->check([list](const std::string& word) {

@@ -15,7 +15,7 @@
 #include "runner/core/build_info.h"
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
-#include "runner/core/pattern.h"
+#include "runner/core/language/pattern.h"
 #include "runner/core/platform/machine.h"
 #include "runner/resolve/changes.h"
 #include "runner/review/checkpoint/bitwise_compare.h"

@@ -1,4 +1,5 @@
 #include "runner/review/runs.h"
+#include "runner/core/text.h"
 
 #include <unistd.h>
 
@@ -80,8 +81,7 @@ void add_runs_compare(CLI::App& runs, Session& session) {
 }  // namespace
 
 void add_runs_format(CLI::App& command, std::string& format, const std::vector<std::string>& known) {
-  std::string list;
-  for (const std::string& name : known) list += (list.empty() ? "" : ", ") + name;
+  const std::string list = core::joined(known);
   command.add_option("--format", format, "One of " + list)
       ->type_name("FORMAT")
       ->check([known, list](const std::string& value) {

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "runner/core/scalar.h"
+#include "runner/core/text.h"
 #include "runner/sweep/spec/space_reader.h"
 
 namespace runner::sweep {
@@ -17,12 +18,6 @@ using core::Node;
 std::size_t rank_of(const std::string& path) {
   constexpr std::string_view kType = ".type";
   return path.ends_with(kType) ? path.size() - kType.size() : path.size();
-}
-
-std::string five_digits(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.5g", value);
-  return text;
 }
 
 /// As one word of a command line: text that reads as something else, or would change the line, is quoted.
@@ -169,7 +164,7 @@ std::string RecipeSpace::short_text(const Point& point) const {
     add_assignments(point, i, list);
     const bool drawn = parts_[i].dimension.kind != Dimension::Kind::kChoice;
     for (const Assignment& one : list) {
-      const std::string value = drawn && !one.value.is_integer() ? five_digits(point[i]) : word_of(one.value);
+      const std::string value = drawn && !one.value.is_integer() ? core::short_number(point[i], 5) : word_of(one.value);
       text += (text.empty() ? "" : " ") + one.path + "=" + value;
     }
   }

@@ -1,6 +1,7 @@
 #include "runner/sweep/spec/sweep.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "components/sampler/math/grid_points.h"
@@ -17,68 +18,52 @@ namespace {
 
 using core::Node;
 
-/// `grid` where that comes to an end by itself; a population only begins with it.
+/// The sampler's, or the default of the sweep's space.
 Node sampler_block(const Sweep::Config& config, const RecipeSpace& space) {
   if (config.sampler) return *config.sampler;
-  const bool all = !config.n_trials && components::sampler::is_finite(space);
   core::Diagnostics none;
-  const char* type = config.population ? "random" : all ? "grid" : "tpe";
+  const char* type =
+      components::sampler::default_type(space, config.n_trials.has_value(), config.population.has_value());
   return registry::validate_component(Node::string(type), "sampler", "sweep.sampler", registry::Registry::builtin(),
                                       none);
 }
 
-/// What the sampler asks of the space, and who says when it is enough.
-class SamplerCheck {
- public:
-  SamplerCheck(const resolve::Recipe& recipe, const Sweep::Config& config, const RecipeSpace& space,
-               core::Diagnostics& diagnostics)
-      : recipe_(recipe), config_(config), space_(space), diagnostics_(diagnostics) {}
-
-  void look_at(const Node& block) {
-    const std::string& type = block.find("type")->as_string();
-    if (type == "grid") return grid(block);
-    if (type == "list") {
-      points(*block.find("points"));
-      const Node* then = block.find("then");
-      return then->is_null() ? void() : look_at(*then);
-    }
-    if (config_.n_trials || config_.population) return;
-    diagnostics_.error(recipe_.at("sweep").location(), "nothing says how many variants to try",
-                       components::sampler::is_finite(space_)
-                           ? "add n_trials, or sampler: grid, which tries all there are"
-                           : "add n_trials");
-  }
-
- private:
-  void grid(const Node& block) {
-    for (const Dimension& dimension : space_.dimensions()) {
-      if (dimension.count() > 0) continue;
-      diagnostics_.error(block.location(), "a grid tries all values, but " + dimension.name + " has no end of them",
-                         "give it values: [...] or steps of q, or take another sampler");
-    }
-  }
-
-  void points(const Node& list) {
-    for (const Node& values : list.items()) {
-      const auto point = space_.locate(values);
-      if (!point) {
-        diagnostics_.error(values.location(), "this variant is none of the sweep's: " + point.failure().message,
-                           "each names a value for every parameter that plays a part in it");
-      } else if (!space_.allows(point.value())) {
-        diagnostics_.error(values.location(), "this variant does not meet the constraints");
-      }
-    }
-  }
-
-  const resolve::Recipe& recipe_;
-  const Sweep::Config& config_;
-  const RecipeSpace& space_;
-  core::Diagnostics& diagnostics_;
-};
-
 std::uint64_t seed_of(const Node& sampler, const resolve::Recipe& recipe) {
   const auto own = sections::sampler_common::parse_config(sampler).seed;
   return static_cast<std::uint64_t>(own ? *own : recipe.at("seed").as_integer());
+}
+
+std::vector<Metric> objectives_of(const Sweep::Config& config) {
+  using sections::sweep::Goal;
+  using sections::sweep::Take;
+  std::vector<Metric> objectives;
+  for (const auto& one : config.objectives) {
+    objectives.push_back({one.name, one.goal == Goal::kMaximize, one.take == Take::kBest});
+  }
+  if (!objectives.empty()) return objectives;
+  return {{*config.metric.name, config.metric.goal == Goal::kMaximize, config.metric.take == Take::kBest}};
+}
+
+std::shared_ptr<components::sampler::Sampler> build_sampler(const resolve::Recipe& recipe, const Sweep::Config& config,
+                                                            std::shared_ptr<const RecipeSpace> space) {
+  const Node block = sampler_block(config, *space);
+  return components::sampler::build(block, {std::move(space), seed_of(block, recipe), objectives_of(config).size()});
+}
+
+/// What the sampler asks of the space, and who says when it is enough.
+void check_sampler(const resolve::Recipe& recipe, const Sweep::Config& config,
+                   const std::shared_ptr<const RecipeSpace>& space, core::Diagnostics& diagnostics) {
+  std::shared_ptr<components::sampler::Sampler> sampler;
+  try {
+    sampler = build_sampler(recipe, config, space);
+  } catch (const core::RunError&) {
+    return;  // build_choosers() tells it
+  }
+  sampler->check(sampler_block(config, *space), diagnostics);
+  if (config.n_trials || config.population || sampler->is_finite()) return;
+  diagnostics.error(recipe.at("sweep").location(), "nothing says how many variants to try",
+                    components::sampler::is_finite(*space) ? "add n_trials, or sampler: grid, which tries all there are"
+                                                           : "add n_trials");
 }
 
 /// Null where there is no sweep, or a wrong one.
@@ -89,7 +74,7 @@ std::shared_ptr<const RecipeSpace> read_space(const resolve::Recipe& recipe, con
   auto space = RecipeSpace::read(recipe, open, diagnostics);
   if (!diagnostics.has_errors()) {
     const auto config = sections::sweep::parse_config(*section);
-    SamplerCheck(recipe, config, *space, diagnostics).look_at(sampler_block(config, *space));
+    check_sampler(recipe, config, space, diagnostics);
     check_regret_bound(recipe, config, *space, diagnostics);
     const auto address = config.store ? read_store_address(*config.store) : StoreAddress{};
     if (!address) {
@@ -102,17 +87,6 @@ std::shared_ptr<const RecipeSpace> read_space(const resolve::Recipe& recipe, con
   }
   diagnostics.sort();
   return space;
-}
-
-std::vector<Metric> objectives_of(const Sweep::Config& config) {
-  using sections::sweep::Goal;
-  using sections::sweep::Take;
-  std::vector<Metric> objectives;
-  for (const auto& one : config.objectives) {
-    objectives.push_back({one.name, one.goal == Goal::kMaximize, one.take == Take::kBest});
-  }
-  if (!objectives.empty()) return objectives;
-  return {{*config.metric.name, config.metric.goal == Goal::kMaximize, config.metric.take == Take::kBest}};
 }
 
 /// Steps of a trial; nothing where the recipe limits it otherwise.
@@ -149,12 +123,10 @@ struct Choosers {
 std::optional<Choosers> build_choosers(const resolve::Recipe& recipe, std::shared_ptr<const RecipeSpace> space,
                                        core::Diagnostics& diagnostics) {
   const auto config = sections::sweep::parse_config(recipe.at("sweep"));
-  const Node block = sampler_block(config, *space);
   const char* part = config.sampler ? "sweep.sampler" : "sweep";
   Choosers choosers;
   try {
-    choosers.sampler =
-        components::sampler::build(block, {std::move(space), seed_of(block, recipe), objectives_of(config).size()});
+    choosers.sampler = build_sampler(recipe, config, std::move(space));
     part = "sweep.pruner";
     choosers.pruner = build_pruner(config, recipe);
   } catch (const core::RunError& misfit) {
@@ -210,25 +182,10 @@ std::optional<std::int64_t> Sweep::total_steps(const Point& point) const {
 
 std::shared_ptr<components::pruner::Pruner> Sweep::new_pruner() const { return build_pruner(config_, base_); }
 
-bool Sweep::is_grid() const { return sampler_block(config_, *space_).find("type")->as_string() == "grid"; }
-
 std::optional<std::int64_t> Sweep::variants_to_come() const {
-  constexpr std::int64_t kCountedMax = 100'000;
   if (population_ != nullptr) return population_->variants();
-  const Node block = sampler_block(config_, *space_);
-  const std::string& type = block.find("type")->as_string();
-  std::int64_t count = 0;
-  if (is_grid()) {
-    const std::int64_t most = std::min(kCountedMax, config_.n_trials.value_or(kCountedMax));
-    const bool ended = components::sampler::for_each_grid_point(
-        *space_, [&](const Point&) { return ++count < most; }, kCountedMax);
-    if (!ended) return config_.n_trials;
-  } else if (type == "list" && block.find("then")->is_null()) {
-    count = static_cast<std::int64_t>(block.find("points")->items().size());
-  } else {
-    return config_.n_trials;
-  }
-  return std::min(count, config_.n_trials.value_or(count));
+  const auto count = sampler_->count(config_.n_trials.value_or(std::numeric_limits<std::int64_t>::max()));
+  return count ? count : config_.n_trials;
 }
 
 std::string Sweep::identity() const { return core::to_json(open_.root, -1); }

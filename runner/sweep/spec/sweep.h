@@ -55,8 +55,6 @@ class Sweep {
   /// Steps of a trial of this variant, `training.max_steps` may be varied too; nothing where its recipe limits it
   /// otherwise.
   std::optional<std::int64_t> total_steps(const Point& point) const;
-  /// Whether all variants are walked through, one after the other.
-  bool is_grid() const;
   /// How many variants there will be; nothing where they are too many to count out.
   std::optional<std::int64_t> variants_to_come() const;
   bool maximizes() const { return objectives_.front().maximize; }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "runner/core/units.h"
+#include "runner/core/text.h"
 
 namespace runner::sweep {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "components/tensor/tensors.h"
 #include "generated/section/precision.h"
-#include "runner/core/name_map.h"
+#include "runner/core/language/name_map.h"
 #include "runner/core/suggest.h"
 
 namespace runner::train {

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "runner/core/suggest.h"
+#include "runner/core/text.h"
 #include "runner/registry/registry.h"
 #include "runner/resolve/changes.h"
 
@@ -141,11 +142,6 @@ class Judge {
   std::vector<Difference> differences;
 
  private:
-  static std::string lower(std::string text) {
-    std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
-    return text;
-  }
-
   /// How to get the instructions of a checkpoint back. Only LibTorch's, which a record begins with, are to be had by
   /// asking; what follows is the processor's.
   static std::string instructions_back(const std::string& before, const std::string& now) {
@@ -153,7 +149,7 @@ class Judge {
       return record.substr(std::min(record.find(','), record.size()));
     };
     if (of_processor(before) != of_processor(now)) return "a processor of the kind that it began on has the old ones";
-    return "ATEN_CPU_CAPABILITY=" + lower(before.substr(0, before.find(','))) +
+    return "ATEN_CPU_CAPABILITY=" + core::lower(before.substr(0, before.find(','))) +
            " takes the old ones, where this CPU has them";
   }
 

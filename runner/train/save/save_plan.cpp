@@ -36,7 +36,7 @@ std::int64_t count_saves(const Experiment& experiment, const core::Interval& int
   return saves;
 }
 
-std::string counted(std::int64_t count, std::int64_t bytes) {
+std::string checkpoints_text(std::int64_t count, std::int64_t bytes) {
   return count == 1 ? "one checkpoint" : std::to_string(count) + " of " + core::format_bytes(bytes);
 }
 
@@ -78,15 +78,15 @@ void check_room(const Experiment& experiment, const std::string& folder, const s
   if (needed > free) {
     const bool resumes = there > 0;  // the run is no worse than before, and goes on once there is room
     throw core::RunError("checkpoints need " + core::format_bytes(needed) + " in " + folder + " (" +
-                             counted(count, plan.checkpoint_bytes) + (count > 1 ? " while one is written" : "") +
-                             "), but only " + room,
+                             checkpoints_text(count, plan.checkpoint_bytes) +
+                             (count > 1 ? " while one is written" : "") + "), but only " + room,
                          std::string("free some space, ") + (count > 1 ? "lower checkpoint.save_total_limit, " : "") +
                              (resumes ? "then run the same command again" : "or name another disk with output_dir"),
                          resumes ? core::kExitResumable : core::kExitFailed);
   }
   if (!plan.limited && all * plan.checkpoint_bytes - there > free) {
     core::log_warning("the checkpoints of the whole training need " + core::format_bytes(all * plan.checkpoint_bytes) +
-                      " in " + folder + " (" + counted(all, plan.checkpoint_bytes) + "), but only " + room +
+                      " in " + folder + " (" + checkpoints_text(all, plan.checkpoint_bytes) + "), but only " + room +
                       "; checkpoint.save_total_limit keeps fewer");
   }
 }

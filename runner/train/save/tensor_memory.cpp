@@ -76,7 +76,6 @@ void give_back_memory(std::int64_t bytes) {
   if (tensor_memory_is_limited()) held.fetch_sub(bytes, std::memory_order_relaxed);
 }
 
-std::int64_t tensor_memory_bytes() { return held.load(std::memory_order_relaxed); }
 std::int64_t tensor_memory_peak_bytes() { return peak.load(std::memory_order_relaxed); }
 
 }  // namespace runner::train

@@ -17,8 +17,7 @@ void give_back_memory(std::int64_t bytes);
 
 bool tensor_memory_is_limited();
 
-/// What tensors hold now, and the most they ever held; 0 without a limit.
-std::int64_t tensor_memory_bytes();
+/// The most that tensors ever held; 0 without a limit.
 std::int64_t tensor_memory_peak_bytes();
 
 }  // namespace runner::train

@@ -271,7 +271,6 @@ TEST_CASE("times and numbers are short", "[cli][runs]") {
   CHECK(ago_text(0, 180'000) == "3 min ago");
   CHECK(ago_text(0, 7'200'000) == "2 h ago");
   CHECK(ago_text(0, 432'000'000) == "5 days ago");
-  CHECK(csv_field("a,\"b\"") == "\"a,\"\"b\"\"\"");
 }
 
 TEST_CASE("a branch says where it left its parent and why, and what was abandoned is kept apart", "[cli][runs]") {

@@ -1,5 +1,4 @@
 #include "trackers/io/event_file.h"
-#include "runner/core/picture/crc32.h"
 
 #include <catch2/catch.hpp>
 #include <fstream>
@@ -7,6 +6,7 @@
 #include <vector>
 
 #include "tests/runner/store/fixture.h"
+#include "trackers/io/crc32c.h"
 #include "trackers/io/wire.h"
 
 namespace {
@@ -21,7 +21,7 @@ std::string record(const Wire& event) {
     return text;
   };
   const auto checksum = [&](const std::string& bytes) {
-    const std::uint32_t crc = runner::core::crc32c(bytes);
+    const std::uint32_t crc = crc32c(bytes);
     return little_endian(((crc >> 15) | (crc << 17)) + 0xa282ead8U, 4);
   };
   const std::string length = little_endian(event.bytes().size(), 8);

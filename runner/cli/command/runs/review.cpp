@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "runner/cli/runs_command.h"
+#include "runner/core/text.h"
 #include "runner/review/compare/diff.h"
 #include "runner/review/compare/groups.h"
 #include "runner/review/compare/report.h"
@@ -72,8 +73,7 @@ void add_tail(CLI::App& runs, Session& session) {
 template <typename Value>
 void add_choice(CLI::App& command, const std::string& flag, const std::string& text, Value& value,
                 const std::vector<std::pair<std::string, Value>>& known) {
-  std::string list;
-  for (const auto& [name, one] : known) list += (list.empty() ? "" : ", ") + name;
+  const std::string list = core::joined(known, ", ", &std::pair<std::string, Value>::first);
   const auto place = [known](const std::string& word) {
     std::size_t at = 0;
     while (at < known.size() && known[at].first != word) ++at;

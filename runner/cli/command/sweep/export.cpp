@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "runner/cli/sweep_command.h"
+#include "runner/core/text.h"
 #include "runner/core/units.h"
 #include "runner/transfer/optuna.h"
 
@@ -45,15 +46,15 @@ std::string as_csv(const sweep::OpenSweep& open) {
   const auto& variants = open.study->variants();
   const std::vector<std::string> paths = paths_of(open, variants);
   std::string text = "trial,variant,replicate,state,value,step,run,reason,started_ms,ended_ms";
-  for (const std::string& name : other_objectives(open)) text += "," + terminal::csv_field(name);
-  for (const std::string& path : paths) text += "," + terminal::csv_field(path);
+  for (const std::string& name : other_objectives(open)) text += "," + core::csv_field(name);
+  for (const std::string& path : paths) text += "," + core::csv_field(path);
   text += "\r\n";
   for (const Trial& trial : open.study->trials()) {
     const auto values = open.sweep.space().assignments(variants[static_cast<std::size_t>(trial.variant)].point);
     text += std::to_string(trial.number) + "," + std::to_string(trial.variant) + "," + std::to_string(trial.replicate) +
             "," + std::string(to_text(trial.state)) + ",";
     if (trial.value) text += core::to_json(Node::floating(*trial.value), -1);
-    text += "," + std::to_string(trial.step) + "," + trial.run + "," + terminal::csv_field(trial.reason) + "," +
+    text += "," + std::to_string(trial.step) + "," + trial.run + "," + core::csv_field(trial.reason) + "," +
             std::to_string(trial.started_ms) + "," + std::to_string(trial.ended_ms);
     for (std::size_t i = 1; i < open.sweep.objectives().size(); ++i) {
       text += "," + (i <= trial.others.size() ? core::to_json(Node::floating(trial.others[i - 1]), -1) : "");
@@ -62,7 +63,7 @@ std::string as_csv(const sweep::OpenSweep& open) {
       const Node* value = value_at(values, path);
       text += ",";
       if (value != nullptr)
-        text += terminal::csv_field(value->is_string() ? value->as_string() : core::to_json(*value, -1));
+        text += core::csv_field(value->is_string() ? value->as_string() : core::to_json(*value, -1));
     }
     text += "\r\n";
   }

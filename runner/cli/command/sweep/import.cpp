@@ -2,7 +2,7 @@
 #include <optional>
 
 #include "runner/cli/sweep_command.h"
-#include "runner/core/units.h"
+#include "runner/core/text.h"
 #include "runner/core/utf8.h"
 #include "runner/store/run_reader.h"
 #include "runner/transfer/optuna.h"

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "runner/cli/sweep_command.h"
-#include "runner/core/units.h"
+#include "runner/core/text.h"
 #include "runner/review/sweep/charts.h"
 #include "runner/sweep/analysis/importance.h"
 

@@ -4,7 +4,7 @@
 
 #include "runner/cli/sweep_command.h"
 #include "runner/core/suggest.h"
-#include "runner/core/units.h"
+#include "runner/core/text.h"
 #include "runner/review/sweep/charts.h"
 
 namespace runner::cli {
@@ -37,11 +37,7 @@ constexpr std::array<Kind, 9> kKinds = {{{"history", review::history_picture, nu
                                          {"timeline", review::timeline_picture, nullptr},
                                          {"pareto", review::pareto_picture, nullptr}}};
 
-std::string kind_list() {
-  std::string list;
-  for (const Kind& kind : kKinds) list += (list.empty() ? "" : ", ") + std::string(kind.name);
-  return list;
-}
+std::string kind_list() { return core::joined(kKinds, ", ", &Kind::name); }
 
 /// Positions of those that are named, else of those that are worth it.
 std::optional<std::vector<std::size_t>> chosen_parameters(const review::SweepHistory& history, const Kind& kind,

@@ -11,6 +11,7 @@
 #include "runner/core/error.h"
 #include "runner/core/log.h"
 #include "runner/core/platform/process.h"
+#include "runner/core/text.h"
 #include "runner/recipe/compose.h"
 #include "runner/review/sweep/board.h"
 #include "runner/store/in_memory_run.h"

@@ -7,7 +7,7 @@
 
 #include "runner/cli/sweep_command.h"
 #include "runner/core/platform/files.h"
-#include "runner/core/units.h"
+#include "runner/core/text.h"
 #include "runner/review/annotate.h"
 #include "runner/review/sweep/summary.h"
 #include "runner/store/database/text.h"

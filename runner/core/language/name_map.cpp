@@ -1,9 +1,9 @@
-#include "runner/core/name_map.h"
+#include "runner/core/language/name_map.h"
 
 #include <algorithm>
 #include <cstddef>
 
-#include "runner/core/pattern.h"
+#include "runner/core/language/pattern.h"
 #include "runner/core/utf8.h"
 
 namespace runner::core {

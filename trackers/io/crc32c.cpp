@@ -1,30 +1,24 @@
-#include "runner/core/picture/crc32.h"
+#include "trackers/io/crc32c.h"
 
 #include <array>
 #include <cstddef>
 #include <cstring>
 
-namespace runner::core {
+namespace trackers {
 namespace {
 
 using Table = std::array<std::uint32_t, 256>;
 
-constexpr Table table_of(std::uint32_t polynomial) {
+// Castagnoli's polynomial, reflected; zlib has the other one only.
+constexpr Table kTable = [] {
   Table table{};
   for (std::uint32_t i = 0; i < table.size(); ++i) {
     std::uint32_t crc = i;
-    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? polynomial : 0);
+    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? 0x82F63B78 : 0);
     table[i] = crc;
   }
   return table;
-}
-
-constexpr Table kIeee = table_of(0xEDB88320), kCastagnoli = table_of(0x82F63B78);
-
-std::uint32_t by_table(const Table& table, std::uint32_t crc, std::string_view bytes) {
-  for (const char c : bytes) crc = (crc >> 8) ^ table[(crc ^ static_cast<unsigned char>(c)) & 0xff];
-  return crc;
-}
+}();
 
 #if defined(__x86_64__)
 __attribute__((target("sse4.2"))) std::uint32_t by_instruction(std::uint32_t crc, std::string_view bytes) {
@@ -41,14 +35,14 @@ __attribute__((target("sse4.2"))) std::uint32_t by_instruction(std::uint32_t crc
 
 }  // namespace
 
-std::uint32_t crc32(std::string_view bytes, std::uint32_t before) { return ~by_table(kIeee, ~before, bytes); }
-
 std::uint32_t crc32c(std::string_view bytes) {
 #if defined(__x86_64__)
   static const bool has_instruction = __builtin_cpu_supports("sse4.2") != 0;
   if (has_instruction) return ~by_instruction(~0U, bytes);
 #endif
-  return ~by_table(kCastagnoli, ~0U, bytes);
+  std::uint32_t crc = ~0U;
+  for (const char c : bytes) crc = (crc >> 8) ^ kTable[(crc ^ static_cast<unsigned char>(c)) & 0xff];
+  return ~crc;
 }
 
 std::uint32_t masked_crc32c(std::string_view bytes) {
@@ -56,4 +50,4 @@ std::uint32_t masked_crc32c(std::string_view bytes) {
   return ((crc >> 15) | (crc << 17)) + 0xa282ead8U;
 }
 
-}  // namespace runner::core
+}  // namespace trackers

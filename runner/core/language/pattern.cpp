@@ -1,4 +1,4 @@
-#include "runner/core/pattern.h"
+#include "runner/core/language/pattern.h"
 
 #include <re2/re2.h>
 

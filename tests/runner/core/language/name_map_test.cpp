@@ -1,9 +1,9 @@
-#include "runner/core/name_map.h"
+#include "runner/core/language/name_map.h"
 
 #include <catch2/catch.hpp>
 #include <string>
 
-#include "runner/core/pattern.h"
+#include "runner/core/language/pattern.h"
 
 namespace runner::core {
 namespace {

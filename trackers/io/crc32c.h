@@ -3,14 +3,11 @@
 #include <cstdint>
 #include <string_view>
 
-namespace runner::core {
-
-/// The CRC-32 of zip, PNG and zlib: crc32("123456789") is 0xcbf43926. `before`: of the bytes that these go on from.
-std::uint32_t crc32(std::string_view bytes, std::uint32_t before = 0);
+namespace trackers {
 
 /// CRC-32C (Castagnoli, reflected): crc32c("123456789") is 0xe3069283.
 std::uint32_t crc32c(std::string_view bytes);
 /// As TFRecord files have it, so that the checksum of bytes with checksums in them says something.
 std::uint32_t masked_crc32c(std::string_view bytes);
 
-}  // namespace runner::core
+}  // namespace trackers
