@@ -174,7 +174,7 @@ class ClearMl final : public Tracker {
       throw TrackerError(TrackerError::Remedy::kTryAgain, written.failure().message, written.failure().hint);
   }
 
-  /// A line that were no list would have the importer send the one before once more.
+  /// A line that is not a list would make the importer repeat the previous one.
   static void add(RecordFile& file, const std::vector<std::string>& events) {
     if (!events.empty()) file.append(json_list(events) + "\n");
   }
@@ -209,8 +209,8 @@ class ClearMl final : public Tracker {
   void tell_left_out(const Point& point) {
     if (std::exchange(told_left_out_, true)) return;
     runner::core::log_warning(
-        "tracker " + name_ + ": ClearML holds no NaN and no infinity: " + runner::core::quote(*point.name) +
-        " is left out at step " + std::to_string(point.step) + ", and so is what follows of the kind; it is counted");
+        "tracker " + name_ + ": ClearML does not support NaN and infinity: " + runner::core::quote(*point.name) +
+        " is skipped at step " + std::to_string(point.step) + ", as are later ones; they are counted");
   }
 
   std::string task_json() const {

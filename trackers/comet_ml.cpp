@@ -34,7 +34,7 @@ using runner::core::Node;
 constexpr NumberWords kWords = {"\"NaN\"", "\"Infinity\"", "\"-Infinity\""};
 constexpr std::size_t kIdDigits = 32;
 
-/// Comet takes no name of two lines.
+/// Comet does not accept names with line breaks.
 std::string one_line(std::string name) {
   std::replace_if(
       name.begin(), name.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
@@ -183,7 +183,7 @@ class Comet final : public Tracker {
     }
   }
 
-  /// What lies in the folder by that name is shown by its own.
+  /// A file in the folder by that name shows under its own name.
   void add_upload(const std::string& file, const char* type, const std::string& shown, std::int64_t step,
                   std::int64_t time_ms) {
     const std::string more = JsonObject()

@@ -30,7 +30,7 @@ class Csv final : public Tracker {
     file_.emplace(path, keep_bytes);
     if (file_->bytes() > 0) return;
     file_->append(kHeader);
-    file_->flush(false);  // whose it is, before another run looks
+    file_->flush(false);  // mark the owner before another run looks
   }
 
   void log(std::span<const Point> points) override {

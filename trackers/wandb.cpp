@@ -123,8 +123,7 @@ class Wandb final : public Tracker {
     remove_forgotten();
   }
 
-  // Nothing can be taken back from a file: it is written anew, and the upload replaces what was there from its first
-  // line on.
+  // A file cannot be rewound: it is rewritten, and the upload replaces everything from its first line on.
   bool starts_anew_after_rewind() const override { return true; }
 
   void log(std::span<const Point> points) override {
@@ -144,7 +143,7 @@ class Wandb final : public Tracker {
       if (!is_late(step)) {
         put(std::move(row));
       } else if (!std::exchange(told_late_, true)) {
-        runner::core::log_warning("tracker " + name_ + ": " + late(step) + "; its points are left out");
+        runner::core::log_warning("tracker " + name_ + ": " + late(step) + "; its points are skipped");
       }
     }
   }
@@ -194,7 +193,7 @@ class Wandb final : public Tracker {
     }
   }
 
-  // The newest row waits for what else belongs to its step: steps must rise. It is in state() until then.
+  // The newest row waits for the rest of its step: steps must increase. It is in state() until then.
   void flush(bool durable) override {
     if (!changed_.empty()) {
       Wire summary;
@@ -281,9 +280,9 @@ class Wandb final : public Tracker {
     records_ = state.find("records")->as_integer();
   }
 
-  /// A folder for as long as it goes without an interruption.
+  /// One folder per uninterrupted run.
   void open() {
-    // It gets its name with its owner in it: a crash in between leaves no folder that nobody would remove.
+    // It is renamed with its owner in it: a crash in between leaves no orphaned folder.
     const std::string made = root_ + "/.new-" + name_ + "-" + id_;
     std::error_code error;
     fs::remove_all(made, error);
@@ -311,7 +310,7 @@ class Wandb final : public Tracker {
   /// Two trackers of one run may share a folder.
   std::string owner() const { return run_.id + " " + name_ + "\n"; }
 
-  /// Aside first: a crash in between leaves no folder that lacks its owner or its records.
+  /// In a temporary folder first: a crash in between leaves no folder without owner or records.
   void remove(const std::string& folder) const {
     std::error_code ignored;
     fs::remove_all(removed(), ignored);
@@ -320,7 +319,7 @@ class Wandb final : public Tracker {
   }
   std::string removed() const { return root_ + "/.old-" + name_ + "-" + id_; }
 
-  /// A folder that was made after the last flush before a crash is in no state: what it holds comes once more.
+  /// A folder made between the last flush and a crash is in no state: its content is repeated.
   void remove_forgotten() const {
     std::error_code ignored;
     fs::remove_all(removed(), ignored);
@@ -371,7 +370,7 @@ class Wandb final : public Tracker {
   /// Whether a later step, or the rest of this one, is written: the upload would count it up to the next free step.
   bool is_late(std::int64_t step) const { return step < last_step_ || (step == last_step_ && !row_); }
   std::string late(std::int64_t step) const {
-    return "W&B takes steps in rising order, and step " + std::to_string(step) + " comes after step " +
+    return "W&B needs increasing steps, but step " + std::to_string(step) + " comes after step " +
            std::to_string(last_step_);
   }
 
@@ -458,7 +457,7 @@ class Wandb final : public Tracker {
   std::map<std::string, std::string> changed_;  // since the last summary
 };
 
-/// Keeps nothing.
+/// Discards everything.
 class Disabled final : public Tracker {
  public:
   void start(const Run&, const Node&) override {}

@@ -51,13 +51,13 @@ Condition read_condition(const std::string& text) {
     if (!condition.metric.empty() && read.ec == std::errc() && read.ptr == limit.data() + limit.size())
       return condition;
   }
-  throw TrackerError(Remedy::kPause, "when is \"" + text + "\", which is no condition",
+  throw TrackerError(Remedy::kPause, "when is \"" + text + "\", which is not a condition",
                      "write a metric, one of < <= > >= and a number: val/loss < 2");
 }
 
 using Values = std::map<std::string, std::string>;
 
-/// Each {word} that stands for something, as JSON writes it inside of quotes; other braces are left.
+/// Replaces each known {word}, escaped for a JSON string; other braces stay.
 std::string filled(const std::string& body, const Values& values) {
   std::string text;
   for (std::size_t at = 0; at < body.size();) {
@@ -120,7 +120,7 @@ class Webhook final : public Tracker {
     post("checkpoint", artifact.time_ms, {{"checkpoint", artifact.path}, {"step", std::to_string(artifact.step)}});
   }
 
-  void flush(bool) override {}  // what was posted was answered
+  void flush(bool) override {}  // every post was answered
 
   Node state() const override {
     Node state = Node::mapping();
@@ -147,13 +147,13 @@ class Webhook final : public Tracker {
     return std::find(config_.events.begin(), config_.events.end(), event) != config_.events.end();
   }
 
-  /// At the run's beginning and end: what is refused there costs the other events nothing.
+  /// At the run's start and end: a refusal there does not affect other events.
   void post_or_leave_out(const std::string& word, std::int64_t time_ms, const Values& values) {
     try {
       post(word, time_ms, values);
     } catch (const TrackerError& error) {
       if (error.remedy() != Remedy::kLeaveOut) throw;
-      runner::core::log_warning(std::string(error.what()) + "; the event " + word + " is left out");
+      runner::core::log_warning(std::string(error.what()) + "; the event " + word + " is skipped");
     }
   }
 
@@ -176,8 +176,8 @@ class Webhook final : public Tracker {
       require_success(http_->send(request), "the webhook");
     } catch (const TrackerError& error) {
       if (config_.url) throw;
-      // curl's words name the host at most, ours the whole address.
-      throw TrackerError(error.remedy(), "the webhook at secret_url does not take the event " + word, error.hint());
+      // curl's messages name the host at most, ours the whole address.
+      throw TrackerError(error.remedy(), "the webhook at secret_url does not accept the event " + word, error.hint());
     }
   }
 

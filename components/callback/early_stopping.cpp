@@ -40,7 +40,7 @@ class EarlyStopping final : public Callback {
   }
 
   void load_state(const runner::core::StateReader& reader) override {
-    // What was best by another measure says nothing about this one.
+    // The best by another metric means nothing for this one.
     const bool same =
         !reader.has("monitor") || (reader.value("monitor").as_string() == config_.monitor &&
                                    (reader.value("mode").as_string() == "min") == (config_.mode == Mode::kMin));
@@ -53,7 +53,7 @@ class EarlyStopping final : public Callback {
   }
 
  private:
-  /// An infinite loss counts like NaN: it is nothing to improve on, and it could not be written as a JSON number.
+  /// An infinite loss counts like NaN: it is no baseline for an improvement, and not a JSON number.
   bool improves(double value) const {
     if (!std::isfinite(value)) return false;
     if (!best_) return true;

@@ -18,14 +18,14 @@ namespace {
 
 using runner::core::Node;
 
-constexpr std::size_t kTextColumnsMax = 300;  ///< of a text in a cell
-constexpr std::size_t kIdsMax = 32;           ///< that stand for no text
+constexpr std::size_t kTextColumnsMax = 300;  ///< length of a text in a cell
+constexpr std::size_t kIdsMax = 32;           ///< ids without a text
 
 Node text_cell(const std::string& text) {
   return Node::string(std::string(runner::core::first_columns(text, kTextColumnsMax)));
 }
 
-/// Text where the ids stand for one, else the ids. Where a sample has ended there are none.
+/// The text of the ids if they have one, else the ids; without padding.
 Node ids_cell(const data::Dataset& data, std::vector<std::int64_t> ids) {
   std::erase_if(ids, [](std::int64_t id) { return id < 0; });
   if (const std::string text = data.decode(ids); !text.empty()) return text_cell(text);
@@ -41,7 +41,7 @@ std::vector<std::int64_t> ids_of(const at::Tensor& tensor) {
   return {begin, begin + dense.numel()};
 }
 
-/// One sample, read again, beside what was made of it.
+/// One sample, read again, with its prediction.
 struct Reviewed {
   const JudgedSample& judged;
   at::Tensor input, target;  ///< without the batch's dimension
@@ -61,7 +61,7 @@ Reviewed review(const data::Dataset& data, const JudgedSample& judged) {
   } else if (sample.target.scalar_type() == at::kLong) {
     const std::vector<std::int64_t> label = ids_of(sample.target);
     std::vector<std::int64_t> guess(judged.prediction.begin(), judged.prediction.end());
-    guess.resize(std::min(guess.size(), label.size()));  // alone, a sample has no padding behind it
+    guess.resize(std::min(guess.size(), label.size()));  // a single sample has no padding
     for (std::size_t i = 0; i < guess.size(); ++i) {
       if (label[i] < 0) guess[i] = -1;
     }

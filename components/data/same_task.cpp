@@ -12,7 +12,7 @@ bool same_port(const Port& port, const Port& train, const char* what, const Inpu
   inputs.diagnostics.error(
       inputs.block.location(),
       std::string(what) + " of data." + inputs.name + " is " + to_text(port) + ", and of data.train " + to_text(train),
-      "one model learns from data.train and is judged on data." + inputs.name + ": give both the same shape");
+      "one model is trained on data.train and evaluated on data." + inputs.name + ": give both the same shape");
   return false;
 }
 
@@ -34,7 +34,7 @@ bool fits_training_set(const DataSignature& signature, const Inputs& inputs) {
     inputs.diagnostics.error(place_of(inputs.block, "max_seq_len"),
                              "max_seq_len of data." + inputs.name + " is " + std::to_string(signature.max_seq_len) +
                                  ", but the model is made for the " + length + " of data.train",
-                             "take max_seq_len: " + length + " or less");
+                             "use max_seq_len: " + length + " or less");
     fits = false;
   }
   return fits;

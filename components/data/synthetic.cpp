@@ -24,7 +24,7 @@ constexpr std::int64_t kArms = 3;
 constexpr double kSlope = 2.0;
 constexpr double kTurn = 4.0;  ///< radians that an arm winds from the centre to radius 1
 
-/// Seeds of its own for the task and for the samples, so that sets with other names are other samples of one task.
+/// Separate seeds for the task and for the samples, so that differently named sets are different samples of one task.
 struct Seeds {
   at::Generator task;
   at::Generator samples;
@@ -110,7 +110,7 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
   const std::int64_t outputs = signature.num_classes > 0 ? 2 : signature.target.shape[1];
   const double bytes =
       4.0 * static_cast<double>(config.num_samples) * static_cast<double>(signature.input.shape[1] + outputs);
-  if (!fits_in_memory(bytes, "num_samples", "take fewer samples or features", inputs)) return nullptr;
+  if (!fits_in_memory(bytes, "num_samples", "use fewer samples or features", inputs)) return nullptr;
   Rows::Content content{config.num_samples, {}, {}, {}};
   if (!inputs.header_only) {
     const std::uint64_t seed = config.seed ? static_cast<std::uint64_t>(*config.seed) : inputs.seed;

@@ -22,7 +22,7 @@ namespace components::data::text {
 namespace {
 
 constexpr std::int64_t kBytes = 256;  ///< the vocabulary
-/// A block of neighbours that stays together when a stream is shuffled, and the fewest blocks that make a shuffle.
+/// Size of the blocks that are permuted when a stream is shuffled, and their minimum number.
 constexpr std::int64_t kShuffleBlockBytes = std::int64_t{256} << 10;
 constexpr std::int64_t kShuffleBlocksMin = 64;
 
@@ -100,8 +100,8 @@ class Text final : public Dataset {
 };
 
 std::string short_hint(std::int64_t bytes) {
-  if (bytes < 2) return "give it more text";
-  return "take max_seq_len: " + std::to_string(bytes - 1) + " or less, or give it more text";
+  if (bytes < 2) return "use more text";
+  return "use max_seq_len: " + std::to_string(bytes - 1) + " or less, or use more text";
 }
 
 }  // namespace
@@ -125,7 +125,7 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
   if (!config.streaming && end - begin > runner::core::memory_limit()) {
     inputs.diagnostics.error(place_of(inputs.block, "path"),
                              "data." + inputs.name + " has " + runner::core::format_bytes(end - begin) +
-                                 ", and this machine has " + runner::core::format_bytes(runner::core::memory_limit()) +
+                                 ", but this machine has " + runner::core::format_bytes(runner::core::memory_limit()) +
                                  " of memory",
                              "set streaming: true");
     return nullptr;

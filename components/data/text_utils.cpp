@@ -73,7 +73,7 @@ std::string missing_file_hint(const std::string& path) {
     const std::string near = runner::core::closest(wanted.filename().string(), names);
     if (!near.empty()) return "did you mean \"" + (wanted.parent_path() / near).string() + "\"?";
   } else {
-    return "there is no folder \"" + folder.string() +
+    return "no such folder \"" + folder.string() +
            "\"; a path is relative to the current folder, ${recipe_dir} "
            "is the folder of the recipe";
   }

@@ -79,7 +79,7 @@ class Tokens final : public Dataset {
   mutable double entropy_ = 0;
 };
 
-/// A file that does not divide into tokens was written with another width, or not to its end.
+/// A file that is no multiple of the token size was written with another type, or is incomplete.
 bool hold_whole_tokens(const std::vector<TextFile>& files, const TokenStream::Layout& layout, const char* dtype,
                        const Inputs& inputs) {
   bool whole = true;
@@ -131,8 +131,8 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
         place_of(inputs.block, "max_seq_len"),
         "data." + inputs.name + " has " + counted_large(end - begin, "token", "tokens") +
             ", and a sample takes max_seq_len + 1 = " + with_commas(config.max_seq_len + 1),
-        end - begin < 2 ? "give it more tokens"
-                        : "take max_seq_len: " + std::to_string(end - begin - 1) + " or less, or give it more tokens");
+        end - begin < 2 ? "use more tokens"
+                        : "use max_seq_len: " + std::to_string(end - begin - 1) + " or less, or use more tokens");
     return nullptr;
   }
   try {

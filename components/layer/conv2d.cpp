@@ -63,8 +63,8 @@ class Conv2d final : public block::BasicBlock {
 std::shared_ptr<Layer> make(const Config& config, const Inputs& inputs) {
   if (!expect_images(inputs) || !expect_channels(inputs, "in_channels", config.in_channels)) return nullptr;
   if (inputs.input.shape[1] % config.groups != 0) {
-    misfit(inputs, "groups", "cuts the channels into " + std::to_string(config.groups) + " groups",
-           "groups divides the number of channels that arrive");
+    misfit(inputs, "groups", "splits the channels into " + std::to_string(config.groups) + " groups",
+           "groups must divide the number of input channels");
     return nullptr;
   }
   const Window window{to_pair(config.kernel_size), to_pair(config.stride), to_pair(config.padding),

@@ -13,7 +13,7 @@
 namespace components::layer::residual {
 namespace {
 
-/// Its lists of layers; shortcut and activation are null where the recipe has none.
+/// Its lists of layers; shortcut and activation are null if not in the recipe.
 struct Chains {
   std::unique_ptr<Chain> body, shortcut, activation;
 
@@ -85,11 +85,12 @@ bool same_shapes(const Port& body, const Port& around, bool has_shortcut, const 
   if (body.shape == around.shape && body.dtype == around.dtype) return true;
   inputs.diagnostics.error(
       inputs.block.location(),
-      inputs.path + ": residual adds what its body gives, " + to_text(body) + ", to " +
-          (has_shortcut ? "what its shortcut gives, " : "its input, ") + to_text(around),
-      has_shortcut ? "give both the same shape"
-                   : "give it a shortcut that makes the same shape, such as a conv2d with kernel_size 1 and the body's "
-                     "channels and stride");
+      inputs.path + ": residual adds its body's output, " + to_text(body) + ", to " +
+          (has_shortcut ? "its shortcut's output, " : "its input, ") + to_text(around),
+      has_shortcut
+          ? "give both the same shape"
+          : "give it a shortcut with the same output shape, such as a conv2d with kernel_size 1 and the body's "
+            "channels and stride");
   return false;
 }
 

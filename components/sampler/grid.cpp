@@ -24,8 +24,8 @@ class Grid final : public Sampler {
   void check(const runner::core::Node& block, runner::core::Diagnostics& diagnostics) const override {
     for (const Dimension& dimension : space_->dimensions()) {
       if (dimension.count() > 0) continue;
-      diagnostics.error(block.location(), "a grid tries all values, but " + dimension.name + " has no end of them",
-                        "give it values: [...] or steps of q, or take another sampler");
+      diagnostics.error(block.location(), "a grid tries all values, but " + dimension.name + " has infinitely many",
+                        "give it values: [...] or steps of q, or use another sampler");
     }
   }
 
@@ -40,7 +40,7 @@ class Grid final : public Sampler {
 
  private:
   std::shared_ptr<const Space> space_;
-  // How far it has counted, so that the next one is one step away; what it says does not depend on it.
+  // Position of the last variant, so that the next one is one step away; a cache only.
   mutable std::optional<GridPoints> walk_;
   mutable std::size_t walked_ = 0;
   mutable std::optional<Point> newest_;

@@ -38,8 +38,8 @@ class List final : public Sampler {
     for (const Node& values : block.find("points")->items()) {
       const auto point = space_->locate(values);
       if (!point) {
-        diagnostics.error(values.location(), "this variant is none of the sweep's: " + point.failure().message,
-                          "each names a value for every parameter that plays a part in it");
+        diagnostics.error(values.location(), "this point is not in the search space: " + point.failure().message,
+                          "each sets a value for every active parameter");
       } else if (!space_->allows(point.value())) {
         diagnostics.error(values.location(), "this variant does not meet the constraints");
       }
@@ -52,7 +52,7 @@ class List final : public Sampler {
     if (then_ == nullptr) return std::nullopt;
     const std::size_t number = tried.size() - points_.size();
     if (then_->is_exhaustive()) return rest_of_grid(number);
-    // A list begins with its first; whatever learns has the points to learn from.
+    // The list's own variants come first; a sampler that learns can use them.
     if (dynamic_cast<const List*>(then_.get()) != nullptr)
       return then_->propose({tried.end() - static_cast<std::ptrdiff_t>(number), tried.end()});
     return then_->propose(tried);
@@ -76,7 +76,7 @@ class List final : public Sampler {
   std::shared_ptr<const Space> space_;
   std::vector<Point> points_;
   std::shared_ptr<Sampler> then_;
-  // How far the grid has been walked, so that the next one is one step away; what it says does not depend on it.
+  // Position in the grid, so that the next one is one step away; a cache only.
   mutable std::vector<Tried> walked_;
   mutable std::vector<Point> rest_;
 };

@@ -12,13 +12,13 @@
 
 namespace components::sampler {
 
-/// Chooses variants: a pure function of the seed and of what was tried, so that a sweep which is stopped and goes on
-/// proposes the same ones.
+/// Proposes variants: a pure function of the seed and the earlier variants, so that a resumed sweep proposes the same
+/// ones.
 class Sampler {
  public:
   virtual ~Sampler() = default;
 
-  /// The variant number `tried.size()`, from 0; nothing when there is no further one.
+  /// Variant number `tried.size()`, from 0; nothing when there are no more.
   virtual std::optional<Point> propose(const std::vector<Tried>& tried) const = 0;
 
   /// Whether it comes to an end by itself; other samplers need `n_trials`.
@@ -39,7 +39,7 @@ struct Inputs {
   std::size_t objectives = 1;
 };
 
-/// RunError where the sweep has several: `sampler` compares single numbers.
+/// RunError for a sweep with several objectives: `sampler` has a single objective.
 void require_one_objective(const char* sampler, const Inputs& inputs);
 
 /// The sampler of a sweep that names none. `has_limit`: `n_trials` says how many variants to try.

@@ -65,7 +65,7 @@ void count_pair(double a, double b, std::int64_t at, const std::vector<std::int6
   if (size > 0) difference.max_rel = std::max(difference.max_rel, distance / size);
 }
 
-/// Equal stretches are passed at memory's speed; a tensor whose every element differs still takes few ns each.
+/// Equal ranges are skipped at memory speed; a tensor that differs everywhere still takes a few ns per element.
 template <typename Element>
 void compare_bits(const TensorBytes& a, const TensorBytes& b, TensorDifference& difference) {
   constexpr std::int64_t kSize = sizeof(typename Element::Bits);
@@ -186,7 +186,7 @@ Node read_json(const std::string& path) {
   return std::move(node).value();
 }
 
-/// Everything but tensors and the manifest; `pinned` is a wish about the folder, no part of the state.
+/// Everything but tensors and the manifest; `pinned` concerns the folder and is not part of the state.
 std::set<std::string> other_files(const std::string& folder) {
   std::set<std::string> names;
   const std::vector<std::string> names_there = core::list_folder(folder).value();
@@ -227,7 +227,7 @@ void compare_folders(const std::string& a, const std::string& b, Comparison& res
   for (const std::string& folder : {a, b}) {
     for (std::string& name : tensor_sets(folder)) names.insert(std::move(name));
   }
-  // The parameters first: where they differ, that is what one wants to hear of.
+  // The parameters first: their differences matter most.
   std::vector<std::string> order;
   for (const char* first : {kModelFile, "optimizer.safetensors"}) {
     if (names.erase(first) > 0) order.emplace_back(first);
@@ -246,7 +246,7 @@ bool is_folder(const std::string& path) {
 
 void refuse_empty(const std::string& folder) {
   if (tensor_sets(folder).empty()) {
-    throw RunError("there is no checkpoint in " + folder + ": it holds no safetensors file",
+    throw RunError("there is no checkpoint in " + folder + ": it has no safetensors file",
                    "`roux checkpoints list RUN` shows the checkpoints of a run");
   }
 }

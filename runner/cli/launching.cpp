@@ -9,8 +9,6 @@
 #include <utility>
 
 #include "generated/section/launch.h"
-#include "generated/section/loader.h"
-#include "generated/section/training.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
 #include "runner/core/platform/process.h"
@@ -154,7 +152,7 @@ std::vector<std::string> rank_command(const Session& session, const engine::Trai
 }  // namespace
 
 std::optional<core::RankInfo> rank_here(Session& session, const resolve::Recipe& recipe) {
-  const auto launch = sections::launch::parse_config(recipe.at("launch"));
+  const auto& launch = recipe.launch;
   const auto started = launch::rank_of_environment(meeting_wish(launch));
   if (!started) {
     session.fail(started.failure().message, started.failure().hint);
@@ -176,21 +174,21 @@ std::optional<core::RankInfo> rank_here(Session& session, const resolve::Recipe&
 }
 
 bool starts_ranks(const resolve::Recipe& recipe) {
-  const auto launch = sections::launch::parse_config(recipe.at("launch"));
+  const auto& launch = recipe.launch;
   const auto started = launch::rank_of_environment(meeting_wish(launch));
   return started && !started.value() && launch.num_processes > 1;
 }
 
 void note_growing_batch(const Session& session, const resolve::Recipe& recipe) {
-  const auto training = sections::training::parse_config(recipe.at("training"));
-  const std::int64_t processes = sections::launch::parse_config(recipe.at("launch")).num_processes;
-  const bool is_split = sections::loader::parse_config(recipe.at("loader")).split_batches;
-  const core::Location& global = recipe.at("training.global_batch_size").location();
+  const auto& training = recipe.training;
+  const std::int64_t processes = recipe.launch.num_processes;
+  const bool is_split = recipe.loader.split_batches;
+  const core::Location& global = recipe.place("training.global_batch_size");
   const bool is_written = global.known() && global.source->kind != core::Source::Kind::kDefault;
   if (processes == 1 || is_split || is_written || !training.global_batch_size || launch::is_spoken_for()) return;
   const std::string one = std::to_string(*training.global_batch_size / processes);
   core::Diagnostics diagnostics;
-  diagnostics.notice(recipe.at("training.micro_batch_size").location(),
+  diagnostics.notice(recipe.place("training.micro_batch_size"),
                      "the batch of a step is " + std::to_string(*training.global_batch_size) + " with " +
                          std::to_string(processes) + " processes, and " + one + " with one",
                      "training.global_batch_size: " + one + " keeps it, whatever the number of processes");
@@ -199,9 +197,9 @@ void note_growing_batch(const Session& session, const resolve::Recipe& recipe) {
 
 std::string slurm_batch(const Session& session, const resolve::Recipe& recipe) {
   constexpr double kMarginS = 120;
-  const auto launch = sections::launch::parse_config(recipe.at("launch"));
+  const auto& launch = recipe.launch;
   launch::SlurmJob job;
-  job.name = recipe.at("run_name").as_string();
+  job.name = recipe.run_name;
   job.folder = std::filesystem::current_path().string();
   job.num_machines = static_cast<int>(*launch.num_machines);
   job.num_processes = static_cast<int>(launch.num_processes);
@@ -219,7 +217,7 @@ std::string slurm_batch(const Session& session, const resolve::Recipe& recipe) {
 }
 
 void launch_ranks(Session& session, const resolve::Recipe& recipe, const engine::TrainRequest& request) {
-  const auto launch = sections::launch::parse_config(recipe.at("launch"));
+  const auto& launch = recipe.launch;
   const auto machines = machines_of(session, launch);
   if (!machines) return;
   note_growing_batch(session, recipe);

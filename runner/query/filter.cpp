@@ -60,7 +60,7 @@ bool compare(const std::string& name, Op op, const std::optional<Node>& value, c
     if (std::isnan(left) && std::isnan(right)) return op == Op::kEqual;  // `val/loss == nan` asks for it
     return ordered(op, left, right);
   }
-  // `auto` is no more and no less than 0.1.
+  // `auto` is incomparable with 0.1.
   if (literal.op == Op::kNumber && op != Op::kEqual && op != Op::kNotEqual) return false;
   if (value->is_bool() && (literal.op == Op::kTrue || literal.op == Op::kFalse)) {
     return ordered(op, value->as_bool(), literal.op == Op::kTrue);
@@ -149,7 +149,7 @@ class FilterCheck {
     refuse(problem.at, problem.width, "the filter needs " + problem.wanted + " where " + there, hint);
   }
 
-  /// Of some names it is known what they can be: a word that they never are is a slip of the pen.
+  /// The possible values of some names are known: any other word is a typo.
   void literals(const Term& leaf) {
     const std::string name = name_of(leaf);
     const bool is_list = leaf.op == Op::kIn || leaf.op == Op::kNotIn;
@@ -171,7 +171,7 @@ class FilterCheck {
   void check(const std::string& name, Op op, const Term& literal, const std::string& text) {
     if (is_time(name)) {
       if (store::date_prefix(text)) return;
-      refuse(literal, "\"" + core::escape_for_terminal(text) + "\" is no date",
+      refuse(literal, "\"" + core::escape_for_terminal(text) + "\" is not a date",
              "write 2026-11-21, 2026-11-21T08:30 (UTC), today or yesterday; `age < 2h` counts from now");
     } else if (name == "age" || name == "duration") {
       if (op == Op::kContains || literal.op == Op::kNumber) return;
@@ -179,7 +179,7 @@ class FilterCheck {
       if (!seconds) refuse(literal, seconds.failure().message, seconds.failure().hint);
     } else if (name == "step" || name == "branch") {
       if (op == Op::kContains || literal.op == Op::kNumber) return;
-      refuse(literal, name + " is a number, and " + core::quote(text) + " is none", "for example: " + name + " >= 100");
+      refuse(literal, name + " is a number, but " + core::quote(text) + " is not", "for example: " + name + " >= 100");
     } else if (name == "status" && (op == Op::kEqual || op == Op::kNotEqual)) {
       const std::vector<std::string> known = store::status_texts();
       if (std::find(known.begin(), known.end(), text) != known.end()) return;
@@ -193,7 +193,7 @@ class FilterCheck {
   core::Diagnostics& diagnostics_;
 };
 
-/// A metric is a number: compared with a word it would never match.
+/// A metric is a number: comparing it with a word would silently match nothing.
 void check_metric(const Term& leaf, const core::Location& place, const std::vector<store::RunSummary>& runs,
                   core::Diagnostics& diagnostics) {
   if (leaf.op == Op::kContains || leaf.op == Op::kMatches || leaf.op == Op::kTag) return;
@@ -203,7 +203,7 @@ void check_metric(const Term& leaf, const core::Location& place, const std::vect
   });
   const auto has_metric = [&](const store::RunSummary& run) { return run.metrics.contains(name); };
   if (word == leaf.terms.end() || std::none_of(runs.begin(), runs.end(), has_metric)) return;
-  diagnostics.error(place, "the metric " + name + " is a number, and " + core::quote((*word)->text) + " is none",
+  diagnostics.error(place, "the metric " + name + " is a number, but " + core::quote((*word)->text) + " is not",
                     "nan and inf are numbers; two metrics cannot be compared with each other");
 }
 

@@ -5,6 +5,7 @@
 #include "runner/core/suggest.h"
 #include "runner/core/text.h"
 #include "runner/query/filter.h"
+#include "runner/recipe/renamed_keys.h"
 #include "runner/store/database/text.h"
 
 namespace runner::query {
@@ -113,7 +114,7 @@ const std::vector<std::string>& builtin_names() {
 
 std::optional<Node> run_value(const store::RunSummary& run, const std::string& name, const core::Clock& clock) {
   if (auto own = own_value(run, name, clock)) return own;
-  return is_builtin(name) ? std::nullopt : leaf(run.resolved.at_path(name));
+  return is_builtin(name) ? std::nullopt : leaf(run.resolved.at_path(recipe::renamed_path(name)));
 }
 
 std::vector<std::string> known_names(const std::vector<store::RunSummary>& runs) {
@@ -136,8 +137,8 @@ bool check_name(const std::string& name, const core::Location& place, const std:
                 const core::Clock& clock, core::Diagnostics& diagnostics) {
   if (runs.empty() || is_builtin(name)) return true;
   const auto has = [&](const store::RunSummary& run) {
-    // A key that is there but null, as an optional one often is, is no unknown key.
-    return run_value(run, name, clock).has_value() || run.resolved.at_path(name) != nullptr;
+    // A key with the value null, as optional ones often have, is not unknown.
+    return run_value(run, name, clock).has_value() || run.resolved.at_path(recipe::renamed_path(name)) != nullptr;
   };
   if (std::any_of(runs.begin(), runs.end(), has)) return true;
   const std::string near = core::closest(name, known_names(runs));

@@ -16,8 +16,8 @@ namespace runner::registry {
 /// `momentum > 0 or not nesterov`, in the language of core/language/expression.h. Names are keys of the component;
 /// `betas[0]` and `schedule.wait` go inside.
 ///
-/// A value that is not there (null, or settled only later) makes what is computed from it unknown, `x is null`
-/// excepted; so does a value of the wrong type, which is reported where its type is checked. An unknown rule holds.
+/// A missing value (null, or settled only later) makes expressions of it unknown, except `x is null`; so does a value
+/// of the wrong type, which is reported where its type is checked. An unknown rule holds.
 class Expression {
  public:
   explicit Expression(std::shared_ptr<const core::Term> root) : root_(std::move(root)) {}
@@ -35,7 +35,7 @@ class Expression {
   std::shared_ptr<const core::Term> root_;
 };
 
-/// Failure says what was expected and at which column of the rule.
+/// The Failure names what was expected and at which column of the rule.
 core::Result<Expression> parse_expression(std::string_view rule);
 
 /// `message` with each `{key}` replaced by the value as the user wrote it; `{a.b[0]}` goes inside.

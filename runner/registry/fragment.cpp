@@ -111,7 +111,7 @@ std::string misfit(const Property& property, const Node& value) {
   return "";
 }
 
-/// Reads one fragment; every complaint names the line, so that an author of a component mends them all in one go.
+/// Reads one fragment; every error names the line, so that an author can fix all at once.
 class Reader {
  public:
   Reader(Fragment& fragment, core::Diagnostics& diagnostics) : fragment_(fragment), diagnostics_(diagnostics) {}
@@ -130,7 +130,7 @@ class Reader {
       error(root, "the key type of a component is reserved for its name");
     if (!fragment_.short_form.empty() && !fragment_.find(fragment_.short_form))
       error(*root.find("x-short-form"),
-            "x-short-form names " + core::in_quotes(fragment_.short_form) + ", which is no property");
+            "x-short-form names " + core::in_quotes(fragment_.short_form) + ", which is not a property");
     read_holds(root);
     read_tool(root);
     read_checks(root);
@@ -148,7 +148,7 @@ class Reader {
       if (std::find(known.begin(), known.end(), entry.key) != known.end()) continue;
       const std::string near = core::closest(entry.key, known);
       diagnostics_.error(
-          entry.key_location, where + " knows no keyword " + core::in_quotes(entry.key),
+          entry.key_location, where + " has no keyword " + core::in_quotes(entry.key),
           near.empty() ? "known are " + core::joined(known) : "did you mean " + core::in_quotes(near) + "?");
     }
   }
@@ -309,14 +309,14 @@ class Reader {
   bool read_element(const Node& node, const char* keyword, Property& property) {
     const Node* element = node.find(keyword);
     if (!element) {
-      error(node, std::string("the keyword ") + keyword + " is missing, so nothing says what the values are");
+      error(node, std::string("the keyword ") + keyword + " is missing, so the type of the values is unknown");
       return false;
     }
     property.element = std::make_shared<Property>(read_property("", *element));
     return true;
   }
 
-  /// A keyword that says nothing about the type is a mistake of the author, not something to skip.
+  /// A keyword that does not apply to the type is an error of the author and not skipped.
   void applies(const Node& node, const Property& property) {
     const bool numeric = property.type == Type::kInteger || property.type == Type::kNumber ||
                          property.type == Type::kBytes || property.type == Type::kDuration;
@@ -336,9 +336,9 @@ class Reader {
       error(*node.find("x-single"), "x-single does not work for a list of lists: one scalar could mean either");
     if (!property.pattern.empty()) {
       if (!is_pattern(property.pattern))
-        error(*node.find("pattern"), "pattern is no regular expression: " + core::in_quotes(property.pattern));
+        error(*node.find("pattern"), "pattern is not a regular expression: " + core::in_quotes(property.pattern));
       if (property.pattern_hint.empty())
-        error(*node.find("pattern"), "pattern needs an x-pattern-hint that says in words what is wanted");
+        error(*node.find("pattern"), "pattern needs an x-pattern-hint that describes it in words");
     }
   }
 
@@ -356,7 +356,7 @@ class Reader {
     fragment_.holds = texts(root, "x-holds");
     const bool tracks = fragment_.kind == "tracker";
     if (tracks != (root.find("x-holds") != nullptr))
-      error(root, tracks ? "a tracker says in x-holds what it keeps" : "x-holds applies to trackers only");
+      error(root, tracks ? "a tracker lists in x-holds what it keeps" : "x-holds applies to trackers only");
     for (const std::string& word : fragment_.holds)
       if (std::find(holdable().begin(), holdable().end(), word) == holdable().end())
         error(*root.find("x-holds"),
@@ -379,7 +379,7 @@ class Reader {
       const ToolSign sign = {text(node, "variable"), text(node, "pattern"), text(node, "file"), text(node, "holds")};
       if (sign.variable.empty() == sign.file.empty()) error(node, "a sign is a variable or a file");
       if (!sign.pattern.empty() && !is_pattern(sign.pattern))
-        error(*node.find("pattern"), "pattern is no regular expression: " + core::in_quotes(sign.pattern));
+        error(*node.find("pattern"), "pattern is not a regular expression: " + core::in_quotes(sign.pattern));
       fragment_.configured_by->push_back(sign);
     }
   }
@@ -398,7 +398,7 @@ class Reader {
                   text(item, "hint")};
       check_rule(item, check.rule);
       if (!check.at.empty() && !fragment_.find(check.at))
-        error(*item.find("at"), "at names " + core::in_quotes(check.at) + ", which is no property");
+        error(*item.find("at"), "at names " + core::in_quotes(check.at) + ", which is not a property");
       for (const char* keyword : {"message", "hint"}) check_braces(item, keyword);
       fragment_.checks.push_back(std::move(check));
     }
@@ -410,7 +410,7 @@ class Reader {
     if (!expression.ok()) return error(*check.find("rule"), expression.failure().message, expression.failure().hint);
     for (const std::string& key : expression.value().keys())
       if (!fragment_.find(key))
-        error(*check.find("rule"), "the rule uses " + core::in_quotes(key) + ", which is no property");
+        error(*check.find("rule"), "the rule uses " + core::in_quotes(key) + ", which is no key");
   }
 
   void check_braces(const Node& check, const char* keyword) {
@@ -419,7 +419,7 @@ class Reader {
       const std::string path = message.substr(open + 1, message.find('}', open) - open - 1);
       const std::string key = path.substr(0, path.find_first_of(".["));
       if (!fragment_.find(key))
-        error(*check.find(keyword), std::string(keyword) + " uses {" + key + "}, which is no property");
+        error(*check.find(keyword), std::string(keyword) + " uses {" + key + "}, which is not a property");
     }
   }
 
@@ -446,7 +446,8 @@ class Reader {
       for (const std::string& other : property.exclusive_with)
         if (!names.count(other) || other == property.name)
           diagnostics_.error(property.place, "x-exclusive of " + core::in_quotes(property.name) + " names " +
-                                                 core::in_quotes(other) + ", which is no other key beside it");
+                                                 core::in_quotes(other) +
+                                                 ", which is not another key of the same block");
       for (const std::string& alias : property.aliases)
         if (!names.insert(alias).second)
           diagnostics_.error(property.place, "the alias " + core::in_quotes(alias) + " of " +

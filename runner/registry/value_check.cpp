@@ -83,7 +83,7 @@ std::string limit_in_unit(const std::string& text, const std::string& path) {
   return !unit.empty() && core::parse_duration_s(text).ok() ? "write max_time: " + text : "";
 }
 
-/// The way out of a wrong type, from what is there.
+/// The hint for a wrong type, from the given value.
 std::string type_hint(const Node& value, const Property& property, const std::string& path) {
   if (value.is_null()) {
     if (property.default_value && !property.default_value->is_null())

@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "generated/section/eval.h"
-#include "generated/section/system_metrics.h"
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
@@ -44,8 +43,6 @@ namespace {
 using components::callback::Context;
 using core::Node;
 
-double system_metrics_interval(const Node& recipe) {
-  return sections::system_metrics::parse_config(*recipe.find("system_metrics")).interval;
 }
 
 class Loop final : public Context, public core::Stateful {
@@ -55,8 +52,8 @@ class Loop final : public Context, public core::Stateful {
         run_(run),
         request_(request),
         clock_(clock),
-        eval_(sections::eval::parse_config(*experiment.recipe.find("eval"))),
-        logging_steps_(experiment.recipe.find("logging_steps")->as_integer()),
+        eval_(experiment.recipe.eval),
+        logging_steps_(experiment.recipe.logging_steps),
         options_(stepper_options(experiment.recipe)),
         signals_(request.signal),
         stepper_(experiment, options_, {kNotes, [this] { return notes(); }}),
@@ -65,9 +62,9 @@ class Loop final : public Context, public core::Stateful {
         console_({request.progress_bar, request.quiet, request.smoke ? kSmokeSteps : experiment.total_steps}, clock),
         faults_(experiment, stepper_, run, console_),
         saver_(experiment, stepper_, faults_, run, console_, signals_, clock),
-        time_limit_(experiment.recipe, request.process_age_s, clock),
+        time_limit_(experiment.recipe.launch, request.process_age_s, clock),
         profiler_(experiment, run, request.peak_flops, clock),
-        system_metrics_(run, experiment.is_first() ? system_metrics_interval(experiment.recipe) : 0.0, clock,
+        system_metrics_(run, experiment.is_first() ? experiment.recipe.system_metrics.interval : 0.0, clock,
                         request.light) {
     saver_.add_state("loop", *this);
     if (options_.scaler.enabled) saver_.add_state("scaler", stepper_.scaler());
@@ -104,7 +101,7 @@ class Loop final : public Context, public core::Stateful {
       const bool eval_due = eval_.eval_steps && due(*eval_.eval_steps, before, now, experiment_.total_steps);
       log_end();
       save_due_ = saver_.due(before, now);
-      // The last evaluation comes before the last save, so that its findings are part of it.
+      // The last evaluation comes before the last save, so that the save includes its results.
       eval_due_ = eval_due || (evaluates_at_end() && work_is_done());
       update_batch_norm();
       if (eval_due_ && !stopped_early_) evaluate_all();
@@ -123,9 +120,7 @@ class Loop final : public Context, public core::Stateful {
   }
   const components::model::Model& model() const override { return *experiment_.model; }
   const components::data::Dataset& train_data() const override { return *experiment_.train_data; }
-  std::uint64_t seed() const override {
-    return static_cast<std::uint64_t>(experiment_.recipe.find("seed")->as_integer());
-  }
+  std::uint64_t seed() const override { return static_cast<std::uint64_t>(experiment_.recipe.seed); }
   void request_stop(const std::string& reason) override {
     if (stop_reason_.empty()) stop_reason_ = reason;
   }
@@ -159,7 +154,7 @@ class Loop final : public Context, public core::Stateful {
                                         : experiment_.ranks->all_gather(mine, "a callback's findings");
   }
 
-  // What callbacks and the console look at, and a stop that was asked for at the very step of a checkpoint.
+  // Feeds callbacks and console, and handles a stop requested at the very step of a checkpoint.
   void save_state(core::StateWriter& writer) const override {
     Node latest = Node::mapping();
     for (const auto& [name, value] : latest_) latest.set(name, Node::floating(value));
@@ -184,10 +179,10 @@ class Loop final : public Context, public core::Stateful {
 
  private:
   static constexpr std::int64_t kSmokeSteps = 2;
-  static constexpr std::optional<std::int64_t> kSmokeBatches = 1;  ///< of a walk over a data set
+  static constexpr std::optional<std::int64_t> kSmokeBatches = 1;  ///< of a pass over a data set
   enum Note : std::size_t { kSignalNote, kTimeIsUpNote, kSecondsNote, kNotes };
 
-  // Exit status 2: nothing happened yet, so the run is no worse than before.
+  // Exit status 2: nothing happened yet, the run is as before.
   void restore() {
     try {
       saver_.restore(request_.checkpoint, {request_.held.get(), request_.verify_seconds});
@@ -196,13 +191,13 @@ class Loop final : public Context, public core::Stateful {
         throw core::RunError(error.what(), error.hint(), core::kExitUsage);
       }
       throw core::RunError(error.what(),
-                           "it was changed while it was loaded; the same command goes on from the newest that is whole",
+                           "it changed while being loaded; the same command resumes from the newest intact one",
                            core::kExitResumable);
     }
   }
 
   bool ended() {
-    if (stopped_early_) {  // though it may have been the last step: the evaluation is still to be made
+    if (stopped_early_) {  // even after the last step: the evaluation is still due
       end_by_signal();
     } else if (std::string limit = experiment_.limits.reached(stepper_.progress()); !limit.empty()) {
       result_.ending = Ending::kLimit;
@@ -212,7 +207,7 @@ class Loop final : public Context, public core::Stateful {
       result_.reason = stop_reason_;
     } else if (signal() != 0) {
       end_by_signal();
-    } else if (stepped_) {  // one step at least, or a limit too short would be met again and again
+    } else if (stepped_) {  // at least one step, or a limit that is too short would stop every resume
       result_.ending = Ending::kTimeLimit;
       result_.reason = experiment_.ranks == nullptr ? time_is_up() : agreed_time_is_up_;
     }
@@ -226,10 +221,10 @@ class Loop final : public Context, public core::Stateful {
 
   std::string time_is_up() const { return time_limit_.reached(seconds_to_next_look(), saver_.seconds_to_end()); }
 
-  /// That the training goes by: the one that came, or the one that the ranks have agreed on.
+  /// The signal in effect: the one received, or the one that the ranks agreed on.
   int signal() const { return experiment_.ranks == nullptr ? signals_.number() : agreed_signal_; }
 
-  /// What only one process knows and all of them have to decide alike by: told with every step.
+  /// What one rank knows and all ranks must decide by: sent with every step.
   std::vector<double> notes() {
     const bool first = experiment_.is_first();  // its clock counts
     own_time_is_up_ = first && stepped_ ? time_is_up() : "";
@@ -249,7 +244,7 @@ class Loop final : public Context, public core::Stateful {
     stepper_.progress().seconds = notes.front()[kSecondsNote];
   }
 
-  /// After an evaluation that some rank was called away from.
+  /// After an evaluation that a signal interrupted on some rank.
   void agree_on_signal() {
     if (experiment_.ranks == nullptr) return;
     const at::Tensor number = at::scalar_tensor(signals_.number(), at::kLong);
@@ -264,15 +259,15 @@ class Loop final : public Context, public core::Stateful {
   bool work_is_done() const {
     return !stop_reason_.empty() || !experiment_.limits.reached(stepper_.progress()).empty();
   }
-  // The figures of the end are those of the last step, not of the last one that fell on logging_steps; before each
-  // save, so that no resume can lose them. A run that is stopped by a signal goes on, and would then have a point that
-  // an undisturbed one has not.
+  // The final figures are those of the last step, not of the last one logged by logging_steps; logged before each save,
+  // so that no resume loses them. Not for a run stopped by a signal: resumed, it would have a point that an undisturbed
+  // run lacks.
   void log_end() {
     if (work_is_done() && last_ && logged_step_ != step()) log_step(*last_);
   }
   bool evaluates_at_end() const { return eval_.eval_on_end || request_.smoke; }
 
-  /// As long as the longest step of late, and as the longest evaluation where one is due after it.
+  /// The longest recent step, plus the longest evaluation if one is due after it.
   double seconds_to_next_look() const {
     Progress next = stepper_.progress();
     const Progress now = next;
@@ -281,11 +276,11 @@ class Loop final : public Context, public core::Stateful {
     return step_s_ + (evaluates ? longest_eval_s_ : 0.0);
   }
 
-  /// False when the step was dropped: nothing happened that a callback, an evaluation or a save would have to see.
+  /// False when the step was dropped: callbacks, evaluations and saves do not see it.
   bool one_step() {
     profiler_.next_step(stepper_.progress());
     const std::int64_t next = stepper_.progress().step + 1;
-    const bool logged = next % logging_steps_ == 0 || next == 1;  // the same points whether or not it was resumed
+    const bool logged = next % logging_steps_ == 0 || next == 1;  // the same points, resumed or not
     const std::int64_t begin_ns = clock_.monotonic_ns();
     StepResult result;
     const BadStepPolicy::Outcome outcome = faults_.step(logged, saver_, result);
@@ -297,7 +292,7 @@ class Loop final : public Context, public core::Stateful {
     if (outcome != BadStepPolicy::Outcome::kMoved) {
       if (outcome == BadStepPolicy::Outcome::kRolledBack) {
         forget_abandoned();
-        system_metrics_.at_step(stepper_.progress().step);  // not one that the new branch has yet to come to
+        system_metrics_.at_step(stepper_.progress().step);  // not one that the new branch has yet to reach
       }
       return false;
     }
@@ -311,7 +306,7 @@ class Loop final : public Context, public core::Stateful {
     return true;
   }
 
-  /// Before something looks at the weights between two steps.
+  /// Call before anything reads the weights between two steps.
   void make_whole() { stepper_.strategy().make_whole(); }
 
   void log_step(const StepResult& result) {
@@ -322,7 +317,7 @@ class Loop final : public Context, public core::Stateful {
     logged_step_ = step();
   }
 
-  /// After a rollback the last step is one that nobody follows any more; figures came back with the checkpoint.
+  /// After a rollback the last step is on an abandoned branch; the figures come from the checkpoint.
   void forget_abandoned() {
     last_.reset();
     logged_step_ = -1;
@@ -358,7 +353,7 @@ class Loop final : public Context, public core::Stateful {
     console_.update(now.step, share, eta, figures);
   }
 
-  /// What was left to do at the checkpoint's step when a signal ended it.
+  /// Does what was left to do at the checkpoint's step when a signal ended the run.
   void finish_cut_short() {
     stopped_early_ = false;
     update_batch_norm();
@@ -366,8 +361,7 @@ class Loop final : public Context, public core::Stateful {
     if (save_due_ && !stopped_early_) save_as_planned();
   }
 
-  /// What the averaged weights are judged and kept with, once when the work is done; with `stopped_early_` nothing
-  /// changed.
+  /// Measures the running statistics of the averaged weights, once at the end; with `stopped_early_` nothing changed.
   void update_batch_norm() {
     const bool wanted = experiment_.weight_average->updates_statistics() && !experiment_.model->buffers().empty();
     if (!wanted || stopped_early_ || !work_is_done() || updated_step_ == step()) return;
@@ -375,7 +369,7 @@ class Loop final : public Context, public core::Stateful {
     options.loader = options_.loader;
     if (request_.smoke) options.max_batches = kSmokeBatches;
     options.autocast = options_.autocast;
-    // Each of several processes measures all by itself, and none may leave the others behind.
+    // Every rank measures on its own, and none may leave the others waiting.
     if (experiment_.ranks == nullptr) options.interrupted = [this] { return signals_.received() != nullptr; };
     stopped_early_ = !train::update_batch_norm(experiment_, options);
     if (stopped_early_) return;
@@ -384,8 +378,7 @@ class Loop final : public Context, public core::Stateful {
     console_.line("step " + std::to_string(step()) + ": measured the running statistics of the average");
   }
 
-  /// All data sets or, with `stopped_early_`, nothing that anybody will see: a signal does not wait for a long
-  /// evaluation.
+  /// All data sets or, with `stopped_early_`, nothing visible: a signal does not wait for a long evaluation.
   void evaluate_all() {
     if (experiment_.eval_data.empty()) return;
     make_whole();
@@ -427,7 +420,7 @@ class Loop final : public Context, public core::Stateful {
     if (improved && saver_.config().save_best) save_as_planned();  // after the callbacks: their state is of this step
   }
 
-  /// At a point that the recipe alone decides.
+  /// At a point set by the recipe alone.
   void save_as_planned() {
     faults_.note_checkpoint();
     save();
@@ -438,7 +431,7 @@ class Loop final : public Context, public core::Stateful {
     saver_.save(eval_metrics(), when);
   }
 
-  /// What the evaluation at this very step found; empty when there was none.
+  /// The results of the evaluation at this step; empty without one.
   std::map<std::string, double> eval_metrics() const {
     std::map<std::string, double> found;
     if (evaluated_step_ != step()) return found;
@@ -450,7 +443,7 @@ class Loop final : public Context, public core::Stateful {
 
   LoopResult finish() {
     profiler_.finish(stepper_.progress());
-    // Not done yet only where a run goes on from a checkpoint of its last step.
+    // Only due when a run resumes from a checkpoint of its last step.
     if (!is_resumable(result_.ending)) {
       eval_due_ = evaluates_at_end() && evaluated_step_ != step();
       update_batch_norm();
@@ -459,7 +452,7 @@ class Loop final : public Context, public core::Stateful {
     if (stopped_early_) end_by_signal();
     const bool interrupted = is_resumable(result_.ending);
     if (result_.ending == Ending::kSignal) {
-      console_.line(result_.reason + ": saving, then leaving; SIGINT (Ctrl-C) leaves at once");
+      console_.line(result_.reason + ": saving, then exiting; press Ctrl-C (SIGINT) to exit at once");
     }
     if (interrupted || saver_.config().save_at_end || request_.smoke) save(Saver::When::kAtTheEnd);
     saver_.finish();
@@ -495,7 +488,7 @@ class Loop final : public Context, public core::Stateful {
   store::RunWriter& run_;
   const LoopRequest& request_;
   const core::Clock& clock_;
-  const sections::eval::Config eval_;
+  const sections::eval::Config& eval_;
   const std::int64_t logging_steps_;
   const StepperOptions options_;
   SignalWatch signals_;
@@ -517,7 +510,7 @@ class Loop final : public Context, public core::Stateful {
   const bool traced_ = core::log_options().level == core::LogLevel::kDebug;
   std::int64_t logged_step_ = -1, evaluated_step_ = -1, updated_step_ = -1, first_step_ = 0, started_ns_ = 0;
   bool stepped_ = false;
-  bool stopped_early_ = false;  ///< a signal ended what is due at this step; it is made when the run goes on
+  bool stopped_early_ = false;  ///< a signal interrupted what is due at this step; done when the run resumes
   bool eval_due_ = false, save_due_ = false;  ///< at this step, in this order
   double seconds_before_ = 0, step_s_ = 0, longest_eval_s_ = 0;
 };

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -15,9 +16,6 @@
 #include <utility>
 
 #include "components/ops/kernel_policy.h"
-#include "generated/section/capture.h"
-#include "generated/section/launch.h"
-#include "generated/section/training.h"
 #include "runner/artifact/provenance.h"
 #include "runner/artifact/tensor_set.h"
 #include "runner/checkpoint/checkpoint_prefetch.h"
@@ -50,9 +48,9 @@ namespace {
 using core::Node;
 
 constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
-constexpr std::int64_t kCapsulePatience_ms = 30'000;  ///< for data that is still being read when the training is over
+constexpr std::int64_t kCapsulePatience_ms = 30'000;  ///< for data still being read when training is over
 
-/// `resolved`: the recipe as it is kept.
+/// `resolved`: the recipe as stored.
 std::unique_ptr<store::RunWriter> open_run(const resolve::Recipe& recipe, const std::string& resolved,
                                            const Start& start, const TrainRequest& request, const core::Clock& clock) {
   if (start.resume) {
@@ -62,15 +60,15 @@ std::unique_ptr<store::RunWriter> open_run(const resolve::Recipe& recipe, const 
       const bool is_full = failure.exit_code == core::kExitResumable;
       throw core::RunError(failure.message, failure.hint, is_full ? failure.exit_code : core::kExitUsage);
     }
-    // What this branch goes on with, for the next resume to compare with.
+    // What this branch resumes with, for the next resume to compare with.
     const std::string folder = store::branch_folder(start.resume->run_dir, run.value()->branch());
     core::make_folders(folder).value();
     core::write_file_atomic(folder + "/resolved.json", resolved).value();
     return std::move(run).value();
   }
   store::NewRun fresh;
-  fresh.output_dir = recipe.at("output_dir").as_string();
-  fresh.run_name = recipe.at("run_name").as_string();
+  fresh.output_dir = recipe.output_dir;
+  fresh.run_name = recipe.run_name;
   fresh.smoke = request.smoke;
   fresh.id = request.run_id;
   fresh.light = request.light;
@@ -86,10 +84,11 @@ std::unique_ptr<store::RunWriter> open_run(const resolve::Recipe& recipe, const 
   return store::RunWriter::create(fresh, clock).value();
 }
 
-/// `init_from`: fills the model with the weights of another one. Nothing when the recipe has no such wish.
+/// `init_from`: fills the model with the weights of another one. Nothing without an `init_from` in the recipe.
 std::optional<checkpoint::InitWeights> init_weights(const Experiment& experiment, core::Diagnostics& diagnostics) {
-  auto init = checkpoint::plan_init_from(*experiment.recipe.find("init_from"), *experiment.model,
-                                         experiment.recipe.find("output_dir")->as_string(), diagnostics);
+  const resolve::Recipe& recipe = experiment.recipe;
+  auto init = checkpoint::plan_init_from(recipe.init_from, recipe.at("init_from"), *experiment.model, recipe.output_dir,
+                                         diagnostics);
   if (init) checkpoint::load_init_weights(*init, *experiment.model);
   return init;
 }
@@ -111,18 +110,17 @@ void record_changes(store::RunWriter& run, const Start& start) {
   run.event("changes", start.resume ? start.resume->step : 0, std::move(data));
 }
 
-/// What was asked for, and what reaches into the arithmetic anyway. The recipe names the variables of its secrets.
+/// The requested variables, and those that affect the arithmetic. The recipe names the variables of its secrets.
 std::map<std::string, std::string> environment_of(const resolve::Recipe& recipe, const std::string& resolved) {
-  const auto capture = sections::capture::parse_config(recipe.at("capture"));
   std::map<std::string, std::string> variables = artifact::arithmetic_environment();
-  variables.merge(artifact::chosen_environment(capture.environment));
+  variables.merge(artifact::chosen_environment(recipe.capture.environment));
   for (auto& [name, value] : variables) {
     if (resolved.find("${env:" + name) != std::string::npos) value = artifact::kHiddenValue;
   }
   return variables;
 }
 
-/// `init`: the weights that the run begins with, when it took any.
+/// `init`: the weights that the run starts with, if loaded.
 artifact::Provenance provenance_of(const resolve::Recipe& recipe, const std::string& resolved,
                                    const Experiment& experiment, const TrainRequest& request,
                                    const checkpoint::InitWeights* init) {
@@ -210,11 +208,11 @@ int finish(store::RunWriter& run, const LoopResult& result) {
   return interrupted || !whole ? core::kExitResumable : core::kExitDone;
 }
 
-/// What a component, LibTorch or the memory threw, in words for a person.
+/// The error of a component, LibTorch or an allocation as a readable message.
 core::RunError as_run_error(const std::exception& error) {
   if (is_out_of_memory(error)) {
-    return core::RunError("memory is exhausted: " + plain_text(error),
-                          "a smaller model or smaller batches, a larger training.max_memory, or more memory");
+    return core::RunError("out of memory: " + plain_text(error),
+                          "use a smaller model, smaller batches, a larger training.max_memory, or more memory");
   }
   const bool torch = dynamic_cast<const c10::Error*>(&error) != nullptr;
   return core::RunError((torch ? "LibTorch: " : "") + plain_text(error));
@@ -225,15 +223,15 @@ int train_into(Experiment& experiment, store::RunWriter& run, std::optional<Prov
   try {
     const LoopResult result = run_loop(experiment, run, loop, clock);
     if (recorder) recorder->finish(is_resumable(result.ending) ? 0 : kCapsulePatience_ms);
-    recorder.reset();  // what it adds belongs before the end of the run
+    recorder.reset();  // its records belong before the end of the run
     const int status = finish(run, result);
     if (!experiment.is_first()) return status;
     if (!request.quiet) print_summary(experiment, run, result);
     write_summary_json(request.summary_json, run, result);
     return status;
   } catch (const core::RunError& error) {
-    // What could not even be loaded is as resumable as it was; so is a full disk that was waited for in vain.
-    // And what another process did says nothing about this run.
+    // A checkpoint that failed to load leaves the run as resumable as before; so does a disk that stayed full. And
+    // another process's failure says nothing about this run.
     const bool resumable = error.exit_code() == core::kExitResumable || error.exit_code() == core::kExitUsage;
     const bool lost = error.exit_code() == core::kExitPeerLost;
     recorder.reset();
@@ -256,31 +254,31 @@ std::unique_ptr<Experiment> build_or_explain(const resolve::Recipe& recipe, core
   } catch (const std::exception& error) {
     if (!is_out_of_memory(error)) throw;
     throw core::RunError("the model and the data do not fit into memory: " + plain_text(error),
-                         "a smaller model, a larger training.max_memory, or more memory");
+                         "use a smaller model, a larger training.max_memory, or more memory");
   }
 }
 
-/// One training, phase by phase: choose where it begins, build the experiment, open the run, run the loop. A phase
-/// that returns false was refused; `diagnostics` has why, and nothing was written.
+/// One training, phase by phase: preview the start, build the experiment, open the run, run the loop. When a phase
+/// returns false, `diagnostics` has the reason, and nothing was written.
 class Training {
  public:
   Training(const resolve::Recipe& recipe, const TrainRequest& request, core::Diagnostics& diagnostics)
       : recipe_(recipe),
         request_(request),
         diagnostics_(diagnostics),
-        training_(sections::training::parse_config(recipe.at("training"))),
         resolved_(request.resolved_json.empty() ? recipe.resolved_json() : request.resolved_json) {}
 
-  /// Says what is refused before anything is read, and begins to read the checkpoint.
-  bool choose() {
+  /// Runs the checks that need no data, and starts prefetching the checkpoint.
+  bool look_ahead() {
     configure_torch(recipe_);
     ranks_ = meet_ranks(recipe_, request_);
     is_first_ = ranks_ == nullptr || ranks_->rank() == 0;
-    if (!look_for_start()) return false;
-    if (training_.max_memory) limit_tensor_memory(*training_.max_memory);
+    if (!agree([&] { return preview_start(recipe_, request_, clock_, diagnostics_); })) return false;
+    const auto& max_memory = recipe_.training.max_memory;
+    if (max_memory) limit_tensor_memory(*max_memory);
     if (is_first_ && !start_.checkpoint.empty()) {
-      held_ = checkpoint::CheckpointPrefetch::begin(
-          start_.checkpoint, std::min(training_.max_memory.value_or(kNoLimit), core::free_memory()));
+      held_ = checkpoint::CheckpointPrefetch::begin(start_.checkpoint,
+                                                    std::min(max_memory.value_or(kNoLimit), core::free_memory()));
     }
     return true;
   }
@@ -290,24 +288,26 @@ class Training {
     if (experiment_ == nullptr) return false;
     experiment_->ranks = ranks_;
     if (request_.rank) experiment_->local_rank = request_.rank->local_rank;
-    // The weights are drawn: from here on each process draws numbers of its own.
-    if (!is_first_) at::manual_seed(static_cast<std::uint64_t>(recipe_.at("seed").as_integer() + ranks_->rank()));
+    // The weights are drawn: from here on each process has its own random numbers.
+    if (!is_first_) at::manual_seed(static_cast<std::uint64_t>(recipe_.seed + ranks_->rank()));
     return true;
   }
 
   bool open() {
     // Two programs that start at the same instant must not both find nothing to resume.
     std::optional<store::StartLock> lock;
-    if (is_first_) lock.emplace(recipe_.at("output_dir").as_string());
+    if (is_first_) lock.emplace(recipe_.output_dir);
     const std::int64_t begin_ns = clock_.monotonic_ns();
-    if (!look_for_start()) return false;
+    if (!agree([&] { return choose_start(recipe_, request_, *experiment_, held_.get(), clock_, diagnostics_); })) {
+      return false;
+    }
     verify_seconds_ = static_cast<double>(clock_.monotonic_ns() - begin_ns) * 1e-9;
     if (held_ != nullptr && held_->checkpoint() != start_.checkpoint) held_.reset();
     if (start_.checkpoint.empty()) init_ = init_weights(*experiment_, diagnostics_);
     if (diagnostics_.has_errors()) return false;
     if (is_first_) {
       const std::string there = start_.resume ? start_.resume->run_dir + "/checkpoints" : "";
-      check_room(*experiment_, there.empty() ? recipe_.at("output_dir").as_string() : there, there, request_.smoke);
+      check_room(*experiment_, there.empty() ? recipe_.output_dir : there, there, request_.smoke);
     }
     run_ = open_together(ranks_.get(), [&] { return open_run(recipe_, resolved_, start_, request_, clock_); });
     return true;
@@ -330,16 +330,14 @@ class Training {
   }
 
  private:
-  /// Without an experiment the quick look, with it the one that verifies; the first rank looks for all.
-  bool look_for_start() {
-    std::optional<Start> found = choose_together(ranks_.get(), diagnostics_, [&] {
-      return choose_start(recipe_, request_, experiment_.get(), held_.get(), clock_, diagnostics_);
-    });
+  /// Rank 0 decides for all.
+  bool agree(const std::function<Start()>& choose) {
+    std::optional<Start> found = choose_together(ranks_.get(), diagnostics_, choose);
     if (found) start_ = *std::move(found);
     return found.has_value();
   }
 
-  /// What the log, the events and the provenance of the run say about how it begins.
+  /// Records in log, events and provenance how the run begins.
   void record_start() {
     if (is_first_ && request_.on_opened) request_.on_opened(run_->run_dir());
     const std::string log_file = run_->run_dir() + "/logs/rank-" + std::to_string(experiment_->rank()) + ".log";
@@ -349,7 +347,7 @@ class Training {
       if (difference.effect == Effect::kHarmless) {
         core::log_info(to_text(difference) + " (harmless)");
       } else {
-        core::log_warning(to_text(difference) + " (changes the maths, allowed)");
+        core::log_warning(to_text(difference) + " (changes the results, allowed)");
       }
     }
     record_changes(*run_, start_);
@@ -359,7 +357,7 @@ class Training {
     }
     if (start_.resume) {
       core::log_info("resuming " + run_->run_dir() + " from " +
-                     (start_.checkpoint.empty() ? "step 0: it has no checkpoint to go on from" : start_.checkpoint));
+                     (start_.checkpoint.empty() ? "step 0: it has no checkpoint" : start_.checkpoint));
     } else {
       core::log_info("run " + run_->run_dir());
     }
@@ -372,8 +370,7 @@ class Training {
   const resolve::Recipe& recipe_;
   const TrainRequest& request_;
   core::Diagnostics& diagnostics_;
-  const sections::training::Config training_;
-  const std::string resolved_;  ///< the recipe as it is kept
+  const std::string resolved_;  ///< the recipe as stored
   const core::Clock& clock_ = core::system_clock();
   std::shared_ptr<distributed::ProcessGroup> ranks_;
   bool is_first_ = true;
@@ -389,17 +386,17 @@ class Training {
 }  // namespace
 
 void configure_torch(const resolve::Recipe& recipe) {
-  const auto launch = sections::launch::parse_config(recipe.at("launch"));
-  if (launch.num_cpu_threads_per_process) at::set_num_threads(static_cast<int>(*launch.num_cpu_threads_per_process));
-  set_matmul_precision(recipe.at("precision"));
-  components::set_fused_kernels(sections::training::parse_config(recipe.at("training")).fused_kernels);
-  at::globalContext().setDeterministicAlgorithms(recipe.at("deterministic").as_bool(), false);
+  const auto& threads = recipe.launch.num_cpu_threads_per_process;
+  if (threads) at::set_num_threads(static_cast<int>(*threads));
+  set_matmul_precision(recipe.precision);
+  components::set_fused_kernels(recipe.training.fused_kernels);
+  at::globalContext().setDeterministicAlgorithms(recipe.deterministic, false);
 }
 
 int train(const resolve::Recipe& recipe, const TrainRequest& request, double peak_flops,
           core::Diagnostics& diagnostics) {
   Training training(recipe, request, diagnostics);
-  if (!training.choose() || !training.build() || !training.open()) return core::kExitUsage;
+  if (!training.look_ahead() || !training.build() || !training.open()) return core::kExitUsage;
   return training.run(peak_flops);
 }
 

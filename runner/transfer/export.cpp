@@ -24,7 +24,7 @@ using Runs = std::vector<RunSummary>;
 
 using Series = store::NamedSeries;
 
-/// Numbers that JSON cannot say are text there.
+/// Non-finite numbers are text in JSON.
 std::string json_number(double value) {
   return std::isfinite(value) ? core::number_text(value) : "\"" + core::number_text(value) + "\"";
 }
@@ -108,7 +108,7 @@ core::Result<std::string> text_of(const RunSummary& run, const RunsExportRequest
 
 using Failures = std::vector<core::Failure>;
 
-/// One that cannot be read keeps no other out.
+/// An unreadable one does not block others.
 std::string content_of(const Runs& runs, const RunsExportRequest& request, Failures& unread) {
   const bool json = request.format == "json";
   std::string text = request.format == "csv" ? kCsvTitles : json && !request.per_run ? "[" : "";
@@ -124,7 +124,7 @@ std::string content_of(const Runs& runs, const RunsExportRequest& request, Failu
   return json ? text + (request.per_run ? "\n" : "]\n") : text;
 }
 
-/// Writes one file, or gives back what goes to standard output.
+/// Writes one file, or returns the text for standard output.
 core::Result<std::string> put(std::string content, const std::string& path) {
   if (path.empty()) return content;
   if (const auto written = core::write_output(path, content); !written) return written.failure();
@@ -169,7 +169,7 @@ std::optional<std::string> runs_export(const review::RunsContext& context, const
     if (unread.size() == runs->size()) {
       diagnostics.error({}, failure.message, failure.hint);
     } else {
-      diagnostics.warning({}, failure.message + "; this run is left out", failure.hint);
+      diagnostics.warning({}, failure.message + "; skipping this run", failure.hint);
     }
   }
   if (said) return std::move(said).value();

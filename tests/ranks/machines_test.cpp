@@ -55,7 +55,7 @@ struct Location : TestRun {
   const std::string port = std::to_string(tests::quiet_port());
 };
 
-/// Where nobody was disturbed and four processes were on one machine.
+/// The undisturbed run of four processes on one machine.
 const Location& undisturbed() {
   static const Location place;
   static const bool done = [] {
@@ -230,7 +230,7 @@ TEST_CASE("machines that do not fit together are told apart", "[ranks][machines]
   CHECK_FALSE(std::filesystem::exists(place.path() / "runs"));
 }
 
-TEST_CASE("a meeting that comes to nothing is told with the way out", "[ranks][machines]") {
+TEST_CASE("a failed rendezvous is reported with a hint", "[ranks][machines]") {
   const Location place;
   struct Case {
     std::vector<std::string> flags;
@@ -266,9 +266,9 @@ TEST_CASE("who has the port of the meeting is named", "[ranks][machines]") {
   const runner::core::ListeningSocket socket(static_cast<std::uint16_t>(std::stoi(place.port)));
   const auto machine = place.machine({"--machine-rank", "0"});
   CHECK(machine->wait() == 1);
-  CHECK(machine->output() == "error: cannot listen at port " + place.port + ": process " + std::to_string(getpid()) +
-                                 " (tests_ranks) has it\n  hint: end that, or take another port, the same on all "
-                                 "machines\n");
+  CHECK(machine->output() ==
+        "error: cannot listen at port " + place.port + ": process " + std::to_string(getpid()) +
+            " (tests_ranks) has it\n  hint: stop that process, or use another port on all machines\n");
 }
 
 TEST_CASE("what ranks print is kept and shown as asked for", "[ranks][machines]") {

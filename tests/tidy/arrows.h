@@ -16,9 +16,9 @@ inline const std::map<std::string, Names>& layer_arrows() {
       {"recipe", {"core"}},
       {"registry", {"core", "recipe"}},
       {"resolve", {"core", "recipe", "registry"}},
-      {"store", {"core"}},
+      {"store", {"core", "recipe"}},
       {"artifact", {"core"}},
-      {"query", {"core", "store"}},
+      {"query", {"core", "recipe", "store"}},
       {"trackers", {"core", "store"}},
       {"sampler", {"core"}},
       {"pruner", {"core"}},
@@ -41,6 +41,7 @@ inline const std::map<std::string, Names>& layer_arrows() {
        {"core", "recipe", "registry", "resolve", "store", "artifact", "components", "checkpoint", "distributed",
         "train"}},
       {"schema_gen", {"core", "recipe", "registry"}},
+      {"include", {"core", "components", "sampler", "pruner", "trackers"}},  // what is installed
   };
   return arrows;
 }

@@ -76,12 +76,11 @@ std::vector<Entry> entries_of(const std::string& folder, const std::string& path
       bytes += piece.size();
     });
     total += bytes + 2 * entry.name.size() + 200;
-    if (total > kBytesMax) throw refused(path, TrackerError::Remedy::kPause, "more than 4 GB would go in");
+    if (total > kBytesMax) throw refused(path, TrackerError::Remedy::kPause, "it would exceed 4 GB");
     entry.bytes = static_cast<std::uint32_t>(bytes);
     entries.push_back(std::move(entry));
   }
-  if (entries.size() > kEntriesMax)
-    throw refused(path, TrackerError::Remedy::kPause, "more than 65,535 files would go in");
+  if (entries.size() > kEntriesMax) throw refused(path, TrackerError::Remedy::kPause, "it would exceed 65,535 files");
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.name < b.name; });
   return entries;
 }
@@ -130,7 +129,8 @@ void zip_folder(const std::string& folder, const std::string& path) {
   out.close();
   std::error_code error;
   if (out) fs::rename(partial, path, error);
-  if (!out || error) throw refused(path, TrackerError::Remedy::kTryAgain, error ? error.message() : "the disk refuses");
+  if (!out || error)
+    throw refused(path, TrackerError::Remedy::kTryAgain, error ? error.message() : "the disk refuses it");
 }
 
 }  // namespace trackers

@@ -105,7 +105,7 @@ void explain_fragment(const registry::Registry& registry, const Fragment& fragme
   if (!fragment.holds.empty()) print_wrapped("Records " + registry::kept_text(fragment), 0);
   if (!fragment.resync.empty()) {
     print_wrapped("`trackers: all` " + registry::taken_text(fragment), 0);
-    print_wrapped("`roux sync --anew`: " + fragment.resync, 0);
+    print_wrapped("`roux sync --resync`: " + fragment.resync, 0);
   }
   if (!fragment.properties.empty()) std::printf("\n");
   for (const Property& property : fragment.properties) print_property(property);

@@ -261,17 +261,16 @@ class Prover {
 
 /// A recipe of which two runs cannot be the same, whatever happens: time decides about something that is compared.
 bool depends_on_time(const resolve::Recipe& recipe, Session& session) {
-  const Node& max_time = recipe.at("training.max_time");
   core::Diagnostics diagnostics;
-  if (!max_time.is_null()) {
-    diagnostics.error(max_time.location(),
+  if (recipe.training.max_time) {
+    diagnostics.error(recipe.place("training.max_time"),
                       "training.max_time ends the training by the clock, so no two runs are the same",
                       "limit it by max_steps for the proof: --set training.max_time=null --set training.max_steps=200");
   }
-  const Node& eval_steps = recipe.at("eval.eval_steps");
-  if (!eval_steps.is_null() &&
-      core::parse_interval(eval_steps.scalar_text()).value().unit == core::Interval::Unit::kSeconds) {
-    diagnostics.error(eval_steps.location(), "eval.eval_steps counts time, so no two runs evaluate at the same steps",
+  const auto& eval_steps = recipe.eval.eval_steps;
+  if (eval_steps && eval_steps->unit == core::Interval::Unit::kSeconds) {
+    diagnostics.error(recipe.place("eval.eval_steps"),
+                      "eval.eval_steps counts time, so no two runs evaluate at the same steps",
                       "count steps for the proof: --set eval.eval_steps=50");
   }
   session.show(diagnostics);
@@ -290,7 +289,7 @@ std::vector<std::string> child_arguments(const ProveFlags& flags, const recipe::
   // The end is what is compared, and a run that is killed has to go on by itself.
   for (const char* change : {"checkpoint.save_at_end=true", "checkpoint.resume_from_checkpoint=auto"})
     arguments.insert(arguments.end(), {"--set", change});
-  if (recipe.at("checkpoint.save_steps").is_null()) {
+  if (!recipe.checkpoint.save_steps) {
     arguments.insert(arguments.end(), {"--set", std::string("checkpoint.save_steps=") + kSaveWhenNever});
     std::printf("the recipe saves at its end only; for this proof it saves five times\n");
   }
@@ -306,7 +305,7 @@ void prove_resume(Session& session, ProveFlags& flags) {
     if (step < 1) return session.fail("--kill-at counts optimizer steps from 1, got " + std::to_string(step));
   }
   if (flags.seed == 0) flags.seed = static_cast<std::uint64_t>(core::system_clock().monotonic_ns()) % 1'000'000 + 1;
-  const std::string parent = recipe->at("output_dir").as_string();
+  const std::string parent = recipe->output_dir;
   std::error_code error;
   fs::create_directories(parent, error);
   std::string folder = parent + "/prove-resume-XXXXXX";

@@ -266,8 +266,7 @@ class Reproduction {
   }
 
   void compare() {
-    const auto again =
-        store::find_run(recipe_->at("output_dir").as_string(), again_name(original_.name), core::system_clock());
+    const auto again = store::find_run(recipe_->output_dir, again_name(original_.name), core::system_clock());
     if (!again) return session_.fail(again.failure().message, again.failure().hint, core::kExitFailed);
     const bool to_the_end = original_.status == store::RunStatus::kFinished;
     const auto difference = review::compare_runs(original_.run_dir, again.value().run_dir, {to_the_end});

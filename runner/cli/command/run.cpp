@@ -12,7 +12,6 @@
 #include <memory>
 #include <optional>
 
-#include "generated/section/capture.h"
 #include "runner/artifact/git_state.h"
 #include "runner/cli/commands.h"
 #include "runner/cli/engine_or_fail.h"
@@ -26,6 +25,7 @@
 #include "runner/core/log.h"
 #include "runner/launch/rank_environment.h"
 #include "runner/launch/slurm_script.h"
+#include "runner/recipe/renamed_keys.h"
 #include "runner/store/run_reader.h"
 
 namespace runner::cli {
@@ -58,7 +58,7 @@ engine::TrainRequest request_of(const Session& session, const RunFlags& flags) {
   request.start_anew = flags.start_anew;
   request.smoke = flags.smoke;
   request.checkpoint = flags.checkpoint;
-  request.allow_changes = flags.allow_changes;
+  for (const std::string& key : flags.allow_changes) request.allow_changes.push_back(recipe::renamed_path(key));
   request.summary_json = flags.summary_json;
   request.command_line = session.command_line;
   request.progress_bar = isatty(STDERR_FILENO) == 1;
@@ -106,7 +106,7 @@ void train(Session& session, const resolve::Recipe& recipe, engine::TrainRequest
     request.progress_bar = false;
     silence_other_ranks(session);
   }
-  const auto capture = sections::capture::parse_config(recipe.at("capture"));
+  const auto& capture = recipe.capture;
   std::optional<artifact::GitStateCapture> code;
   if (capture.git && !request.code.valid() && (!request.rank || request.rank->rank == 0)) {
     code.emplace(artifact::GitStateOptions{".", capture.diff_limit});  // while the engine is loaded

@@ -16,7 +16,6 @@
 #include "runner/core/error.h"
 #include "runner/core/platform/files.h"
 #include "runner/core/platform/process.h"
-#include "runner/core/units.h"
 #include "runner/cuda/cuda.h"
 #include "runner/store/run_reader.h"
 
@@ -58,7 +57,7 @@ std::optional<resolve::Recipe> own_recipe(Session& session, const RecipeFlags& f
   RecipeFlags own = flags;
   own.path = path;
   auto recipe = session.load(own);
-  if (!recipe || recipe->at("launch.num_processes").as_integer() > 1) return recipe;
+  if (!recipe || recipe->launch.num_processes > 1) return recipe;
   core::Diagnostics diagnostics;
   recipe::ComposeOptions options = compose_options(flags, diagnostics);
   options.overrides.push_back({recipe::Override::Kind::kSet, "launch.num_processes=2"});
@@ -77,9 +76,8 @@ std::optional<std::vector<store::SeriesPoint>> losses_in(Session& session, const
 
 /// Trains with all processes and with one, and compares.
 void compare_trainings(Session& session, const resolve::Recipe& recipe, const std::string& folder) {
-  const std::int64_t count = recipe.at("launch.num_processes").as_integer();
-  const std::int64_t machine =
-      recipe.at("launch.machine_rank").is_null() ? 0 : recipe.at("launch.machine_rank").as_integer();
+  const std::int64_t count = recipe.launch.num_processes;
+  const std::int64_t machine = recipe.launch.machine_rank.value_or(0);
   Session together = session;
   together.quiet = true;
   together.command_line = {core::own_program(),
@@ -146,7 +144,7 @@ void self_test(Session& session, const RecipeFlags& flags) {
     if (!place) return;
     engine::Engine* engine = engine_or_fail(session);
     if (engine == nullptr) return;
-    const double timeout_s = core::parse_duration_s(recipe->at("launch.timeout").scalar_text()).value();
+    const double timeout_s = recipe->launch.timeout;
     const auto lines = engine->self_test(*place, timeout_s);
     if (place->rank > 0) return;
     for (const std::string& line : lines) good(line);
@@ -155,9 +153,8 @@ void self_test(Session& session, const RecipeFlags& flags) {
   launch_ranks(session, *recipe, {});
   if (session.exit_code == core::kExitDone) compare_trainings(session, *recipe, folder);
   if (session.exit_code == core::kExitDone) check_gpu(session);
-  const core::Node& rank = recipe->at("launch.machine_rank");
   std::error_code ignored;
-  if (rank.is_null() || rank.as_integer() == 0) std::filesystem::remove_all(folder, ignored);
+  if (recipe->launch.machine_rank.value_or(0) == 0) std::filesystem::remove_all(folder, ignored);
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ constexpr int kLeaveS = 10;
 
 struct SyncFlags {
   std::string run = "last", tracker;
-  bool follow = false, anew = false;
+  bool follow = false, resync = false;
 };
 
 /// Waits, and leaves when the system or the training says so: at once where it waits, in some seconds where a tracker
@@ -116,7 +116,7 @@ void bring(const trackers::Run& run, const core::Node& block, const SyncFlags& f
     return session.fail((flags.follow ? "" : "tracker " + name + ": ") + lock.failure().message, lock.failure().hint,
                         core::kExitFailed);
   }
-  if (flags.anew) forget(run, name, block, session.quiet);
+  if (flags.resync) forget(run, name, block, session.quiet);
   const auto tracker = trackers::build(block, {name});
   const trackers::FollowResult result =
       trackers::follow(run, *tracker, {name, flags.follow}, core::system_clock(), waiter);
@@ -181,14 +181,22 @@ void add_sync(CLI::App& app, Session& session) {
   command->add_option("--tracker", flags->tracker, "only this one: its name, or its type")->type_name("NAME");
   CLI::Option* follow =
       command->add_flag("--follow", flags->follow, "go on until the run has ended, and try again what fails");
-  command
-      ->add_flag("--anew", flags->anew, "everything once more, for a tool that has lost it; says what that does there")
+  command->add_flag("--resync", flags->resync, "Send everything again, for a tool that has lost it")->excludes(follow);
+  command  // the former name
+      ->add_flag_callback("--anew",
+                          [&session, flags] {
+                            flags->resync = true;
+                            core::Diagnostics diagnostics;
+                            diagnostics.notice({}, "--anew is read as --resync");
+                            session.show(diagnostics);
+                          })
+      ->group("")
       ->excludes(follow);
   command->footer(
       "\nExamples:\n"
       "  roux sync last\n"
       "  roux sync quickstart --tracker tensorboard --follow\n"
-      "  roux sync 3f2a --tracker mlflow --anew");
+      "  roux sync 3f2a --tracker mlflow --resync");
   command->callback([&session, flags] { session.command = [&session, flags] { sync(session, *flags); }; });
 }
 

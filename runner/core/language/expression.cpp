@@ -238,8 +238,8 @@ class Parser {
   TermPtr parse_metric() {
     if (is_symbol("(")) return parse_inner();
     if (token_.kind == Token::Kind::kText) {
-      return refuse("the filter needs a name where there is the text " + quote(token_.text),
-                    "a name with blanks or other signs stands in back quotes: `my metric` < 2");
+      return refuse("the filter needs a name instead of the text " + quote(token_.text),
+                    "put a name with blanks or other characters into back quotes: `my metric` < 2");
     }
     if (is_keyword() || (token_.kind != Token::Kind::kWord && token_.kind != Token::Kind::kName)) return fail("a name");
     if (token_.text.starts_with(kTagPrefix)) return parse_tag();  // in back quotes too: `tag:two words`

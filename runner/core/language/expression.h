@@ -12,7 +12,7 @@
 namespace runner::core {
 
 /// One node of an expression: `warmup_steps < total_steps`, `val/loss < 2 and not status in (failed, crashed)`. The
-/// language is described in docs/expressions.md.
+/// language is described in docs/guides/expressions.md.
 struct Term {
   enum class Op {
     kNumber,  ///< `number`, written as `text`

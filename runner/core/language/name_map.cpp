@@ -31,7 +31,7 @@ bool matches_wildcard(std::string_view pattern, std::string_view name) {
 struct NameMap::Rule {
   Rule(Pattern matched, std::string text) : pattern(std::move(matched)), replacement(std::move(text)) {}
 
-  /// The group that a replacement asks for at `i`, or -1.
+  /// The group that a replacement refers to at `i`, or -1.
   int group_at(std::size_t i) const {
     if (replacement[i] != '\\' || i + 1 >= replacement.size()) return -1;
     const char next = replacement[i + 1];
@@ -79,9 +79,9 @@ Result<void> NameMap::check(const std::string& pattern, const std::string& repla
     if (replacement[i] != '\\') continue;
     const int group = rule.group_at(i);
     if (group > rule.pattern.groups()) {
-      return Failure{"\"" + replacement + "\" asks for group \\" + std::to_string(group) + ", but \"" + pattern +
+      return Failure{"\"" + replacement + "\" refers to group \\" + std::to_string(group) + ", but \"" + pattern +
                          "\" has " + std::to_string(rule.pattern.groups()),
-                     "put ( ) around the part of the pattern that is meant"};
+                     "put ( ) around the intended part of the pattern"};
     }
     if (group < 0 && (i + 1 >= replacement.size() || replacement[i + 1] != '\\')) {
       return Failure{"\"" + replacement + "\" has a backslash that is neither \\1 to \\9 nor \\\\",

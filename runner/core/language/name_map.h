@@ -13,16 +13,16 @@ namespace runner::core {
 /// Whether `name` is of the form `pattern`, in which `*` stands for any text, also for none.
 bool matches_wildcard(std::string_view pattern, std::string_view name);
 
-/// Rules that turn one program's names of tensors into another's, applied in order, each to what the one before left:
-/// every match of a POSIX extended regular expression becomes its replacement, in which `\1` to `\9` are the groups of
-/// the match and `\\` is a backslash.
+/// Rules that map one program's tensor names to another's, applied in order, each to the previous result: every match
+/// of a POSIX extended regular expression becomes its replacement, in which `\1` to `\9` are the groups of the match
+/// and `\\` is a backslash.
 class NameMap {
  public:
   using Rules = std::vector<std::pair<std::string, std::string>>;
 
-  /// Failure names the rule that is wrong.
+  /// The Failure names the wrong rule.
   static Result<NameMap> make(const Rules& rules);
-  /// Why this rule cannot be used, and the way out.
+  /// Why this rule is invalid, with a hint.
   static Result<void> check(const std::string& pattern, const std::string& replacement);
 
   std::string operator()(const std::string& name) const;

@@ -9,20 +9,21 @@
 namespace runner::core {
 namespace {
 
-constexpr std::int64_t kMemoryBytesMax = 16 << 20;  // of one expression: its program and what a search remembers
+constexpr std::int64_t kMemoryBytesMax = 16 << 20;  // memory of one expression: program and search cache
 
-/// `\d` would be the letter d here, and a digit for whoever wrote it.
+/// `\d` would be the letter d here, but its author means a digit.
 Result<void> refuse_other_dialects(const std::string& pattern) {
   for (std::size_t i = 0; i + 1 < pattern.size(); ++i) {
     if (pattern[i] == '\\') {
       if (std::isalnum(static_cast<unsigned char>(pattern[i + 1])) != 0) {
-        return Failure{quote(pattern) + " uses \\" + pattern[i + 1] + ", which POSIX extended expressions have not",
-                       "write [0-9] for \\d, [A-Za-z0-9_] for \\w"};
+        return Failure{
+            quote(pattern) + " uses \\" + pattern[i + 1] + ", which POSIX extended expressions do not support",
+            "write [0-9] for \\d, [A-Za-z0-9_] for \\w"};
       }
       ++i;
     } else if (pattern[i + 1] == '?' && std::string_view("(*+?").find(pattern[i]) != std::string_view::npos) {
-      return Failure{quote(pattern) + " uses " + pattern[i] + "?, which POSIX extended expressions have not",
-                     "a plain group ( ) and a plain repetition do"};
+      return Failure{quote(pattern) + " uses " + pattern[i] + "?, which POSIX extended expressions do not support",
+                     "use a plain group ( ) and a plain repetition"};
     }
   }
   if (pattern.empty() || pattern.find('\0') != std::string::npos) {
@@ -40,7 +41,7 @@ re2::RE2::Options options() {
   return options;
 }
 
-/// Without what the library quotes of the expression, which may be all of it.
+/// Without the library's quote of the expression, which may be all of it.
 std::string reason(const re2::RE2& expression) {
   const std::string& text = expression.error();
   const std::string& quoted = expression.error_arg();
@@ -56,9 +57,9 @@ Result<Pattern> Pattern::make(const std::string& text) {
   if (!compiled->ok()) {
     const auto code = compiled->error_code();
     const bool is_large = code == re2::RE2::ErrorRepeatSize || code == re2::RE2::ErrorPatternTooLarge;
-    return Failure{quote(text) + " is no regular expression: " + reason(*compiled),
-                   is_large ? "a repetition counts to 1000 at most, with those around it multiplied"
-                            : "a dot that means a dot is written \\."};
+    return Failure{
+        quote(text) + " is not a regular expression: " + reason(*compiled),
+        is_large ? "a repetition counts to 1000 at most, multiplied by those around it" : "write a literal dot as \\."};
   }
   return Pattern(std::move(compiled));
 }

@@ -17,7 +17,7 @@ namespace runner::core {
 /// out of stack, memory or time.
 class Pattern {
  public:
-  /// Failure says what is wrong with it, and how that is written here: `\d` and lazy repetitions are of other dialects.
+  /// The Failure names the error and the supported form: `\d` and lazy repetitions belong to other dialects.
   static Result<Pattern> make(const std::string& text);
 
   /// Whether some part of `text` matches.

@@ -30,7 +30,7 @@ Node sampler_block(const Sweep::Config& config, const RecipeSpace& space) {
 
 std::uint64_t seed_of(const Node& sampler, const resolve::Recipe& recipe) {
   const auto own = sections::sampler_common::parse_config(sampler).seed;
-  return static_cast<std::uint64_t>(own ? *own : recipe.at("seed").as_integer());
+  return static_cast<std::uint64_t>(own ? *own : recipe.seed);
 }
 
 std::vector<Metric> objectives_of(const Sweep::Config& config) {
@@ -61,8 +61,8 @@ void check_sampler(const resolve::Recipe& recipe, const Sweep::Config& config,
   }
   sampler->check(sampler_block(config, *space), diagnostics);
   if (config.n_trials || config.population || sampler->is_finite()) return;
-  diagnostics.error(recipe.at("sweep").location(), "nothing says how many variants to try",
-                    components::sampler::is_finite(*space) ? "add n_trials, or sampler: grid, which tries all there are"
+  diagnostics.error(recipe.at("sweep").location(), "the number of variants to try is not set",
+                    components::sampler::is_finite(*space) ? "add n_trials, or sampler: grid to try all"
                                                            : "add n_trials");
 }
 
@@ -73,15 +73,15 @@ std::shared_ptr<const RecipeSpace> read_space(const resolve::Recipe& recipe, con
   if (section == nullptr || !section->is_mapping()) return nullptr;
   auto space = RecipeSpace::read(recipe, open, diagnostics);
   if (!diagnostics.has_errors()) {
-    const auto config = sections::sweep::parse_config(*section);
+    const Sweep::Config& config = *recipe.sweep;
     check_sampler(recipe, config, space, diagnostics);
     check_regret_bound(recipe, config, *space, diagnostics);
     const auto address = config.store ? read_store_address(*config.store) : StoreAddress{};
     if (!address) {
       diagnostics.error(recipe.at("sweep.store").location(), address.failure().message, address.failure().hint);
     } else if (!address.value().sweep.empty()) {
-      diagnostics.error(recipe.at("sweep.store").location(), "a new sweep makes a name of its own",
-                        "leave out #" + address.value().sweep + ", and join with: roux sweep work " + *config.store);
+      diagnostics.error(recipe.at("sweep.store").location(), "a new sweep generates its own name",
+                        "remove #" + address.value().sweep + ", and join with: roux sweep work " + *config.store);
     }
     if (config.population && !diagnostics.has_errors()) Population::read(recipe, space, 0, diagnostics);
   }
@@ -90,11 +90,7 @@ std::shared_ptr<const RecipeSpace> read_space(const resolve::Recipe& recipe, con
 }
 
 /// Steps of a trial; nothing where the recipe limits it otherwise.
-std::optional<std::int64_t> steps_of_a_trial(const resolve::Recipe& recipe) {
-  const Node& steps = recipe.at("training.max_steps");
-  if (steps.is_null()) return std::nullopt;
-  return steps.as_integer();
-}
+std::optional<std::int64_t> steps_of_a_trial(const resolve::Recipe& recipe) { return recipe.training.max_steps; }
 
 /// Whether `training.max_steps` is not the same in all variants. `open` still has its `${...}`.
 bool may_vary_steps(const Node& open, const RecipeSpace& space) {
@@ -107,22 +103,22 @@ bool may_vary_steps(const Node& open, const RecipeSpace& space) {
   });
 }
 
-/// Null where no trial is given up.
+/// Null without pruning.
 std::shared_ptr<components::pruner::Pruner> build_pruner(const Sweep::Config& config, const resolve::Recipe& recipe) {
   if (!config.pruner) return nullptr;
   return components::pruner::build(*config.pruner, {objectives_of(config).front().maximize, steps_of_a_trial(recipe)});
 }
 
-/// What chooses variants, and what gives up trials; the latter may be null.
+/// The sampler and the pruner; the latter may be null.
 struct Choosers {
   std::shared_ptr<components::sampler::Sampler> sampler;
   std::shared_ptr<components::pruner::Pruner> pruner;
 };
 
-/// Nothing where one of them and the rest of the recipe do not fit together, which is told at its place.
+/// Nothing when one of them does not fit the rest of the recipe, which is reported at its location.
 std::optional<Choosers> build_choosers(const resolve::Recipe& recipe, std::shared_ptr<const RecipeSpace> space,
                                        core::Diagnostics& diagnostics) {
-  const auto config = sections::sweep::parse_config(recipe.at("sweep"));
+  const Sweep::Config& config = *recipe.sweep;
   const char* part = config.sampler ? "sweep.sampler" : "sweep";
   Choosers choosers;
   try {
@@ -149,19 +145,18 @@ std::optional<Sweep> Sweep::read(const std::string& recipe_path, recipe::Compose
   if (sweep.space_ == nullptr) {
     diagnostics.error(
         sweep.base_.root.location(), "the recipe has no sweep",
-        "add sweep: {parameters: ...}, or say on the command line what is varied: optimizer.lr=1e-4,1e-3");
+        "add sweep: {parameters: ...}, or give the parameters on the command line: optimizer.lr=1e-4,1e-3");
     return std::nullopt;
   }
-  sweep.config_ = sections::sweep::parse_config(sweep.base_.at("sweep"));
-  sweep.objectives_ = objectives_of(sweep.config_);
+  sweep.objectives_ = objectives_of(sweep.config());
   sweep.varies_steps_ = may_vary_steps(sweep.open_.root, *sweep.space_);
   auto choosers = build_choosers(sweep.base_, sweep.space_, diagnostics);
   if (!choosers) return std::nullopt;
   sweep.sampler_ = std::move(choosers->sampler);
   sweep.pruner_ = std::move(choosers->pruner);
-  if (sweep.config_.population) {
+  if (sweep.config().population) {
     sweep.population_ = Population::read(
-        sweep.base_, sweep.space_, seed_of(sampler_block(sweep.config_, *sweep.space_), sweep.base_), diagnostics);
+        sweep.base_, sweep.space_, seed_of(sampler_block(sweep.config(), *sweep.space_), sweep.base_), diagnostics);
     if (sweep.population_ == nullptr) return std::nullopt;
   }
   return sweep;
@@ -180,12 +175,12 @@ std::optional<std::int64_t> Sweep::total_steps(const Point& point) const {
   return recipe ? steps_of_a_trial(*recipe) : std::nullopt;
 }
 
-std::shared_ptr<components::pruner::Pruner> Sweep::new_pruner() const { return build_pruner(config_, base_); }
+std::shared_ptr<components::pruner::Pruner> Sweep::new_pruner() const { return build_pruner(config(), base_); }
 
 std::optional<std::int64_t> Sweep::variants_to_come() const {
   if (population_ != nullptr) return population_->variants();
-  const auto count = sampler_->count(config_.n_trials.value_or(std::numeric_limits<std::int64_t>::max()));
-  return count ? count : config_.n_trials;
+  const auto count = sampler_->count(config().n_trials.value_or(std::numeric_limits<std::int64_t>::max()));
+  return count ? count : config().n_trials;
 }
 
 std::string Sweep::identity() const { return core::to_json(open_.root, -1); }
@@ -218,7 +213,7 @@ std::optional<resolve::Recipe> Sweep::variant(const Point& point, core::Diagnost
   return with(space_->assignments(point), "", diagnostics);
 }
 
-/// A part of a training ends where it says and leaves a checkpoint there; rates are those of the whole training.
+/// A part of a training ends at its step and saves there; rates are those of the whole training.
 void Sweep::add_stretch(const TrialSettings& place, std::vector<Assignment>& changes,
                         core::Diagnostics& diagnostics) const {
   const auto whole = with(changes, place.recipe_dir, diagnostics);
@@ -234,7 +229,7 @@ std::optional<resolve::Recipe> Sweep::trial(const Point& point, const TrialSetti
   changes.push_back({"run_name", Node::string(place.run_name)});
   if (!place.output_dir.empty()) changes.push_back({"output_dir", Node::string(place.output_dir)});
   if (place.replicate > 0) {
-    changes.push_back({"seed", Node::integer(base_.at("seed").as_integer() + place.replicate)});
+    changes.push_back({"seed", Node::integer(base_.seed + place.replicate)});
   }
   if (place.threads > 0) {
     changes.push_back({"launch.num_cpu_threads_per_process", Node::integer(place.threads)});

@@ -55,7 +55,7 @@ std::optional<double> clip_gradients(const components::NamedTensors& parameters,
 
 double clip_coefficient(double norm, double norm_max) {
   const double coefficient = norm_max / (norm + 1e-6);
-  // Not a number stays one, as in torch: no gradient is left that looks as if it could be used.
+  // NaN stays NaN, as in torch: a bad gradient must not look usable.
   return coefficient >= 1.0 ? 1.0 : coefficient;
 }
 

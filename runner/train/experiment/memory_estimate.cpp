@@ -19,8 +19,6 @@
 #include "components/tensor/autocast.h"
 #include "components/tensor/meta_pass.h"
 #include "components/tensor/tensors.h"
-#include "generated/section/checkpoint.h"
-#include "generated/section/eval.h"
 #include "runner/checkpoint/checkpoint.h"
 #include "runner/train/experiment/bf16_master_weights.h"
 #include "runner/train/experiment/eval_weights.h"
@@ -35,9 +33,9 @@ using components::Port;
 using components::block::Block;
 using components::model::Model;
 
-constexpr double kProgramBytes = 180e6;  // LibTorch with what oneDNN and OpenMP set up for themselves
+constexpr double kProgramBytes = 180e6;  // LibTorch, including oneDNN and OpenMP
 
-/// Everything that is held, by what it is for.
+/// All live memory, by purpose.
 class Ledger {
  public:
   enum Kind { kWeights, kOptimizer, kWeightAverage, kGradients, kBatches, kActivations, kKinds };
@@ -58,7 +56,7 @@ class Ledger {
     at_peak_[kActivations] -= left;
     at_peak_[kWeights] += left;
   }
-  /// So many bytes more for a moment.
+  /// Allocates and frees this many bytes.
   void note(double bytes) {
     const double now = std::accumulate(held_.begin(), held_.end(), bytes);
     if (now <= peak_) return;
@@ -67,7 +65,7 @@ class Ledger {
     at_peak_[kActivations] += bytes;
     when_ = where_;
   }
-  /// Where the next changes belong to.
+  /// The phase that the next changes count for.
   void enter(std::string where) { where_ = std::move(where); }
 
   const std::string& where() const { return where_; }
@@ -161,13 +159,13 @@ class Rehearsal {
     const double batch = batch_bytes(data, options_.loader.micro_batch_size);
     const double ahead = static_cast<double>(options_.loader.num_workers * options_.loader.prefetch_factor);
     const Bytes batches(ledger_, Ledger::kBatches, batch * (static_cast<double>(options_.accumulation_steps) + ahead));
-    // What is exchanged stays beside what the passes before the last one have added up.
+    // The exchange buffers coexist with the gradients accumulated before the last pass.
     const bool exchanged_apart =
         options_.window_batches > options_.accumulation_steps && options_.accumulation_steps > 1;
     const Bytes buckets(ledger_, Ledger::kGradients, exchanged_apart ? bytes_of(model_.parameters()) : 0.0);
     const std::int64_t samples = std::min(options_.loader.micro_batch_size, experiment_.train_data->size());
     try {
-      // The first micro-batch finds no gradients; the second one those of the first.
+      // The first micro-batch starts without gradients, the second with those of the first.
       for (std::int64_t micro = 0; micro < std::min<std::int64_t>(options_.accumulation_steps, 2); ++micro) {
         forward_backward(batch_on_meta(data, samples));
       }
@@ -243,7 +241,7 @@ class Rehearsal {
     }
   }
 
-  /// The optimizer; weights of bfloat16 have twins with gradients meanwhile.
+  /// The optimizer; bfloat16 weights have twins with gradients meanwhile.
   void move_weights() {
     if (frees_gradients_) return;
     ledger_.enter("in the optimizer");
@@ -263,12 +261,12 @@ class Rehearsal {
   }
 
   void evaluate() {
-    const auto config = sections::eval::parse_config(*experiment_.recipe.find("eval"));
+    const auto& config = experiment_.recipe.eval;
     const at::NoGradGuard no_grad;
     model_.set_training(false);
     double trained = experiment_.optimizer->has_judged_weights() ? bytes_of(model_.parameters()) : 0.0;
     if (experiment_.weight_average->averages()) trained += bytes_of(model_.parameters()) + bytes_of(model_.buffers());
-    const Bytes beside(ledger_, Ledger::kActivations, trained);  // while those that are judged are in their place
+    const Bytes beside(ledger_, Ledger::kActivations, trained);  // while the evaluation weights are in their place
     for (const NamedDataset& set : experiment_.eval_data) {
       const auto& data = set.data->signature();
       const std::int64_t micro = config.micro_batch_size.value_or(options_.loader.micro_batch_size);
@@ -317,7 +315,7 @@ MemoryEstimate estimate_memory(const Experiment& experiment) {
   for (const NamedDataset& set : experiment.eval_data) {
     estimate.data_sets += static_cast<double>(set.data->held_bytes());
   }
-  const auto saves = sections::checkpoint::parse_config(*experiment.recipe.find("checkpoint"));
+  const auto& saves = experiment.recipe.checkpoint;
   if (saves.async_save && (saves.save_steps || saves.save_best)) {
     estimate.copies =
         static_cast<double>(checkpoint::estimate_bytes(*experiment.model, EvalWeights::saved_tensors(experiment)));

@@ -25,7 +25,7 @@ constexpr std::array<std::string_view, 7> kTexts = {
     "out_of_memory",                               // oneDNN's status
 };
 
-/// What one of the processes said, on all of them.
+/// One rank's error, known on all ranks.
 class Shortage final : public std::bad_alloc {
  public:
   explicit Shortage(std::string what) : what_(std::move(what)) {}
@@ -45,7 +45,7 @@ bool is_out_of_memory(std::string_view text) {
 bool is_out_of_memory(const std::exception& error) {
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return true;
   if (dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr) return true;
-  // RunError tells of files and records, whatever their text holds.
+  // A RunError is about files and records, whatever its text says.
   if (dynamic_cast<const core::RunError*>(&error) != nullptr) return false;
   if (dynamic_cast<const std::runtime_error*>(&error) == nullptr &&
       dynamic_cast<const c10::Error*>(&error) == nullptr) {
@@ -59,7 +59,7 @@ std::string plain_text(const std::exception& error) {
     return torch->what_without_backtrace();
   }
   if (!is_shared(error) && dynamic_cast<const std::bad_alloc*>(&error) != nullptr)
-    return "the system has no more memory for this program";
+    return "the system has no more memory for this process";
   return error.what();
 }
 

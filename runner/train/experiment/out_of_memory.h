@@ -11,32 +11,32 @@ class ProcessGroup;
 
 namespace runner::train {
 
-/// Whether an error's text is that of an allocation that failed, on whatever device.
+/// Whether an error's text reports a failed allocation, on any device.
 ///
-/// Source  Accelerate's should_reduce_batch_size, and what LibTorch 2.11 says on the CPU.
+/// Source  Accelerate's should_reduce_batch_size, and LibTorch 2.11's message on the CPU.
 bool is_out_of_memory(std::string_view text);
-/// The same of an exception: std::bad_alloc and c10::OutOfMemoryError are, a c10::Error by its text.
+/// The same for an exception: true for std::bad_alloc and c10::OutOfMemoryError; by its text for a c10::Error.
 bool is_out_of_memory(const std::exception& error);
 
-/// What the exception says in one line, without a stack.
+/// The exception's message in one line, without a stack trace.
 std::string plain_text(const std::exception& error);
 
-/// Where several processes train and the memory of one of them ran out: throws on each of them the shortage of the
-/// first one that met it, which is_out_of_memory() knows. `mine`: what this rank met, or nothing. A collective.
+/// When a rank ran out of memory: throws the error of the first such rank on every rank; is_out_of_memory() is true for
+/// it. `mine`: this rank's error, or nothing. A collective.
 void share_out_of_memory(distributed::ProcessGroup& ranks, const std::exception_ptr& mine);
-/// Whether all ranks met this one together.
+/// Whether the error was thrown on all ranks.
 bool is_shared(const std::exception& error);
 
-/// How the micro-batch shrinks after an allocation that failed: `training.auto_micro_batch`.
+/// How the micro-batch shrinks after a failed allocation: `training.auto_micro_batch`.
 ///
 /// Source  Accelerate's find_executable_batch_size; golden topic control_flow
 class MicroBatchPolicy {
  public:
-  /// `halve`, `shrink` (times 0.9, rounded down) or `minus:K`, as the schema lets through; "" never shrinks.
+  /// `halve`, `shrink` (times 0.9, rounded down) or `minus:K`, as the schema accepts; "" never shrinks.
   explicit MicroBatchPolicy(std::string_view text);
 
   bool shrinks() const { return kind_ != Kind::kNever; }
-  /// The next size to try; 0 when there is none below.
+  /// The next size to try; 0 when none is left.
   std::int64_t next(std::int64_t size) const;
 
  private:

@@ -20,7 +20,7 @@
 namespace runner::train {
 namespace {
 
-constexpr std::size_t kOwnNotes = 1;  // of the stepper: the rank's part of the loss
+constexpr std::size_t kOwnNotes = 1;  // the stepper's own notes: the rank's part of the loss
 
 /// The ranks take micro-batches in turn.
 Loader::Options dealt(Loader::Options options, const Experiment& experiment) {
@@ -79,9 +79,9 @@ std::vector<std::int64_t> Stepper::window_samples() const {
 at::Tensor Stepper::forward(const MicroBatch& micro, double weight) {
   const components::Autocast autocast(options_.autocast);
   RECORD_USER_SCOPE("forward");
-  // Of what the pass leaves, the graph alone keeps what it needs, and the backward pass lets go of it block by block.
+  // After the pass only the graph holds what it needs, and the backward pass frees it block by block.
   components::TensorMap activations = micro.tensors;
-  // A block with a number format of its own has to be left before the next operation.
+  // Leave the autocast of a block with its own number format before the next operation.
   if (options_.autocast.by_block) {
     experiment_.model->forward(activations);
   } else {
@@ -110,7 +110,7 @@ void Stepper::note_loss(const MicroBatch& micro, double sum, double weight, Step
 }
 
 void Stepper::note_window(StepResult& result) const {
-  // Accelerate divides by the number of steps even where the window is short; the loss that is shown stays a mean.
+  // Accelerate divides by the number of steps even if the window is short; the logged loss stays a mean.
   if (options_.mean == WindowMean::kMicroBatches) {
     result.loss *= static_cast<double>(passes()) / static_cast<double>(window_.passes());
   }
@@ -157,17 +157,17 @@ std::exception_ptr Stepper::run_passes(StepResult& result) {
   return nullptr;
 }
 
-/// Where a process that others wait for is.
+/// For the message of a process that others wait for.
 void Stepper::trace(const char* what) const {
   if (traced_) core::log_debug("step " + std::to_string(progress_.step + 1) + ": " + what);
 }
 
-// The weights are those of the whole window, so sums over the ranks are its gradient and its loss.
+// Each part is weighted for the whole window, so sums over ranks are its gradient and loss.
 void Stepper::finish_passes(StepResult& result, const std::exception_ptr& out_of_memory) {
   trace("exchange");
   const std::function<std::vector<double>()> tell = [&] {
     std::vector<double> mine = {result.loss};
-    const std::vector<double> more = notes_.tell();
+    const std::vector<double> more = notes_.collect();
     mine.insert(mine.end(), more.begin(), more.end());
     return mine;
   };
@@ -189,7 +189,7 @@ StepResult Stepper::step(bool want_grad_norm, const Judge& may_move) {
   window_.fetch(micro_batch_size_);
   result.data_seconds = static_cast<double>(clock.monotonic_ns() - begin_ns) * 1e-9;
   result.lr = experiment_.optimizer->lr();
-  drop_gradients(parameters_);  // not after the last step: what is not finite is looked for in them
+  drop_gradients(parameters_);  // kept until the next step: first_bad_tensor() inspects them
   strategy_->begin_step({scaler_.scale(), scaler_.enabled(), want_grad_norm});
   finish_passes(result, run_passes(result));
   if (scaler_.enabled() && !strategy_->unscale(scaler_)) {
@@ -259,7 +259,7 @@ void Stepper::note_evaluation(const std::function<const double*(const std::strin
 }
 
 void Stepper::rewind() {
-  RUNNER_ASSERT(options_.rewinds && !optimizer_began_, "only a step that left the parameters alone is taken back");
+  RUNNER_ASSERT(options_.rewinds && !optimizer_began_, "only a step that did not change the parameters can be undone");
   window_.clear();
   pending_.reset();
   drop_gradients(parameters_);
@@ -269,7 +269,7 @@ void Stepper::rewind() {
 }
 
 void Stepper::leave_window() {
-  RUNNER_ASSERT(options_.rewinds && !optimizer_began_, "only a step that left the parameters alone is dropped");
+  RUNNER_ASSERT(options_.rewinds && !optimizer_began_, "only a step that did not change the parameters can be dropped");
   window_.clear();
   pending_.reset();
   drop_gradients(parameters_);
@@ -312,7 +312,7 @@ core::Node Stepper::state() const {
     jumps.items().push_back(std::move(row));
   }
   state.set("data_jumps", std::move(jumps));
-  // Of which recipe's size it is a part: a resume with another micro_batch_size starts from that one.
+  // The recipe's size that it was reduced from: a resume with another micro_batch_size starts from that one.
   core::Node micro = core::Node::mapping();
   micro.set("recipe", core::Node::integer(options_.loader.micro_batch_size));
   micro.set("used", core::Node::integer(micro_batch_size_));

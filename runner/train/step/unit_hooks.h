@@ -11,17 +11,18 @@ namespace runner::train {
 
 class GradientStrategy;
 
-/// Tells a strategy of every block of a pass. Backward, the blocks of a model count as a row: a block begins when the
-/// gradient of its output is known, and ends when the block in front of it begins.
+/// Notifies a strategy of every block of a pass. In the backward pass the blocks count as a sequence: a block begins
+/// when the gradient of its output is known, and ends when the preceding block begins.
 class UnitHooks {
  public:
-  /// Of a strategy that watches_units(); both live longer. The model keeps the hooks, which do nothing after this.
+  /// For a strategy with watches_units(); both outlive this. The model keeps the hooks, which do nothing after this is
+  /// destroyed.
   UnitHooks(components::model::Model& model, GradientStrategy& strategy);
   ~UnitHooks();
   UnitHooks(const UnitHooks&) = delete;
   UnitHooks& operator=(const UnitHooks&) = delete;
 
-  /// Brackets a forward pass, and with end_pass() the backward pass that belongs to it: an evaluation is neither.
+  /// Brackets a forward pass, and with end_pass() its backward pass; evaluations are not notified.
   void begin_pass();
   void end_pass();
 

@@ -16,7 +16,7 @@ void BufferSync::clear() {
   for (const auto& buffer : buffers_) at::Tensor(buffer.tensor).zero_();
 }
 
-// What was there before the step is the first rank's to bring in.
+// Rank 0 contributes the values from before the step.
 void BufferSync::begin() {
   if (of_ == Of::kAll && ranks_.rank() > 0) clear();
 }

@@ -14,19 +14,19 @@ class ProcessGroup;
 
 namespace runner::train {
 
-/// The running statistics of a model that several processes train. They are sums in which each batch weighs less the
-/// longer it is ago: a rank adds up what its own batches give, passes by those of the others, and at the end of a step
-/// all parts are added. That is what one process would have, to rounding.
+/// Synchronizes the running statistics of a model trained by several processes. They are exponentially weighted sums: a
+/// rank adds its own batches, only decays for those of the others, and at the end of a step all parts are summed. Up to
+/// rounding this equals one process.
 class BufferSync {
  public:
   enum class Of { kAll, kFirst };  ///< kFirst: of the first rank's batches alone, `ddp.broadcast_buffers`
 
-  /// `model` and `ranks` live longer.
+  /// `model` and `ranks` outlive this.
   BufferSync(components::model::Model& model, distributed::ProcessGroup& ranks, Of of);
 
-  void begin();                        ///< of a step
-  void pass_by(std::int64_t batches);  ///< other ranks have the next ones
-  void finish();                       ///< of the step: all ranks have the same again. A collective
+  void begin();                        ///< begin of a step
+  void pass_by(std::int64_t batches);  ///< the next micro-batches belong to other ranks
+  void finish();                       ///< end of a step: all ranks have the same again. A collective
 
  private:
   void clear();

@@ -14,10 +14,10 @@ LocalSgd::LocalSgd(distributed::ProcessGroup& ranks, const std::vector<component
 
 void LocalSgd::after_step(std::int64_t step) {
   are_one_ = false;
-  if (step % steps_ == 0) meet();
+  if (step % steps_ == 0) average();
 }
 
-void LocalSgd::meet() {
+void LocalSgd::average() {
   if (are_one_) return;
   const at::NoGradGuard no_grad;
   std::vector<at::Tensor> tensors;

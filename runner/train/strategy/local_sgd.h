@@ -12,19 +12,19 @@ class ProcessGroup;
 
 namespace runner::train {
 
-/// Ranks that step by themselves, and whose weights become their mean after every `steps` of them.
+/// Ranks step independently and average their weights after every `steps` steps.
 ///
 /// Source  Accelerate's LocalSGD
 class LocalSgd {
  public:
-  /// `parameters` outlive it, and are the same on all ranks.
+  /// `parameters` outlive this and are the same on all ranks.
   LocalSgd(distributed::ProcessGroup& ranks, const std::vector<components::NamedTensor>& parameters,
            std::int64_t steps);
 
-  /// After each optimizer step, by its number from 1. A collective where it is time for the mean.
+  /// Call after each optimizer step, counted from 1. A collective when averaging is due.
   void after_step(std::int64_t step);
-  /// Takes the mean now, unless no step was taken since the last one. A collective.
-  void meet();
+  /// Averages the weights now, unless no step was made since the last time. A collective.
+  void average();
   /// Whether the weights of all ranks are the same.
   bool are_one() const { return are_one_; }
 

@@ -8,7 +8,7 @@
 
 namespace runner::train {
 
-/// Several processes, each of which steps by itself as `Strategy` does; see local_sgd.h.
+/// Several processes, each stepping independently as `Strategy` does; see local_sgd.h.
 template <typename Strategy>
 class LocalSteps final : public Strategy {
  public:
@@ -19,7 +19,7 @@ class LocalSteps final : public Strategy {
 
   void end_step(std::int64_t step) override { sgd_.after_step(step); }
   bool may_pause() const override { return sgd_.are_one(); }
-  void make_whole() override { sgd_.meet(); }
+  void make_whole() override { sgd_.average(); }
   std::vector<RankState> rank_states() override {
     std::vector<RankState> states = Strategy::rank_states();
     states.push_back({"local_sgd", &optimizer_});

@@ -11,15 +11,15 @@ namespace runner::train {
 struct Experiment;
 struct StepperOptions;
 
-/// What a strategy is made of. All of it lives longer.
+/// The parts of a strategy. All of them outlive it.
 struct StrategyInputs {
   Experiment& experiment;
   const components::NamedTensors& parameters;
   const StepperOptions& options;
-  std::size_t notes = 0;  ///< numbers that each rank tells with every step
+  std::size_t notes = 0;  ///< numbers that each rank sends with every step
 };
 
-/// The one that the recipe, the optimizer and the number of processes ask for, or the experiment's own.
+/// The strategy for the recipe, the optimizer and the number of processes, or the experiment's own.
 std::unique_ptr<GradientStrategy> make_strategy(const StrategyInputs& inputs);
 
 }  // namespace runner::train

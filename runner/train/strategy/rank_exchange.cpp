@@ -25,7 +25,7 @@ RankExchange::RankExchange(const StrategyInputs& inputs, RankGradients::Use use)
   statistics_ = std::make_unique<BufferSync>(*inputs.experiment.model, ranks_, of);
 }
 
-// Which generator draws the order of samples never differs.
+// The generator of the sample order never differs.
 void RankExchange::align_generators() {
   const std::string first = ranks_.from_rank_0(components::RandomState::now().bytes(), "random numbers of an epoch");
   components::RandomState::of(first).restore();
@@ -39,7 +39,7 @@ void RankExchange::before_forward(const Pass& pass) {
   if (statistics_ != nullptr) statistics_->pass_by(pass.others_before);
 }
 
-// After a pass that failed, too: what is added up then is of no use, but no rank is left waiting.
+// Also after a failed pass: the sums are useless then, but no rank is left waiting.
 RankNotes RankExchange::finish(const PassesEnd& end) {
   RECORD_USER_SCOPE("exchange");
   std::vector<double> mine = {end.out_of_memory ? 1.0 : 0.0};

@@ -9,7 +9,7 @@
 
 namespace runner::train {
 
-/// What several processes tell each other in a step: gradients, notes, running statistics.
+/// What ranks exchange in a step: gradients, notes, running statistics.
 class RankExchange {
  public:
   RankExchange(const StrategyInputs& inputs, RankGradients::Use use);
@@ -17,9 +17,9 @@ class RankExchange {
   void align_generators();
   void begin_step();
   void before_forward(const Pass& pass);
-  /// The notes of all ranks; RunError on each of them where memory ran out on one.
+  /// The notes of all ranks; RunError on every rank if memory ran out on one.
   RankNotes finish(const PassesEnd& end);
-  /// Not while gradients are under way, which set out earlier on a busier rank.
+  /// Not while gradients are in flight, which start earlier on a busier rank.
   void share_statistics(std::int64_t others_after);
   RankGradients& gradients() { return gradients_; }
   const RankGradients& gradients() const { return gradients_; }
@@ -27,7 +27,7 @@ class RankExchange {
  private:
   distributed::ProcessGroup& ranks_;
   RankGradients gradients_;
-  std::unique_ptr<BufferSync> statistics_;  // where the model has running statistics
+  std::unique_ptr<BufferSync> statistics_;  // null without running statistics
 };
 
 }  // namespace runner::train

@@ -69,7 +69,7 @@ void RankGradients::end_exchange() {
 std::vector<std::vector<double>> RankGradients::finish(std::int64_t most, std::span<const double> notes) {
   if (buckets_ == nullptr) return exchange_notes(notes);
   if (!is_open_) begin_exchange();
-  while (options_.sync_each_batch && exchanges_ + 1 < most) {  // the busiest rank's exchanges are everybody's
+  while (options_.sync_each_batch && exchanges_ + 1 < most) {  // all ranks make as many exchanges as the busiest one
     end_exchange();
     begin_exchange();
   }
@@ -87,7 +87,7 @@ void RankGradients::check() {
 
 std::vector<std::vector<double>> RankGradients::exchange_notes(std::span<const double> notes) const {
   const auto size = static_cast<std::int64_t>(notes.size());
-  const at::Tensor all = at::zeros({ranks_.size(), size}, at::kDouble);  // zeros from all ranks but one add up to it
+  const at::Tensor all = at::zeros({ranks_.size(), size}, at::kDouble);  // all other ranks contribute zeros
   std::copy(notes.begin(), notes.end(), all.mutable_data_ptr<double>() + ranks_.rank() * size);
   ranks_.begin_all_reduce(all, "notes")->wait();
   std::vector<std::vector<double>> by_rank;
@@ -104,12 +104,12 @@ void RankGradients::check_used(std::vector<bool> used) {
     const std::string name = "parameter " + parameters_[i].name;
     if (!options_.find_unused_parameters && !used[i] && parameters_[i].tensor.requires_grad()) {
       throw core::RunError(name + " got no gradient, and ddp.find_unused_parameters is false",
-                           "true leaves such a parameter as it is");
+                           "set it to true to leave such a parameter unchanged");
     }
     if (!options_.static_graph || used_.empty() || used[i] == used_[i]) continue;
     throw core::RunError(name + (used[i] ? " got a gradient" : " got no gradient") +
-                             ", other than in the first step, and ddp.static_graph is true",
-                         "false lets the parameters that are used change from step to step");
+                             ", unlike in the first step, and ddp.static_graph is true",
+                         "set it to false if the parameters in use change between steps");
   }
   if (used_.empty()) used_ = std::move(used);
 }
@@ -122,7 +122,7 @@ void RankGradients::check_reduction() const {
     checksum.update(values.const_data_ptr(), static_cast<std::int64_t>(values.nbytes()));
   }
   refuse_differences(ranks_, {{"the gradients after an exchange", checksum.text()}}, "gradients to compare",
-                     "the network or the memory of one of the machines is damaged");
+                     "the network or the memory of one of the machines is faulty");
 }
 
 }  // namespace runner::train

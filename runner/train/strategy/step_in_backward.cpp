@@ -71,7 +71,7 @@ void StepInBackward::update(const PassAgain& again, bool& began) {
   steps_.move(unscale_, coefficient_, measures_);
   again.backward();
   std::vector<bool> used = steps_.end_pass();
-  share_statistics();  // not before: the pass looks at what the forward pass left of them
+  share_statistics();  // not before: the backward pass reads what the forward pass saved of them
   if (!used.empty()) ranks_->gradients().check_used(std::move(used));
 }
 

@@ -12,9 +12,8 @@
 
 namespace runner::train {
 
-/// Each gradient is used and freed as it arrives, in one process or several. What has to be known of all gradients
-/// before the first weight moves costs a pass of its own, forward too: the graph of the first one is gone, and with it
-/// its activations.
+/// Each gradient is used and freed as it arrives, in one process or several. Anything needed from all gradients before
+/// the first update costs another forward and backward pass: the graph of the first one is gone, with its activations.
 class StepInBackward : public GradientStrategy {
  public:
   explicit StepInBackward(const StrategyInputs& inputs);
@@ -36,7 +35,7 @@ class StepInBackward : public GradientStrategy {
 
   const Experiment& experiment_;
   const StepperOptions& options_;
-  std::unique_ptr<RankExchange> ranks_;  // null where one process trains alone; outlives what relays through it
+  std::unique_ptr<RankExchange> ranks_;  // null with one process; outlives what relays through it
   BackwardSteps steps_;
   bool norm_first_ = false, measures_ = false;
   double unscale_ = 1.0, coefficient_ = 1.0;

@@ -328,7 +328,7 @@ TEST_CASE("what compares single numbers refuses several objectives", "[sampler][
                                                               runner::registry::Registry::builtin(), diagnostics);
     CHECK_THROWS_WITH(
         components::sampler::build(checked, {std::make_shared<PlainSpace>(std::vector<Dimension>{reals(0, 1)}), 3, 2}),
-        std::string(name) + " compares variants by one number, and the sweep has 2 objectives");
+        std::string(name) + " has a single objective, but the sweep has 2 objectives");
   }
 }
 

@@ -76,7 +76,7 @@ TEST_CASE("a trial that takes its worker along is given up after its retries", "
     sweep.send(SIGSEGV);
     CHECK(sweep.wait() == 128 + SIGSEGV);
     CHECK(sweep.output().find("a trial has ended this worker, in whose own process it trained") != std::string::npos);
-    const bool again = sweep.output().find("trial 0 starts again: ended by signal 11") != std::string::npos;
+    const bool again = sweep.output().find("trial 0 restarts: ended by signal 11") != std::string::npos;
     CHECK(again == (command == std::string("resume")));
   }
   const auto ended = place.roux({"sweep", "resume"});
@@ -93,7 +93,7 @@ TEST_CASE("a worker is heard while a trial trains in its own process", "[ranks][
   REQUIRE(tests::owner_of_trial(place, "0").has_value());
   sweep.send(SIGINT);
   CHECK(sweep.wait() == 75);
-  CHECK(sweep.output().find("the running trials save and leave") != std::string::npos);
+  CHECK(sweep.output().find("saving the running trials") != std::string::npos);
 }
 
 TEST_CASE("a sweep is not removed while a worker of another machine is at it", "[ranks][sweep][postgres]") {
@@ -129,8 +129,8 @@ TEST_CASE("a population wants one folder for all of its workers", "[ranks][sweep
   const auto elsewhere = other.roux({"sweep", "run", "recipe.yaml"});
   INFO(elsewhere.output);
   CHECK(elsewhere.status == 1);
-  CHECK(elsewhere.output.find("trial 2 goes on from a checkpoint of trial ") != std::string::npos);
-  CHECK(elsewhere.output.find("workers of a population need one output_dir that all of them see") != std::string::npos);
+  CHECK(elsewhere.output.find("trial 2 resumes from a checkpoint of trial ") != std::string::npos);
+  CHECK(elsewhere.output.find("workers of a population need a shared output_dir") != std::string::npos);
   const auto here = place.roux({"sweep", "work", server.address()});
   INFO(here.output);
   CHECK(here.status == 0);

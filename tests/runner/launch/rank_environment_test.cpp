@@ -34,7 +34,7 @@ TEST_CASE("what a starter says about a rank is read back", "[launch]") {
   CHECK_FALSE(read.value()->place.hosts_store);
 }
 
-TEST_CASE("rank 0 hosts the store unless somebody else does", "[launch]") {
+TEST_CASE("rank 0 hosts the store unless another process does", "[launch]") {
   const Variables::Values first = {
       {"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "here"}, {"MASTER_PORT", "1234"}};
   {

@@ -256,7 +256,7 @@ TEST_CASE("another machine that fails, hangs or is of another build is told", "[
   }
 }
 
-TEST_CASE("a group that failed goes on with the run that it had, as often as it may", "[launch][supervisor]") {
+TEST_CASE("a group that failed resumes its run, as often as it may", "[launch][supervisor]") {
   Launch launch(
       "if rank == 0:\n"
       "  os.write(int(os.environ['ROUX_REPORT_DESCRIPTOR']), b'runs/a-1\\n')\n"

@@ -104,7 +104,7 @@ TEST_CASE("a rule that cannot be read says what was expected", "[registry][expre
       {"(a < b", "expected `)` at column 7, got the end"},
       {"a in 3", "expected `[` at column 6, got `3`"},
       {"name =~ relu", "expected a \"pattern\" at column 9, got `relu`"},
-      {"name =~ 'a(b'", "\"a(b\" is no regular expression: missing ) at \"a(b\" at column 9"},
+      {"name =~ 'a(b'", "\"a(b\" is not a regular expression: missing ) at \"a(b\" at column 9"},
       {"a in (1 2)", "expected `,` or `)` at column 9, got `2)`"},
       {"a in [1 2]", "expected `,` or `]` at column 9, got `2]`"},
       {"a is 3", "expected `null` at column 6, got `3`"},

@@ -476,7 +476,7 @@ TEST_CASE("a page and a picture hold names as text, whatever is in them", "[cli]
   CHECK(markdown->text().find("\\| \\`y\\`") != std::string::npos);
 }
 
-TEST_CASE("a run that somebody writes stays where it is", "[cli][runs]") {
+TEST_CASE("a run with a live writer stays where it is", "[cli][runs]") {
   const OutputDir output;
   const FixedClock clock;
   auto writer = store_test::create(store_test::new_run(output), clock);
@@ -554,7 +554,7 @@ TEST_CASE("axes are logarithmic, and a moving average begins where the values do
   CHECK(points[2].second == Approx(8.0 / 3));
 }
 
-TEST_CASE("nobody goes on with a run that another tool has made", "[cli][runs]") {
+TEST_CASE("an imported run cannot be resumed", "[cli][runs]") {
   const OutputDir output;
   FixedClock clock;
   auto own = store_test::create(store_test::new_run(output, "tiny"), clock);

@@ -43,12 +43,12 @@ TEST_CASE("a rule that would not mean what it says is refused", "[core][name_map
     const char* message;
   };
   static constexpr Case cases[] = {
-      {"h\\.\\d+", "", "\"h\\.\\d+\" uses \\d, which POSIX extended expressions have not"},
-      {"(?:a)", "", "\"(?:a)\" uses (?, which POSIX extended expressions have not"},
-      {"a.*?b", "", "\"a.*?b\" uses *?, which POSIX extended expressions have not"},
-      {"(a", "", "\"(a\" is no regular expression: missing ) at \"(a\""},
+      {"h\\.\\d+", "", "\"h\\.\\d+\" uses \\d, which POSIX extended expressions do not support"},
+      {"(?:a)", "", "\"(?:a)\" uses (?, which POSIX extended expressions do not support"},
+      {"a.*?b", "", "\"a.*?b\" uses *?, which POSIX extended expressions do not support"},
+      {"(a", "", "\"(a\" is not a regular expression: missing ) at \"(a\""},
       {"", "x", "an empty pattern matches everywhere"},
-      {"a", "\\1", "\"\\1\" asks for group \\1, but \"a\" has 0"},
+      {"a", "\\1", "\"\\1\" refers to group \\1, but \"a\" has 0"},
       {"a", "b\\.c", "\"b\\.c\" has a backslash that is neither \\1 to \\9 nor \\\\"},
       {"a", "b\\", "\"b\\\" has a backslash that is neither \\1 to \\9 nor \\\\"},
   };
@@ -65,9 +65,9 @@ TEST_CASE("no expression costs more than its text is long", "[core][pattern][21]
   const std::string deep = std::string(30'000, '(') + "a" + std::string(30'000, ')');
   const std::string text(300'000, 'a');
   CHECK(Pattern::make("((a?){255}){255}").failure().message ==
-        "\"((a?){255}){255}\" is no regular expression: invalid repetition size at \"{255}\"");
+        "\"((a?){255}){255}\" is not a regular expression: invalid repetition size at \"{255}\"");
   CHECK(Pattern::make("((((a{1,255}){1,255}){1,255}){1,255})").failure().hint ==
-        "a repetition counts to 1000 at most, with those around it multiplied");
+        "a repetition counts to 1000 at most, multiplied by those around it");
   CHECK(Pattern::make(deep).value().is_in(text));
   CHECK_FALSE(Pattern::make("(a|b)*c").value().is_in(text));
   CHECK_FALSE(Pattern::make("([^b]{1,25}){1,40}b").value().is_in(text));

@@ -188,7 +188,7 @@ TEST_CASE("there is one gradient at a time", "[train][backward_steps]") {
   CHECK(counting->steps == experiment->model->parameters().size());
 }
 
-TEST_CASE("a training that stepped in the backward pass goes on with the same bits",
+TEST_CASE("a training that stepped in the backward pass resumes with the same bits",
           "[train][backward_steps][resume]") {
   const tests::Folder folder;
   folder.write("recipe.yaml", kRecipe);

@@ -91,7 +91,7 @@ TEST_CASE("what rm refuses, it refuses for all, and --force does not", "[cli][ch
       {"a damaged manifest",
        {"step-000100"},
        [](const Run& run) { std::ofstream(run.at("step-000100/manifest.json")) << "{"; },
-       "@/step-000100/manifest.json cannot be read: it is no JSON from byte 2 on"},
+       "@/step-000100/manifest.json cannot be read: it is not valid JSON from byte 2 on"},
   };
   for (const Case& c : cases) {
     DYNAMIC_SECTION(c.name) {
