@@ -43,8 +43,6 @@ namespace {
 using components::callback::Context;
 using core::Node;
 
-}
-
 class Loop final : public Context, public core::Stateful {
  public:
   Loop(Experiment& experiment, store::RunWriter& run, const LoopRequest& request, const core::Clock& clock)
